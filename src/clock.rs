@@ -1,5 +1,5 @@
-//! The only source of time and chance, and of mishaps. Everything else is given a [`Surroundings`], so that tests can
-//! decide all three.
+//! The only source of time, random numbers and, in tests, injected faults. Code receives them in a [`Surroundings`], so
+//! tests can control all three.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,37 +14,37 @@ use uuid::Uuid;
 
 use crate::domain::value::Timestamp;
 
-/// Time, chance and mishaps, as everything that needs them is given them. Cheap to clone.
+/// Clock, random numbers and fail points, passed to the code that needs them. Cheap to clone.
 #[derive(Clone)]
 pub struct Surroundings {
     clock: Clock,
     chance: Arc<Mutex<StdRng>>,
     mishaps: Mishaps,
     names: Option<Names>,
-    /// Whether ids come from chance alone, not from the clock.
+    /// `true` if ids are derived from the random numbers alone, not from the clock.
     timeless: bool,
 }
 
-/// What a test makes happen at a place in the code, given the place and what is worked on there: it may panic, block or end
-/// the process.
+/// Handler that a test installs for fail points. It receives the fail point and its subject, and may panic, block or
+/// end the process.
 pub type Mishap = Arc<dyn Fn(Place, &str) + Send + Sync>;
 
-/// What host names are resolved to in a test; the machine's resolver is not asked then.
+/// Host name resolution of a test, used in place of the machine's resolver.
 pub type Names = Arc<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>;
 
-/// What a test makes happen; nothing in the service. Cheap to clone.
+/// Fail points: run a test's handler, and do nothing in the service. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Mishaps(Option<Mishap>);
 
 impl Mishaps {
-    /// Tells that the code has reached a place where a test may make something go wrong; does nothing in the service.
+    /// Runs the test's handler for a fail point. Does nothing in the service.
     pub fn reach(&self, place: Place, subject: &str) {
         if let Some(mishap) = &self.0 {
             mishap(place, subject);
         }
     }
 
-    /// Tells that a step of a commit is done.
+    /// Runs the fail point after a step of a commit.
     pub fn done(&self, step: Step) {
         self.reach(Place::After(step), "");
     }
@@ -56,51 +56,51 @@ impl fmt::Debug for Mishaps {
     }
 }
 
-/// Where a test can make something go wrong.
+/// Fail points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// In a request handler; worked on is the path.
+    /// In a request handler. The subject is the path.
     Handler,
-    /// In a request handler with an idempotency key, after its commands and before its answer is kept; worked on is the
-    /// path.
+    /// In a request handler with an idempotency key, after its commands and before its response is stored. The subject
+    /// is the path.
     Answer,
-    /// In an aggregate actor before it decides; worked on is the stream.
+    /// In an aggregate actor before it decides. The subject is the stream.
     Decide,
-    /// In an aggregate actor between deciding and appending; worked on is the stream.
+    /// In an aggregate actor between deciding and appending. The subject is the stream.
     Append,
-    /// Between the event that a user is erased and the end of the user's key; worked on is the user.
+    /// Between the event of a user's erasure and the destruction of the user's key. The subject is the user.
     Erased,
-    /// In the check of what a start left for later, before it reads anything; nothing is named.
+    /// In the background scrub, before it reads anything. The subject is empty.
     Scrub,
-    /// In a reactor before it acts; worked on is its name.
+    /// In a reactor before it acts. The subject is the reactor's name.
     Reactor,
-    /// At a step of a task's way through a vendor; worked on is the task.
+    /// At a step of a vendor call. The subject is the task.
     Vendor(VendorStep),
-    /// Where a step of a commit is done and the next is not begun.
+    /// After a step and before the next one.
     After(Step),
 }
 
-/// The steps of a task's way through a vendor: a process that ends at any of them must not have the task paid for twice.
+/// Steps of a vendor call. A process that ends at any of them must not have the task paid for twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VendorStep {
-    /// Nothing is recorded of the submission that comes next.
+    /// Before the intent to submit is recorded.
     BeforeIntent,
-    /// The submission is announced in the log, and not made.
+    /// The intent is recorded; the vendor has not been called.
     IntentRecorded,
-    /// The vendor has answered the submission, and nothing of that is recorded.
+    /// The vendor has responded to the submission; the response is not recorded.
     Answered,
-    /// That the vendor took the job is recorded.
+    /// The vendor's acceptance is recorded.
     AcceptanceRecorded,
-    /// The vendor has told how the job stands, and nothing of that is recorded.
+    /// The vendor has reported the job's status; the status is not recorded.
     Polled,
-    /// A result is fetched, and not stored.
+    /// A result has been downloaded but not stored.
     ResultFetched,
-    /// A result is stored, and nothing of that is recorded.
+    /// A result is stored but not recorded.
     ResultStored,
 }
 
 impl VendorStep {
-    /// All of them, in their order.
+    /// All steps, in order.
     pub const ALL: [Self; 7] = [
         Self::BeforeIntent,
         Self::IntentRecorded,
@@ -112,80 +112,80 @@ impl VendorStep {
     ];
 }
 
-/// Declares the steps with their list.
+/// Declares the steps together with their list.
 macro_rules! steps {
     ($($(#[$doc:meta])* $step:ident),+ $(,)?) => {
-        /// The steps by which a command becomes durable, numbered in the order in which a commit takes them; then those of a
-        /// segment, of a start, and of files beside the log. A process that ends after any of them must start again by
-        /// itself with everything that it answered: `tests/it/fail_points.rs` ends it after each.
+        /// Steps at which a crash is tested: those of a commit in order, then those of a segment, of a start, and of
+        /// files beside the log. A process that ends after any of them must start again on its own with everything it
+        /// acknowledged; `tests/it/fail_points.rs` ends it after each.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Step {
             $($(#[$doc])* $step,)+
         }
 
         impl Step {
-            /// All of them, in their order.
+            /// All steps, in order.
             pub const ALL: &[Self] = &[$(Self::$step,)+];
         }
     };
 }
 
 steps! {
-    /// 1: the commit is encoded and chained, in memory.
+    /// 1: the commit is encoded and chained in memory.
     Staged,
-    /// 2: its group is written to the journal, and in the page cache only.
+    /// 2: the group is written to the journal, in the page cache only.
     Written,
-    /// 3: the group is synced: from here on it is durable.
+    /// 3: the group is synced and therefore durable.
     Synced,
-    /// 4: readers of the log see it, and it waits for sled.
+    /// 4: readers of the log see the group, and it is queued for sled.
     Published,
-    /// 5: the read models have it.
+    /// 5: the read models contain the group.
     Projected,
-    /// 6: the answers are handed out.
+    /// 6: the callers have their replies.
     Answered,
-    /// 7: HEAD names it, signed; in the page cache only.
+    /// 7: a signed HEAD covers the group, in the page cache only.
     HeadSigned,
-    /// 8: sled's index of streams has it, its record is not there yet.
+    /// 8: sled's stream index contains the commit; its record is not inserted yet.
     SledIndexed,
-    /// 9: sled has it; nothing of that is synced.
+    /// 9: sled contains the commit, unsynced.
     SledInserted,
-    /// 10: at a clean stop, HEAD is synced, sled is not.
+    /// 10: at a clean stop, HEAD is synced and sled is not.
     HeadSynced,
     /// 11: at a clean stop, sled is synced.
     SledFlushed,
     /// 12: the zeros of the next segment are written and synced.
     SegmentZeroed,
-    /// 13: it has its header, synced, and no name yet.
+    /// 13: the segment's header is synced; the segment has no final name yet.
     SegmentBegun,
-    /// 14: it has its name, and the directory is not synced.
+    /// 14: the segment is renamed; its directory is not synced.
     SegmentRenamed,
-    /// 15: its name is durable.
+    /// 15: the segment's name is durable.
     SegmentNamed,
-    /// 16: at the first start, the signing key is there and nothing else.
+    /// 16: at the first start, the signing key exists and nothing else.
     KeyMade,
-    /// 17: at the first start, HEAD is there.
+    /// 17: at the first start, HEAD exists.
     HeadMade,
-    /// 18: what was left of sled is removed, and it is not filled yet.
+    /// 18: the old sled is removed and the new one not filled yet.
     SledRemoved,
-    /// 19: a file of media is written, not synced, under a name of its own.
+    /// 19: a media file is written under a temporary name, unsynced.
     PictureWritten,
-    /// 20: it is synced.
+    /// 20: the media file is synced.
     PictureSynced,
-    /// 21: it has its name, and the directory is not synced.
+    /// 21: the media file is renamed; its directory is not synced.
     PictureRenamed,
-    /// 22: its name is durable; the event that names it comes next.
+    /// 22: the media file's name is durable; the event that refers to it comes next.
     PictureNamed,
-    /// 23: an uploaded archive is synced, and has no name yet.
+    /// 23: an uploaded archive is synced under a temporary name.
     ArchiveSynced,
-    /// 24: it has its name, and the directory is not synced.
+    /// 24: the archive is renamed; its directory is not synced.
     ArchiveRenamed,
-    /// 25: its name is durable; the event that names it comes next.
+    /// 25: the archive's name is durable; the event that refers to it comes next.
     ArchiveNamed,
-    /// 26: a snapshot of the read models is written under another name, not synced.
+    /// 26: a snapshot of the read models is written under a temporary name, unsynced.
     SnapshotWritten,
-    /// 27: it is synced.
+    /// 27: the snapshot is synced.
     SnapshotSynced,
-    /// 28: it took the place of the one before, and the directory is not synced.
+    /// 28: the snapshot has replaced the previous one; the directory is not synced.
     SnapshotRenamed,
 }
 
@@ -196,7 +196,7 @@ enum Clock {
 }
 
 impl Surroundings {
-    /// The clock of the machine and chance from the operating system.
+    /// The machine's clock, and random numbers seeded by the operating system.
     #[must_use]
     pub fn real() -> Self {
         Self {
@@ -208,7 +208,7 @@ impl Surroundings {
         }
     }
 
-    /// A clock that only [`Surroundings::advance`] moves, and chance that repeats for a seed.
+    /// A clock that only [`Surroundings::advance`] moves, and random numbers that follow from a seed.
     #[must_use]
     pub fn manual(start: Timestamp, seed: u64) -> Self {
         let clock = Clock::Manual(Arc::new(AtomicI64::new(start.micros())));
@@ -216,52 +216,52 @@ impl Surroundings {
         Self { clock, chance, mishaps: Mishaps::default(), names: None, timeless: false }
     }
 
-    /// The same clock and mishaps, with chance that repeats for a seed: every id and secret follows from the seed alone, so
-    /// that a request which is carried out again makes the same ones.
+    /// The same clock and fail points, with random numbers that follow from a seed. Every id and secret follows from
+    /// the seed alone, so a request that is carried out again creates the same ones.
     #[must_use]
     pub fn seeded(&self, seed: [u8; 32]) -> Self {
         Self { chance: Arc::new(Mutex::new(StdRng::from_seed(seed))), timeless: true, ..self.clone() }
     }
 
-    /// The same surroundings, in which `mishap` happens.
+    /// Replaces the fail-point handler.
     #[must_use]
     pub fn with_mishap(self, mishap: Mishap) -> Self {
         Self { mishaps: Mishaps(Some(mishap)), ..self }
     }
 
-    /// The same surroundings, in which host names are resolved so.
+    /// Replaces host name resolution.
     #[must_use]
     pub fn with_names(self, names: Names) -> Self {
         Self { names: Some(names), ..self }
     }
 
-    /// What host names are resolved to, if a test decides it.
+    /// Host name resolution, if a test replaces it.
     #[must_use]
     pub fn names(&self) -> Option<Names> {
         self.names.clone()
     }
 
-    /// Tells that the code has reached a place where a test may make something go wrong; does nothing in the service.
+    /// Runs the test's handler for a fail point. Does nothing in the service.
     pub fn reach(&self, place: Place, subject: &str) {
         self.mishaps.reach(place, subject);
     }
 
-    /// The mishaps alone, for what needs neither time nor chance.
+    /// The fail points alone, for code that needs neither time nor random numbers.
     #[must_use]
     pub fn mishaps(&self) -> Mishaps {
         self.mishaps.clone()
     }
 
-    /// Moves a manual clock; the machine's clock cannot be moved.
+    /// Moves a manual clock forward. Has no effect on the machine's clock.
     pub fn advance(&self, duration: Duration) {
         if let Clock::Manual(micros) = &self.clock {
             micros.fetch_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX), Ordering::SeqCst);
         }
     }
 
-    /// The time now.
+    /// The current time.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
+    #[expect(clippy::disallowed_methods, reason = "the only code that reads the machine's clock")]
     pub fn now(&self) -> Timestamp {
         match &self.clock {
             Clock::System => {
@@ -272,25 +272,27 @@ impl Surroundings {
         }
     }
 
-    /// A fresh UUID (version 7: ordered by time, the rest random; version 4 where it must not depend on the time).
+    /// A new UUID: version 7, which is ordered by time; version 4 if ids must not depend on the time.
     #[must_use]
     pub fn uuid(&self) -> Uuid {
         if self.timeless {
             return self.random_uuid();
         }
         let mut random = [0; 10];
+
         self.chance.lock().fill_bytes(&mut random);
         let millis = u64::try_from(self.now().micros() / 1000).unwrap_or(0);
+
         uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
     }
 
-    /// A random UUID that tells nothing of its time (version 4), for ids that strangers see and must not guess.
+    /// A random UUID (version 4), which does not reveal its time, for ids that strangers see and must not guess.
     #[must_use]
     pub fn random_uuid(&self) -> Uuid {
         uuid::Builder::from_random_bytes(self.secret()).into_uuid()
     }
 
-    /// Random bytes fit for secrets.
+    /// Random bytes suitable for secrets.
     #[must_use]
     pub fn secret<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
@@ -298,7 +300,7 @@ impl Surroundings {
         bytes
     }
 
-    /// A random number from 0 to 1.
+    /// A random number in `[0, 1)`.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         self.chance.lock().r#gen()
@@ -317,6 +319,7 @@ mod tests {
             surroundings.advance(Duration::from_secs(1));
             (seeded.uuid(), seeded.random_uuid(), seeded.secret::<32>())
         };
+
         assert_eq!(drawn([1; 32]), drawn([1; 32]));
         assert_ne!(drawn([1; 32]), drawn([2; 32]));
         assert_eq!(surroundings.seeded([1; 32]).now(), surroundings.now(), "the clock is the same one");

@@ -1,4 +1,4 @@
-//! The one directory where everything is kept: its lock, and files that only its owner may read.
+//! The data directory: its lock, and files that only their owner may read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
@@ -12,21 +12,21 @@ pub use owner::{quoted, to_help};
 
 mod owner;
 
-/// How often a start looks again whether the directory is free, and how long it rests in between: whoever only wants to know whether a
-/// service runs on it holds it for a moment.
+/// Number of attempts to lock the directory, and the pause between them. A command that only checks for a running
+/// service holds the lock for a moment.
 const LOOKS: u32 = 5;
 const REST: Duration = Duration::from_millis(40);
 
-/// The directory, locked: a second service that opens it is turned away.
+/// The locked data directory. A second service cannot open it.
 #[derive(Debug)]
 pub struct DataDir {
     root: PathBuf,
-    /// None when nobody ever made one.
+    /// `None` if the directory has no lock file.
     _lock: Option<Lock>,
 }
 
-/// A lock that is given back when this is dropped. Closing the file would not do: a process that another thread is just starting
-/// has a copy of it for a moment, and would hold the lock as long.
+/// Lock that is released on drop. Closing the file is not enough: a process that another thread is just starting holds
+/// a copy of the file descriptor, and with it the lock, for a moment.
 #[derive(Debug)]
 struct Lock(File);
 
@@ -38,19 +38,19 @@ impl Drop for Lock {
     }
 }
 
-/// Why the directory cannot be used.
+/// Reason why the directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
     /// Another process holds the lock.
     #[error("the data directory {} is in use by a running service, or a `mediary audit verify`: stop that or let it end, or name another directory with --data-dir", .0.display())]
     InUse(PathBuf),
-    /// It belongs to another user, who could not use the files that would be made in it now.
+    /// The directory belongs to another user, who could not use files created in it now.
     #[error(
         "the data directory {} belongs to {}, and files that {} made in it could not be used any more: run this as its owner, {}",
         path.display(), user(*owner), user(own_id()), as_owner(path, *owner, *group)
     )]
     Foreign { path: PathBuf, owner: u32, group: u32 },
-    /// It cannot be made or locked.
+    /// The directory cannot be created or locked.
     #[error("the data directory {path} cannot be used: {reason}{}", to_help(path, reason) + elsewhere(reason), path = path.display())]
     File { path: PathBuf, reason: io::Error },
 }
@@ -60,10 +60,10 @@ fn elsewhere(reason: &io::Error) -> &'static str {
 }
 
 impl DataDir {
-    /// Makes the directory if it is not there, and locks it until this value is dropped or the process ends, however it ends.
+    /// Creates the directory if necessary, and locks it until this value is dropped or the process ends for any reason.
     ///
     /// # Errors
-    /// [`DataDirError`] when it cannot be made, or is in use for longer than a moment.
+    /// Returns [`DataDirError`] if the directory cannot be created, or stays locked after all attempts.
     pub fn open(root: &Path) -> Result<Self, DataDirError> {
         Self::open_resting(root, || thread::sleep(REST))
     }
@@ -73,21 +73,23 @@ impl DataDir {
         refuse_foreign(root)?;
         create_durably(root).map_err(failed)?;
         let lock = open_lock(root).map_err(failed)?;
+
         for _ in 1..LOOKS {
             match lock.try_lock() {
                 Err(TryLockError::WouldBlock) => rest(),
                 tried => return Self::locked(root, lock, tried),
             }
         }
+
         let tried = lock.try_lock();
         Self::locked(root, lock, tried)
     }
 
-    /// Keeps services away from a directory that is there, and changes nothing in it: others may do the same meanwhile. One in which no
-    /// service ever ran has no lock to take.
+    /// Takes a shared lock, which keeps services out and admits other holders. Writes nothing. A directory in which no
+    /// service ever ran has no lock file, and none is taken.
     ///
     /// # Errors
-    /// [`DataDirError`] when it cannot be locked, or a service holds it.
+    /// Returns [`DataDirError`] if the lock cannot be opened or taken, or a service holds it.
     pub fn hold(root: &Path) -> Result<Self, DataDirError> {
         match File::open(root.join("lock")) {
             Ok(lock) => {
@@ -99,10 +101,11 @@ impl DataDir {
         }
     }
 
-    /// Whether a service holds a directory. A start meanwhile is not turned away: it looks again.
+    /// Returns `true` if a service holds the directory. A service that starts during the check is not turned away,
+    /// because it retries.
     ///
     /// # Errors
-    /// [`DataDirError`] when that cannot be told.
+    /// Returns [`DataDirError`] if the lock cannot be opened or taken.
     pub fn is_in_service(root: &Path) -> Result<bool, DataDirError> {
         match Self::hold(root) {
             Ok(_) => Ok(false),
@@ -119,48 +122,50 @@ impl DataDir {
         }
     }
 
-    /// The directory itself.
+    /// The directory's path.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The command that closes the parts of it which others may enter or read, as an older release or the one who made it left them;
-    /// `None` when there are none. Where the directory is a volume that is somebody else's, its group is how the service gets in, and
-    /// not counted.
+    /// The command that closes the parts of the directory that other users may enter or read; `None` if there are none.
+    /// An older release, or the creator of the directory, may have left them open. If the directory is a volume of
+    /// another owner, group permissions are ignored, because the service has its access through the group.
     #[must_use]
     pub fn to_close(&self) -> Option<String> {
         let found = |path: &Path| fs::metadata(path).ok();
         let is_own = found(&self.root).is_some_and(|root| root.uid() == own_id());
         let (others, who) = if is_own { (0o077, "go") } else { (0o007, "o") };
         let is_open = |path: &Path| found(path).is_some_and(|found| found.permissions().mode() & others != 0);
+
         let parts = ["log", "archives", "media", "personal"].map(|part| self.path(part));
         let open = parts.iter().filter(|part| is_open(&self.root) && is_open(part));
         let open: Vec<_> = open.map(|part| quoted(&part.display().to_string())).collect();
+
         (!open.is_empty()).then(|| format!("chmod -R {who}= {}", open.join(" ")))
     }
 
-    /// A place in it.
+    /// The path of a file or directory in the data directory.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 }
 
-/// The file that is locked: its owner's alone, for whoever can open it can keep the service away.
+/// Opens the lock file, readable by its owner only: any user who can open the file can lock the service out.
 fn open_lock(root: &Path) -> io::Result<File> {
     let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(root.join("lock"))?;
     if lock.metadata()?.permissions().mode() & 0o077 != 0 {
-        // As older releases left it. A file system without modes is no reason not to start.
+        // Older releases left it open. A file system without modes must not prevent the start.
         let _ = lock.set_permissions(Permissions::from_mode(0o600));
     }
     Ok(lock)
 }
 
-/// Whoever runs a command as root in the directory of a service would leave files there that the service cannot open. Whose the
-/// directory is, its lock tells: the directory itself may be a volume that belongs to root.
+/// Rejects a directory of another user if the process runs as root, which would leave files there that the service
+/// cannot open. The owner of the lock counts, because the directory itself may be a volume that belongs to root.
 fn refuse_foreign(root: &Path) -> Result<(), DataDirError> {
-    // Others than root are refused by the file system, where it knows owners at all.
+    // The file system rejects other users itself, if it supports owners.
     let found = fs::metadata(root.join("lock")).or_else(|_| fs::metadata(root)).ok();
     match found.filter(|found| own_id() == 0 && found.uid() != 0) {
         Some(found) => Err(DataDirError::Foreign { path: root.to_owned(), owner: found.uid(), group: found.gid() }),
@@ -168,10 +173,10 @@ fn refuse_foreign(root: &Path) -> Result<(), DataDirError> {
     }
 }
 
-/// Whether a directory is there.
+/// Returns `true` if the path is a directory.
 ///
 /// # Errors
-/// When who asks may not even see that.
+/// If the caller lacks the permission to check.
 pub fn is_directory(path: &Path) -> io::Result<bool> {
     match fs::metadata(path) {
         Ok(found) => Ok(found.is_dir()),
@@ -180,10 +185,10 @@ pub fn is_directory(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Makes a directory for its owner alone whose name, and the names of the parents that had to be made, survive a power cut.
+/// Creates a directory for its owner only. Its name, and those of created parents, survive a power cut.
 ///
 /// # Errors
-/// When it cannot be made, or its parent not be synced.
+/// If the directory cannot be created, or its parent cannot be synced.
 pub fn create_durably(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
@@ -191,16 +196,17 @@ pub fn create_durably(directory: &Path) -> io::Result<()> {
     if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         create_durably(parent)?;
     }
+
     match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => sync_parent(directory),
     }
 }
 
-/// Reads a file that should be its owner's alone, and warns when it is not; `None` when there is none.
+/// Reads a file meant for its owner only, and warns if others can read it; `None` if it does not exist.
 ///
 /// # Errors
-/// When the file is there and cannot be read.
+/// If the file exists and cannot be read.
 pub fn read_private(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => {
@@ -214,19 +220,19 @@ pub fn read_private(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Writes a file that only its owner may read, as [`write_whole`] does.
+/// Writes a file that only its owner may read, with [`write_whole`].
 ///
 /// # Errors
-/// When it cannot be written.
+/// If the file cannot be written.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole(path, 0o600, bytes)
 }
 
-/// Writes a small file that appears whole or not at all, also across a power cut: under another name, synced, renamed, and
-/// the directory synced.
+/// Writes a small file atomically, also across a power cut: writes it under a temporary name, syncs and renames it, and
+/// syncs the directory.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If the file cannot be written.
 pub fn write_whole(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     let draft = path.with_extension("draft");
     let write = || -> io::Result<()> {
@@ -235,8 +241,9 @@ pub fn write_whole(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
         file.sync_all()?;
         fs::rename(&draft, path)
     };
+
     write().inspect_err(|_| {
-        // Nothing half done stays, also on a full disk.
+        // Removes the partial file, which also frees its space on a full disk.
         let _ = fs::remove_file(&draft);
     })?;
     sync_parent(path)
@@ -245,7 +252,7 @@ pub fn write_whole(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
 /// Makes the name of a file durable.
 ///
 /// # Errors
-/// When its directory cannot be synced.
+/// If the file's directory cannot be synced.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()

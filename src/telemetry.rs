@@ -1,4 +1,4 @@
-//! What the service says about itself while it runs: log lines on stderr, for people or for machines, metrics, and traces.
+//! Telemetry: log lines, metrics and traces.
 
 mod client;
 mod lines;

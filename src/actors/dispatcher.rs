@@ -213,7 +213,9 @@ impl Reactor for CallbackDispatcher {
             served.push((lane.into(), owner));
             true
         });
-        served.into_iter().for_each(|turn| turns.serve(turn));
+        for turn in served {
+            turns.serve(turn);
+        }
         due.into_iter().zip(shares).map(|(due, share)| (due.task, Work { due, _share: share })).collect()
     }
 

@@ -21,7 +21,7 @@ use super::system::Dispatch;
 use crate::clock::{Place, Surroundings, VendorStep};
 use crate::domain::ids::TaskId;
 use crate::domain::task::{
-    Failure, Task, TaskCommand, TaskRecord, TaskRejection, TaskStatus, VendorKey, VendorReference, Work,
+    Failure, Task, TaskCommand, TaskRecord, TaskRejection, TaskStatus, VendorKey, VendorReference,
 };
 use crate::domain::value::Text;
 use crate::events::stream::Position;
@@ -139,8 +139,7 @@ impl Poller {
             return self.hindered(task, entry, Cause::Unrecorded, RECORD_PAUSE);
         }
         self.at(VendorStep::IntentRecorded, task);
-        let work: Work = entry.record.submission.work.clone();
-        let answer = self.vendor.submit(Job { task, account: entry.record.submission.owner, key, work }).await;
+        let answer = self.vendor.submit(Job::of(entry.record.submission.clone(), key)).await;
         self.at(VendorStep::Answered, task);
         match answer {
             Ok(reference) => {
@@ -200,11 +199,7 @@ impl Poller {
         if let Admission::Wait(wait) = self.gate.admission() {
             return self.hindered(task, entry, Cause::Gate, self.gate.wait(wait));
         }
-        match self
-            .vendor
-            .find(Job { task, account: entry.record.submission.owner, key, work: entry.record.submission.work.clone() })
-            .await
-        {
+        match self.vendor.find(Job::of(entry.record.submission.clone(), key)).await {
             Ok(Some(reference)) => {
                 self.gate.succeeded();
                 self.then(task, entry, TaskCommand::RecordAcceptance { reference }).await

@@ -25,6 +25,14 @@ pub(super) fn rates(limits: &LimitSettings) -> Rates {
     Rates { reading: rate(limits.reads), changing: rate(limits.changes), submitting: rate(limits.submissions) }
 }
 
+/// Connections of one address; half of all unless the operator says otherwise.
+pub(super) fn connections_per_address(limits: &LimitSettings) -> usize {
+    match limits.connections_per_address {
+        0 => limits.connections.div_ceil(2),
+        configured => configured,
+    }
+}
+
 pub(super) fn proxies(limits: &LimitSettings) -> TrustedProxies {
     let header = match limits.proxy_header {
         ProxyHeader::XForwardedFor => ForwardedHeader::XForwardedFor,

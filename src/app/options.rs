@@ -31,6 +31,8 @@ pub(super) fn http_options(settings: &Settings, public_url: &str) -> HttpOptions
         allowed_hosts: AllowedHosts::new(settings.listen, settings.public_url.as_deref(), &settings.allowed_hosts),
         workers: workers(settings),
         connections: settings.limits.connections,
+        connections_per_address: limits::connections_per_address(&settings.limits),
+        write_within: settings.limits.write_timeout,
         cors_origins: match &settings.cors.allowed_origins {
             AllowedOrigins::Any => CorsOrigins::Any,
             AllowedOrigins::Listed(origins) => CorsOrigins::Only(origins.clone()),

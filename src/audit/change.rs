@@ -1,23 +1,23 @@
-//! What is different between two JSON values, place by place.
+//! Differences between two JSON values.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One place that is not the same.
+/// One differing value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Where: a JSON pointer (RFC 6901). Entries of lists of things are named by their `version` or `id` in place of a number.
+    /// JSON pointer (RFC 6901). Entries of lists are named by their `version` or `id`, not by their index.
     pub path: String,
-    /// What was there; absent when nothing was.
+    /// Previous value; absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// What is there; absent when nothing is.
+    /// New value; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
 
-/// All places in which two values differ, in the order of their names; none when they are equal. A value that came or went as
-/// a whole is one difference.
+/// Returns the differences between two values, sorted by path within each object; empty if the values are equal. A
+/// value that was added or removed as a whole is one difference.
 #[must_use]
 pub fn differences(before: Option<&Value>, after: Option<&Value>) -> Vec<Difference> {
     let mut found = Vec::new();
@@ -46,13 +46,14 @@ fn members(path: &str, before: &Map<String, Value>, after: &Map<String, Value>, 
     let new = after.keys().filter(|name| !before.contains_key(*name));
     let mut names: Vec<&String> = before.keys().chain(new).collect();
     names.sort_unstable();
+
     for name in names {
         let inside = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
         compare(inside, before.get(name), after.get(name), found);
     }
 }
 
-/// A list of things by their names; `None` when an entry has none, or two have the same.
+/// The entries of a list, keyed by name; `None` if an entry has no name or a name occurs twice.
 fn named(entries: &[Value]) -> Option<Map<String, Value>> {
     let mut named = Map::new();
     for entry in entries {

@@ -1,4 +1,4 @@
-//! What changed between two positions, thing by thing.
+//! Changes between two positions, by subject.
 
 use serde::Serialize;
 
@@ -8,54 +8,54 @@ use super::thing::Thing;
 use super::{Audit, Unanswered};
 use crate::events::stream::Position;
 
-/// Most events that may lie between the two positions.
+/// Maximum number of events between the two positions.
 pub const EVENTS_MAX: u64 = 200_000;
 
-/// What changed.
+/// Result of a diff.
 #[derive(Debug, Serialize)]
 pub struct Diff {
     pub from: u64,
     pub to: u64,
-    /// By name.
+    /// Sorted by name.
     pub things: Vec<ThingDiff>,
-    /// The name after which to ask for more; absent when there is no more.
+    /// The name after which the next page begins; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// What changed in one thing.
+/// Changes of one subject.
 #[derive(Debug, Serialize)]
 pub struct ThingDiff {
     pub thing: String,
     pub change: Change,
-    /// How many events of its own it had in between.
+    /// Number of the subject's own events in between.
     pub events: u64,
-    /// In what is shown of it; empty when all is as it was.
+    /// Differences in the subject's state; empty if there are none.
     pub changes: Vec<Difference>,
 }
 
-/// What became of a thing.
+/// Kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
     Created,
     Changed,
     Deleted,
-    /// It had events, and looks as it did before.
+    /// The subject had events, but its state is the same.
     Unchanged,
 }
 
 impl Change {
-    /// Every one.
+    /// The names of all kinds.
     pub const NAMES: [&'static str; 4] = ["created", "changed", "deleted", "unchanged"];
 }
 
 impl Audit {
-    /// The things that had events after `from` up to `to`, by name, at most `limit` of them after the one named `after`; each
-    /// with the difference between what was shown of it at both.
+    /// Compares, at two positions, the state of every subject with events after `from` up to `to`. Returns at most
+    /// `limit` subjects, sorted by name, beginning after the one named `after`.
     ///
     /// # Errors
-    /// When too many events lie between the two, or they cannot be read.
+    /// If there are more than [`EVENTS_MAX`] events in between, or they cannot be read.
     pub fn diff(
         &self,
         (from, to): (Position, Position),
@@ -67,27 +67,34 @@ impl Audit {
         if events > EVENTS_MAX {
             return Err(Unanswered::TooMany { events, max: EVENTS_MAX });
         }
+
         let touched = self.touched(from, to, |stream| match streams {
             Streams::All => true,
             Streams::Kind(kind) => stream.kind() == *kind,
             Streams::One(thing) => stream == thing.stream(),
         })?;
+
         let mut names: Vec<_> =
             touched.into_iter().map(|(stream, events)| (Thing::of_stream(stream), events)).collect();
         names.sort_unstable_by(|(one, _), (other, _)| one.stream().as_str().cmp(other.stream().as_str()));
         names.retain(|(thing, _)| after.is_none_or(|after| thing.stream().as_str() > after));
+
         let more = names.len() > limit.max(1);
         names.truncate(limit.max(1));
+
         let histories = self.histories(names.iter().map(|(thing, _)| thing), to)?;
         let next = names.last().filter(|_| more).map(|(thing, _)| thing.to_string());
         let compared = names.into_iter().map(|(thing, events)| {
-            let (mut folded, mut rest) = (self.nothing(), histories.of(&thing).into_iter().peekable());
+            let mut folded = self.nothing();
+            let mut rest = histories.of(&thing).into_iter().peekable();
             while let Some(event) = rest.next_if(|event| event.position <= from) {
                 folded.apply(event);
             }
+
             let before = self.state(&folded, &thing)?;
             rest.for_each(|event| folded.apply(event));
             let state = self.state(&folded, &thing)?;
+
             let changes = differences(before.as_ref(), state.as_ref());
             let change = match (&before, &state) {
                 (None, Some(_)) => Change::Created,
@@ -97,6 +104,7 @@ impl Audit {
             };
             Ok(ThingDiff { thing: thing.to_string(), change, events, changes })
         });
+
         Ok(Diff { from: from.0, to: to.0, things: compared.collect::<Result<_, Unanswered>>()?, next })
     }
 }

@@ -1,4 +1,4 @@
-//! Who was erased: what an event of an older release says of such a user in plain is not shown any more (ADR 11).
+//! Redaction of erased users: personal data that older releases recorded in plain text is hidden (ADR 11).
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -15,31 +15,32 @@ use crate::domain::user::UserEvent;
 use crate::events::envelope::RecordedEvent;
 use crate::events::stream::{Position, StreamId};
 
-/// Whether a user was erased, whenever that was.
+/// Returns `true` if a user was erased at any time.
 pub type Erasures = Arc<dyn Fn(UserId) -> Result<bool, SourceFailure> + Send + Sync>;
 
-/// Who was erased by the events of a log that nobody writes: it is read once, when it is first asked.
+/// The users erased by the events of a log without a writer. Reads the log once, on first use.
 pub struct Scan {
     source: Arc<dyn Source>,
     found: Mutex<Option<Arc<HashSet<UserId>>>>,
 }
 
 impl Scan {
-    /// Nothing is read yet.
+    /// Reads nothing yet.
     #[must_use]
     pub fn new(source: Arc<dyn Source>) -> Self {
         Self { source, found: Mutex::default() }
     }
 
-    /// Everybody who was erased. Blocks, the first time as long as all events take.
+    /// Returns all erased users. Blocks; the first call reads the whole log.
     ///
     /// # Errors
-    /// When the events cannot be read to their end: then somebody may have been erased whom nobody knows of.
+    /// If the events cannot be read to their end: an unread one may erase a user.
     pub fn users(&self) -> Result<Arc<HashSet<UserId>>, SourceFailure> {
         let mut known = self.found.lock();
         if let Some(found) = &*known {
             return Ok(Arc::clone(found));
         }
+
         let mut found = HashSet::new();
         self.source.walk(Position(0), &mut |event| {
             if matches!(event.event, Event::User(UserEvent::UserErased)) {
@@ -47,6 +48,7 @@ impl Scan {
             }
             ControlFlow::Continue(())
         })?;
+
         let found = Arc::new(found);
         *known = Some(Arc::clone(&found));
         Ok(found)
@@ -57,7 +59,7 @@ fn user_of(stream: &StreamId) -> Option<UserId> {
     UserId::parse(stream.key()).ok()
 }
 
-/// The user of whom an event says something that everybody can read.
+/// The user about whom an event contains personal data in plain text.
 #[must_use]
 pub fn readable(event: &RecordedEvent) -> Option<UserId> {
     let Event::User(of_user) = &event.event else { return None };
@@ -70,11 +72,12 @@ pub fn readable(event: &RecordedEvent) -> Option<UserId> {
     user_of(&event.stream).filter(|_| plain)
 }
 
-/// Takes what can be read out of the fields of such an event.
+/// Removes plain text from the fields of such an event.
 pub(super) fn redact(data: &mut Value) {
-    // Of a change the fields are one deeper.
+    // The fields of a revision are one level deeper.
     let place = if data.get("change").is_some() { "/change" } else { "" };
     let Some(Value::Object(fields)) = data.pointer_mut(place) else { return };
+
     for field in [PersonalField::Email, PersonalField::Name] {
         if let Some(value) = fields.get_mut(field.as_str()).filter(|value| value.get("sealed").is_none()) {
             *value = json!({"erased": true});

@@ -1,4 +1,4 @@
-//! Which events are asked for.
+//! Filters of events.
 
 use uuid::Uuid;
 
@@ -9,40 +9,40 @@ use crate::domain::ids::{RequestId, StreamKind, TokenId, UserId};
 use crate::domain::value::Invalid;
 use crate::events::envelope::{Actor, RecordedEvent};
 
-/// Which events are asked for: those that pass every part.
+/// Conditions on events, all of which must hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
     pub streams: Streams,
-    /// Any of these; all when empty.
+    /// Any of these types; all if empty.
     pub types: Vec<&'static str>,
     pub actor: Option<ActorFilter>,
     pub request: Option<RequestId>,
-    /// From this event or time on.
+    /// From this event or time, inclusive.
     pub from: Option<Moment>,
-    /// Up to this event or time, itself included.
+    /// Up to this event or time, inclusive.
     pub to: Option<Moment>,
 }
 
-/// Whose events.
+/// Streams to include.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Streams {
     #[default]
     All,
-    /// All things of a kind.
+    /// All subjects of a kind.
     Kind(StreamKind),
     One(Thing),
 }
 
-/// Who caused the events.
+/// Actor that caused the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActorFilter {
     Is(Actor),
-    /// A user or a token with this id.
+    /// A user or token with this id.
     Named(Uuid),
 }
 
 impl Filter {
-    /// Whether an event is asked for.
+    /// Returns `true` if the event passes the filter.
     #[must_use]
     pub fn matches(&self, event: &RecordedEvent) -> bool {
         let of_stream = match &self.streams {
@@ -50,6 +50,7 @@ impl Filter {
             Streams::Kind(kind) => event.stream.kind() == *kind,
             Streams::One(thing) => event.stream == *thing.stream(),
         };
+
         of_stream
             && (self.types.is_empty() || self.types.contains(&event.event.name()))
             && self.actor.is_none_or(|actor| actor.matches(event.actor))
@@ -75,10 +76,10 @@ impl ActorFilter {
         }
     }
 
-    /// Reads `user/<uuid>`, `token/<uuid>`, `system`, `anonymous`, or a UUID alone.
+    /// Parses `user/<uuid>`, `token/<uuid>`, `system`, `anonymous`, or a UUID alone.
     ///
     /// # Errors
-    /// When the text is none of these.
+    /// If the text has none of these forms.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let refusal = |_| Invalid::new("must be system, anonymous, user/<uuid>, token/<uuid> or a UUID");
         match text.split_once('/') {
@@ -93,10 +94,10 @@ impl ActorFilter {
 }
 
 impl Streams {
-    /// Reads `kind/id`, or `kind/` for all of a kind.
+    /// Parses `kind/id`, or `kind/` for all subjects of a kind.
     ///
     /// # Errors
-    /// As [`Thing::parse`].
+    /// See [`Thing::parse`].
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         match text.strip_suffix('/') {
             Some(kind) if !kind.contains('/') => parse_kind(kind).map(Self::Kind),
@@ -105,10 +106,10 @@ impl Streams {
     }
 }
 
-/// Reads the name of a kind of event.
+/// Parses the name of an event type.
 ///
 /// # Errors
-/// The names that there are, when it is none of them.
+/// If there is no such type; the error lists all names.
 pub fn parse_type(text: &str) -> Result<&'static str, Invalid> {
     event::names()
         .find(|name| *name == text)

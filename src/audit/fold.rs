@@ -1,4 +1,4 @@
-//! What a few streams amount to: the same read models that the service has, of one thing and of those that it shows.
+//! State from a few streams: the service's read models, limited to one subject and the subjects it refers to.
 
 use crate::domain::decider::Decider;
 use crate::domain::delivery::Delivery;
@@ -9,24 +9,24 @@ use crate::events::envelope::RecordedEvent;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 
-/// What was folded so far.
+/// State after the events applied so far.
 #[derive(Debug)]
 pub struct Folded {
     pub models: Models,
-    /// Of a delivery, which no read model holds any more once it is made.
+    /// Of a delivery, which the read models drop when it is complete.
     pub delivery: Delivery,
-    /// Of a task: how far it came before it ended, which its record does not keep.
+    /// Of a task, the status it reached before it ended, which the read model does not keep.
     pub reached: TaskStatus,
 }
 
 impl Folded {
-    /// Nothing; what is shown of what is folded is found by these links.
+    /// Empty state; `links` builds the URLs in the rendered state.
     #[must_use]
     pub fn new(links: Links) -> Self {
         Self { models: Models::new(links), delivery: Delivery::default(), reached: TaskStatus::Created }
     }
 
-    /// Folds one event.
+    /// Applies one event.
     pub fn apply(&mut self, event: &RecordedEvent) {
         self.models.apply(event);
         if let Event::Task(_) = &event.event

@@ -1,7 +1,7 @@
-//! States as they were: of a thing at a position, and before and after each of its events.
+//! States of a subject at a position, and before and after each of its events.
 //!
-//! A state is folded from the thing's own stream and from those of the things that it shows, in the order of their events: a
-//! node shows its publisher, a publisher its members.
+//! A state is built from the subject's own stream and the streams of the subjects it refers to, in the order of their
+//! events: a node refers to its publisher, a publisher to its members.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -19,49 +19,49 @@ use crate::domain::publisher::PublisherEvent;
 use crate::events::envelope::RecordedEvent;
 use crate::events::stream::{Position, StreamId};
 
-/// A page with more bytes of events than this takes no further one.
+/// A page ends once its events exceed this number of bytes.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The state of a thing at a position.
+/// State of a subject at a position.
 #[derive(Debug, Serialize)]
 pub struct AsOf {
     pub thing: String,
     pub position: u64,
-    /// When the event at that position was recorded; absent for position 0.
+    /// Time of the event at that position; absent for position 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// Whether it was there: made already, and not deleted.
+    /// `true` if the subject had been created and not deleted.
     pub exists: bool,
-    /// As it would have been shown to an administrator.
+    /// As an administrator would have seen it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Value>,
 }
 
-/// Some of the events of a thing, each with what it changed.
+/// A page of a subject's events, each with its changes.
 #[derive(Debug, Serialize)]
 pub struct History {
     pub thing: String,
     pub entries: Vec<Entry>,
-    /// The position after which to ask for more; absent when there is no more.
+    /// The position after which the next page begins; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
     /// The position of the last event of the log.
     pub head: u64,
 }
 
-/// One event of a thing.
+/// One event of a subject.
 #[derive(Debug, Serialize)]
 pub struct Entry {
     pub event: Box<RawValue>,
-    /// What is different in what is shown of the thing; empty when the event changed nothing that is shown.
+    /// Differences in the subject's state; empty if the event changed nothing visible.
     pub changes: Vec<Difference>,
 }
 
-/// The events of streams, by stream.
+/// Events by stream.
 pub(super) struct Histories(BTreeMap<StreamId, Vec<RecordedEvent>>);
 
 impl Audit {
-    /// Reads what the states of these things are folded from.
+    /// Reads the events from which the states of these subjects are built.
     pub(super) fn histories<'t>(
         &self,
         things: impl IntoIterator<Item = &'t Thing>,
@@ -72,7 +72,8 @@ impl Audit {
         for event in self.source.streams(&own, until)? {
             streams.entry(event.stream.clone()).or_default().push(event);
         }
-        // A node shows its publisher, which shows its members, who show nobody: but of members a node shows nothing.
+
+        // One further level is enough: a node shows its publisher but nothing of the publisher's members.
         let shown: BTreeSet<StreamId> = streams.values().flatten().filter_map(shown_by).collect();
         let missing: BTreeSet<StreamId> = shown.into_iter().filter(|stream| !own.contains(stream)).collect();
         if !missing.is_empty() {
@@ -80,37 +81,44 @@ impl Audit {
                 streams.entry(event.stream.clone()).or_default().push(event);
             }
         }
+
         Ok(Histories(streams))
     }
 
-    /// The state of a thing as an administrator would have been shown it at a position.
+    /// Returns the state of a subject at a position, as an administrator would have seen it.
     ///
     /// # Errors
-    /// When no event was ever recorded of it, or the events cannot be read.
+    /// If no event was ever recorded for the subject, or the events cannot be read.
     pub fn as_of(&self, thing: &Thing, position: Position) -> Result<AsOf, Unanswered> {
         let histories = self.histories([thing], position)?;
         let mut folded = self.nothing();
         histories.of(thing).into_iter().for_each(|event| folded.apply(event));
+
         let state = self.state(&folded, thing)?;
         if state.is_none() && !histories.0.contains_key(thing.stream()) {
             self.check_known(thing)?;
         }
+
         let at = self.time_of(position)?.map(|at| at.to_string());
         Ok(AsOf { thing: thing.to_string(), position: position.0, at, exists: state.is_some(), state })
     }
 
-    /// The events of a thing after `after`, at most `limit` of them, each with what it changed.
+    /// Returns at most `limit` events of a subject after `after`, each with its changes.
     ///
     /// # Errors
-    /// When no event was ever recorded of it, or the events cannot be read.
+    /// If no event was ever recorded for the subject, or the events cannot be read.
     pub fn history(&self, thing: &Thing, after: Position, limit: usize) -> Result<History, Unanswered> {
         let head = self.source.head()?;
         let histories = self.histories([thing], head)?;
         if !histories.0.contains_key(thing.stream()) {
             return Err(Unanswered::Unknown(thing.clone()));
         }
-        let (mut folded, mut entries, mut bytes, mut next) = (self.nothing(), Vec::new(), 0, None);
-        // The state after the event before, while no other thing has changed since.
+
+        let mut folded = self.nothing();
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        let mut next = None;
+        // The state after the previous event, if no referenced subject has changed since.
         let mut known: Option<Option<Value>> = None;
         for event in histories.of(thing) {
             if event.stream != *thing.stream() || event.position <= after {
@@ -118,10 +126,12 @@ impl Audit {
                 known = None;
                 continue;
             }
+
             if entries.len() >= limit.max(1) || bytes >= BYTES_MAX {
                 next = entries.last().map(|(position, _)| *position);
                 break;
             }
+
             let before = known.take().map_or_else(|| self.state(&folded, thing), Ok)?;
             folded.apply(event);
             let state = self.state(&folded, thing)?;
@@ -130,17 +140,18 @@ impl Audit {
             entries.push((event.position.0, entry));
             known = Some(state);
         }
+
         let entries = entries.into_iter().map(|(_, entry)| entry).collect();
         Ok(History { thing: thing.to_string(), entries, next, head: head.0 })
     }
 
-    /// Whether anything was ever recorded of a thing.
+    /// Returns an error if nothing was ever recorded for a subject.
     fn check_known(&self, thing: &Thing) -> Result<(), Unanswered> {
         let events = self.source.streams(&BTreeSet::from([thing.stream().clone()]), self.source.head()?)?;
         if events.is_empty() { Err(Unanswered::Unknown(thing.clone())) } else { Ok(()) }
     }
 
-    /// Calls `each` with every thing that has an event between two positions, and how many.
+    /// Returns the number of events between two positions for each wanted stream that has any.
     pub(super) fn touched(
         &self,
         from: Position,
@@ -148,6 +159,7 @@ impl Audit {
         wanted: impl Fn(&StreamId) -> bool,
     ) -> Result<BTreeMap<StreamId, u64>, Unanswered> {
         let mut touched: BTreeMap<StreamId, u64> = BTreeMap::new();
+
         self.source.walk(from, &mut |event| {
             if event.position > to {
                 return ControlFlow::Break(());
@@ -159,12 +171,13 @@ impl Audit {
             }
             ControlFlow::Continue(())
         })?;
+
         Ok(touched)
     }
 }
 
 impl Histories {
-    /// Everything that the state of a thing is folded from, in order.
+    /// All events from which the state of a subject is built, in order.
     pub(super) fn of(&self, thing: &Thing) -> Vec<&RecordedEvent> {
         let own = self.0.get(thing.stream()).map_or(&[][..], Vec::as_slice);
         let shown: BTreeSet<StreamId> = own.iter().filter_map(shown_by).collect();
@@ -175,7 +188,7 @@ impl Histories {
     }
 }
 
-/// The stream of another thing that is shown with the thing of an event.
+/// The stream of another subject that is part of this event's subject.
 fn shown_by(event: &RecordedEvent) -> Option<StreamId> {
     match &event.event {
         Event::Node(NodeEvent::NodeCreated { publisher, .. }) => Some(StreamId::from(publisher)),

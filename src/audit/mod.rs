@@ -1,7 +1,7 @@
-//! The log for those who ask who changed what, when and why: events as JSON, histories, states as they were.
+//! Audit of the log: events as JSON, histories, and states at any position.
 //!
-//! Everything is answered from the events alone, so that a running service ([`source::Live`]) and the directory of a stopped
-//! one ([`source::Stopped`]) give the same answers. How a thing looks is not known here: it is asked of whoever shows it.
+//! All answers derive from the events alone, so a running service ([`source::Live`]) and the directory of a stopped one
+//! ([`source::Stopped`]) give the same ones. The caller supplies the rendering of states ([`StateOf`]).
 
 pub mod change;
 pub mod diff;
@@ -33,27 +33,27 @@ pub use crate::events::stream::Position;
 use crate::events::stream::StreamId;
 use crate::projections::node::view::Links;
 
-/// How a thing is shown to an administrator; `None` when it is not there.
+/// Renders the state of a subject for an administrator; `None` if the subject does not exist.
 pub type StateOf = Arc<dyn Fn(&Folded, &Thing) -> Result<Option<Value>, SourceFailure> + Send + Sync>;
 
-/// Why a question has no answer.
+/// Reason why a query fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Unanswered {
     /// The events could not be read.
     #[error(transparent)]
     Source(#[from] SourceFailure),
-    /// There is no such position yet.
+    /// The position is beyond the end of the log.
     #[error("position {asked} is beyond the last event, which has position {head}")]
     Beyond { asked: Position, head: Position },
-    /// No event was ever recorded of this.
+    /// No event was ever recorded for this subject.
     #[error("no event was ever recorded of {0}")]
     Unknown(Thing),
-    /// The question is too large.
+    /// The query covers too many events.
     #[error("{events} events lie between the two, which are more than {max}: ask for less")]
     TooMany { events: u64, max: u64 },
 }
 
-/// Answers questions about one log. Its calls block: never make one on an arbiter thread. Cheap to clone.
+/// Audit queries over one log. All calls block, so they must not run on an arbiter thread. Cheap to clone.
 #[derive(Clone)]
 pub struct Audit {
     source: Arc<dyn Source>,
@@ -63,17 +63,17 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Of these events; `state_of` says how things are shown, `links` where what is shown is found, `erasures` of whom nothing
-    /// personal is shown.
+    /// Queries these events. `state_of` renders states, `links` builds URLs in them, and `erasures` decides whose
+    /// personal data is redacted.
     #[must_use]
     pub fn new(source: Arc<dyn Source>, links: Links, state_of: StateOf, erasures: Erasures) -> Self {
         Self { source, links, state_of, erasures }
     }
 
-    /// An event as it is shown: without what it says in plain of somebody who was erased since.
+    /// Renders an event, without the plain text about users who have been erased since.
     ///
     /// # Errors
-    /// When it cannot be found out who was erased.
+    /// If the erasures cannot be read.
     pub fn record(&self, event: &RecordedEvent) -> Result<RecordJson, Unanswered> {
         let mut record = RecordJson::from(event);
         if let Some(user) = erased::readable(event)
@@ -87,30 +87,30 @@ impl Audit {
     /// The position of the last event.
     ///
     /// # Errors
-    /// When the events cannot be read.
+    /// If the events cannot be read.
     pub fn head(&self) -> Result<u64, Unanswered> {
         Ok(self.source.head()?.0)
     }
 
-    /// Whether an event of a user ever said something personal in plain, as those of older releases do.
+    /// Returns `true` if an event of a user ever contained personal data in plain text, as older releases recorded it.
     ///
     /// # Errors
-    /// When the events cannot be read.
+    /// If the events cannot be read.
     pub fn was_readable(&self, user: UserId) -> Result<bool, Unanswered> {
         let events = self.source.streams(&BTreeSet::from([StreamId::from(&user)]), self.source.head()?)?;
         Ok(events.iter().any(|event| erased::readable(event).is_some()))
     }
 
-    /// Where the events come from.
+    /// The source of the events.
     #[must_use]
     pub fn source(&self) -> &dyn Source {
         &*self.source
     }
 
-    /// The position at a moment: the last event not later than a time.
+    /// Returns the position of a moment; for a time, that of the last event not later than it.
     ///
     /// # Errors
-    /// When the position is not there yet, or the events cannot be read.
+    /// If the position is beyond the end of the log, or the events cannot be read.
     pub fn position_at(&self, moment: moment::Moment) -> Result<Position, Unanswered> {
         match moment {
             moment::Moment::Time(at) => Ok(self.source.reached(at)?),
@@ -121,7 +121,7 @@ impl Audit {
         }
     }
 
-    /// When the event at a position was recorded; `None` for position 0.
+    /// Time of the event at a position; `None` for position 0.
     fn time_of(&self, position: Position) -> Result<Option<Timestamp>, Unanswered> {
         let Some(before) = position.0.checked_sub(1) else { return Ok(None) };
         let mut at = None;

@@ -1,49 +1,52 @@
-//! A place in the history: a position, or a time.
+//! Moments in the history: a position or a time.
 
 use crate::domain::value::{Invalid, Timestamp};
 use crate::events::stream::Position;
 
-/// A place in the history.
+/// A moment in the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// Right after the event with this position; 0 is before the first.
+    /// Right after the event with this position; 0 is before the first event.
     Position(Position),
     /// At this time.
     Time(Timestamp),
 }
 
-/// Which end of a day a date stands for.
+/// The end of a day that a date denotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edge {
     Start,
     End,
 }
 
-/// The last microsecond of a day.
+/// Time of the last microsecond of a day.
 const LAST: &str = "T23:59:59.999999Z";
 
 impl Moment {
-    /// Reads a position (`1042`), a time (`2026-01-31T12:00:00Z`) or a date in UTC (`2026-01-31`), which stands for one end of
-    /// its day.
+    /// Parses a position (`1042`), a time (`2026-01-31T12:00:00Z`), or a date in UTC (`2026-01-31`), which denotes the
+    /// given end of its day.
     ///
     /// # Errors
-    /// When the text is none of these.
+    /// If the text has none of these forms.
     pub fn parse(text: &str, edge: Edge) -> Result<Self, Invalid> {
         let refusal = || {
             Invalid::new(
                 "must be a position such as 1042, a time such as 2026-01-31T12:00:00Z or a date such as 2026-01-31",
             )
         };
+
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             return text.parse().map(|position| Self::Position(Position(position))).map_err(|_| refusal());
         }
+
         let is_date = text.len() == "2026-01-31".len();
         let time = match edge {
             Edge::Start if is_date => Timestamp::parse(&format!("{text}T00:00:00Z")),
             Edge::End if is_date => Timestamp::parse(&format!("{text}{LAST}")),
-            // A plus sign that was not encoded in a query has become a space on its way here.
+            // A plus sign that is not percent-encoded in a query is decoded as a space.
             _ => Timestamp::parse(&text.replace(' ', "+")),
         };
+
         time.map(Self::Time).map_err(|_| refusal())
     }
 }

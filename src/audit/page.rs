@@ -1,4 +1,4 @@
-//! A page of events: those that pass a filter, within a bound of work.
+//! Pages of events that pass a filter, with a limit on the work per page.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -14,73 +14,75 @@ use crate::domain::value::Timestamp;
 use crate::events::envelope::RecordedEvent;
 use crate::events::stream::Position;
 
-/// Most events of a page.
+/// Maximum number of events per page.
 pub const LIMIT_MAX: u64 = 1000;
-/// Events of a page, when the caller does not say.
+/// Default number of events per page.
 pub const LIMIT_DEFAULT: u64 = 100;
-/// Most events that one page looks at, whatever it finds.
+/// Maximum number of events that one page scans.
 pub const LOOKED_MAX: u64 = 50_000;
-/// A page with more bytes of events than this takes no further one.
+/// A page ends once its events exceed this number of bytes.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
-/// So few events are looked at rather than a stream read from its beginning.
+/// Up to this many events are scanned rather than reading a stream from its beginning.
 const NEAR: u64 = 2000;
-/// How far times of events may be out of order: they are of the moment when a command was given.
+/// Tolerance for events out of time order: their time is that of the command, not of the append.
 const DISORDER: Duration = Duration::from_mins(5);
 
-/// Events, oldest first.
+/// A page of events, oldest first.
 #[derive(Debug, Serialize)]
 pub struct EventPage {
     pub events: Vec<Box<RawValue>>,
-    /// The position after which to ask for more; absent when everything that was asked for has been looked at.
+    /// The position after which the next page begins; absent if the scan is complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
     /// The position of the last event of the log.
     pub head: u64,
 }
 
-/// How much one reading takes at most.
+/// Limits of one batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Events that pass the filter; at least 1.
     pub events: usize,
-    /// Bytes of events: one that has as many takes no further one.
+    /// Bytes of events. The event that exceeds them is the last.
     pub bytes: usize,
-    /// Events that are looked at, whether they pass or not.
+    /// Events scanned, matching or not.
     pub looked: u64,
 }
 
-/// What one reading found.
+/// Result of one batch.
 #[derive(Debug)]
 pub struct Batch {
-    /// Each with its position.
+    /// Events with their positions.
     pub events: Vec<(u64, Box<RawValue>)>,
-    /// Up to where everything was looked at.
+    /// Position up to which the scan is complete.
     pub reached: Position,
-    /// Up to where there is something to look at now.
+    /// Position up to which there are events to scan now.
     pub end: Position,
     /// The position of the last event of the log.
     pub head: Position,
 }
 
-/// What is taken into a batch.
+/// A batch in progress.
 struct Filling<'f> {
     audit: &'f Audit,
     filter: &'f Filter,
     bounds: Bounds,
     events: Vec<(u64, Box<RawValue>)>,
     bytes: usize,
-    /// How many events were looked at.
+    /// Number of events scanned.
     looked: u64,
-    /// The last of them.
+    /// Position of the last event scanned.
     last: Position,
-    /// Why an event could not be taken.
+    /// Error that ended the batch.
     failed: Option<Unanswered>,
 }
 
 impl Filling<'_> {
-    /// Looks at one more event; breaks when the batch takes no further one.
+    /// Scans one event; breaks when the batch is full.
     fn take(&mut self, event: &RecordedEvent) -> ControlFlow<()> {
-        (self.looked, self.last) = (self.looked + 1, event.position);
+        self.looked += 1;
+        self.last = event.position;
+
         if self.filter.matches(event) {
             let json = match self.audit.raw(event) {
                 Ok(json) => json,
@@ -92,6 +94,7 @@ impl Filling<'_> {
             self.bytes += json.get().len();
             self.events.push((event.position.0, json));
         }
+
         let Bounds { events, bytes, looked } = self.bounds;
         let full = self.events.len() >= events || self.bytes >= bytes || self.looked >= looked;
         if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -99,16 +102,16 @@ impl Filling<'_> {
 }
 
 impl Audit {
-    /// An event as canonical JSON, ready to be joined with others.
+    /// Renders an event as canonical JSON.
     pub(super) fn raw(&self, event: &RecordedEvent) -> Result<Box<RawValue>, Unanswered> {
         Ok(RawValue::from_string(self.record(event)?.canonical()).unwrap_or_default())
     }
 
-    /// The events after `after` that pass a filter, oldest first; at most `limit` of them. A filter that names one thing reads
-    /// its stream alone; any other looks at [`LOOKED_MAX`] events at most.
+    /// Returns at most `limit` events after `after` that pass a filter, oldest first. For a filter on one subject, a
+    /// long range reads only the subject's stream; otherwise a page scans at most [`LOOKED_MAX`] events.
     ///
     /// # Errors
-    /// When the events cannot be read.
+    /// If the events cannot be read.
     pub fn page(&self, filter: &Filter, after: Position, limit: usize) -> Result<EventPage, Unanswered> {
         let bounds = Bounds { events: limit, bytes: BYTES_MAX, looked: LOOKED_MAX };
         let Batch { events, reached, end, head } = self.batch(filter, after, bounds)?;
@@ -116,17 +119,19 @@ impl Audit {
         Ok(EventPage { events: events.into_iter().map(|(_, event)| event).collect(), next, head: head.0 })
     }
 
-    /// The events after `after` that pass a filter, oldest first, within bounds.
+    /// Returns the events after `after` that pass a filter, oldest first, within limits.
     ///
     /// # Errors
-    /// When the events cannot be read.
+    /// If the events cannot be read.
     pub fn batch(&self, filter: &Filter, after: Position, bounds: Bounds) -> Result<Batch, Unanswered> {
         let head = self.source.head()?;
         let (begin, end) = self.bounds(filter, head)?;
         let after = after.max(begin);
+
         let mut filling =
             Filling { audit: self, filter, bounds, events: Vec::new(), bytes: 0, looked: 0, last: after, failed: None };
         let mut full = false;
+
         match &filter.streams {
             _ if after >= end => {}
             Streams::One(thing) if end.0 - after.0 > NEAR => {
@@ -143,14 +148,16 @@ impl Audit {
                 taken
             })?,
         }
+
         if let Some(failure) = filling.failed {
             return Err(failure);
         }
+
         let reached = if full { filling.last } else { end.max(after) };
         Ok(Batch { events: filling.events, reached, end, head })
     }
 
-    /// After which position events can pass the filter, and up to which.
+    /// The positions after which, and up to which, events can pass the filter.
     fn bounds(&self, filter: &Filter, head: Position) -> Result<(Position, Position), Unanswered> {
         let begin = match filter.from {
             None => Position(0),
@@ -165,10 +172,10 @@ impl Audit {
         Ok((begin, end))
     }
 
-    /// Hands out, as canonical JSON, every event after `after` that passes a filter, however many there are.
+    /// Calls `each` with every event after `after` that passes a filter, until it breaks.
     ///
     /// # Errors
-    /// When the events cannot be read.
+    /// If the events cannot be read.
     pub fn each(
         &self,
         filter: &Filter,
@@ -177,6 +184,7 @@ impl Audit {
     ) -> Result<(), Unanswered> {
         let ended = |event: &RecordedEvent| matches!(filter.to, Some(Moment::Position(to)) if event.position > to);
         let begin = if let Some(Moment::Position(from)) = filter.from { from.0.saturating_sub(1) } else { 0 };
+
         self.source.walk(after.max(Position(begin)), &mut |event| {
             if ended(event) {
                 return ControlFlow::Break(());

@@ -1,7 +1,8 @@
-//! A recorded event as JSON that machines compare byte by byte: made of the stored shapes, in the form of RFC 8785.
+//! Recorded events as canonical JSON (RFC 8785), built from the stored shapes, so that machines can compare them byte
+//! by byte.
 //!
-//! What is stored as bytes is text here (identifiers as UUIDs, hashes as hexadecimal), what is absent is left out, and whole
-//! numbers that not every reader of JSON holds exactly (beyond 2^53) are text.
+//! Stored bytes become text (identifiers as UUIDs, hashes as hexadecimal), absent values are omitted, and whole numbers
+//! beyond 2^53, which some JSON parsers round, become text.
 
 use std::fmt::Write as _;
 
@@ -12,10 +13,10 @@ use crate::domain::ids::RequestId;
 use crate::events::envelope::RecordedEvent;
 use crate::events::schema::{self, store};
 
-/// Every whole number up to here is exact in every reader of JSON (RFC 8785, 3.2.2.3).
+/// Largest number up to which every JSON parser represents all whole numbers exactly (RFC 8785, 3.2.2.3).
 const EXACT: u64 = 1 << 53;
 
-/// One recorded event as JSON.
+/// A recorded event as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RecordJson {
     pub position: u64,
@@ -24,20 +25,20 @@ pub struct RecordJson {
     pub version: u64,
     /// A UUID.
     pub id: String,
-    /// The name of the event, such as `NodeRevised`.
+    /// Name of the event, such as `NodeRevised`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// RFC 3339, in UTC, with microseconds.
+    /// RFC 3339 in UTC, with microseconds.
     pub at: String,
-    /// `user/<uuid>`, `token/<uuid>` or `system`.
+    /// `user/<uuid>`, `token/<uuid>`, `system` or `anonymous`.
     pub actor: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub causation: Option<String>,
-    /// The version of the stored shapes that `data` is made of: the newest, whatever version the record was written in.
+    /// Version of the stored shapes in `data`: the newest, regardless of the version of the record.
     pub schema: u16,
-    /// The fields of the event; an empty object when it has none.
+    /// Fields of the event; an empty object if it has none.
     pub data: Value,
 }
 
@@ -60,14 +61,14 @@ impl From<&RecordedEvent> for RecordJson {
 }
 
 impl RecordJson {
-    /// The bytes that are the same wherever the same event is written.
+    /// Returns the canonical bytes, which are the same wherever the event is written.
     #[must_use]
     pub fn canonical(&self) -> String {
         canonical(&serde_json::to_value(self).unwrap_or_default())
     }
 }
 
-/// The fields of an event: what is inside of `{"Node": {"NodeRevised": …}}`, or nothing inside of `{"Node": "NodeDeleted"}`.
+/// The fields of an event: the object in `{"Node": {"NodeRevised": …}}`; an empty one for `{"Node": "NodeDeleted"}`.
 fn data(event: &RecordedEvent) -> Value {
     let stored = serde_json::to_value(&store::entry(event).event).unwrap_or_default();
     let fields = only_member(stored).and_then(only_member).unwrap_or_else(|| Value::Object(Map::new()));
@@ -79,7 +80,7 @@ fn only_member(value: Value) -> Option<Value> {
     members.into_iter().next().map(|(_, member)| member)
 }
 
-/// Without what is absent, and with text in place of numbers that are not exact everywhere.
+/// Removes absent members, and turns numbers that not every parser represents exactly into text.
 fn plain(value: Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -99,8 +100,8 @@ fn plain(value: Value) -> Value {
     }
 }
 
-/// JSON as RFC 8785 writes it: members sorted by their UTF-16 code units, nothing between the tokens. The numbers of events
-/// are whole; fractions are written as `serde_json` does.
+/// Writes JSON in the form of RFC 8785: members sorted by UTF-16 code units, without whitespace. Events contain whole
+/// numbers only; fractions are written as `serde_json` does.
 #[must_use]
 pub fn canonical(value: &Value) -> String {
     let mut text = String::new();
@@ -135,7 +136,7 @@ fn separated<T>(out: &mut String, [open, close]: [char; 2], items: &[T], write: 
     out.push(close);
 }
 
-/// Strings are escaped as RFC 8785 says: `serde_json` does it so.
+/// Writes a scalar. `serde_json` escapes strings as RFC 8785 requires.
 fn write_plain(scalar: &Value, out: &mut String) {
     // Writing to a string cannot fail.
     let _ = write!(out, "{scalar}");
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn members_are_sorted_as_rfc_8785_sorts_them() {
-        // The example of its section 3.2.3, with the names in the order that it gives.
+        // The example of section 3.2.3, in its order.
         let sorted = ["\r", "1", "\u{80}", "\u{f6}", "\u{20ac}", "\u{1f600}", "\u{fb33}"];
         let value: Map<_, _> = sorted.iter().rev().map(|name| ((*name).to_owned(), json!(1))).collect();
 

@@ -1,4 +1,4 @@
-//! Where the events come from: the log of a running service, or the journal of a stopped one.
+//! Sources of events: the log of a running service, or the journal of a stopped one.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -11,48 +11,48 @@ use crate::events::journal::{OpenError, StoppedJournal};
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::stream::{Position, StreamId, Version};
 
-/// Events that are read from a running log at a time.
+/// Number of events read from a running log at a time.
 const CHUNK: usize = 512;
 
-/// The events cannot be read as they were written.
+/// Failure to read the events.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceFailure {
-    /// Of a running service.
+    /// From the log of a running service.
     #[error(transparent)]
     Log(#[from] LogFailure),
-    /// Of a stopped one.
+    /// From the journal of a stopped service.
     #[error(transparent)]
     Journal(#[from] OpenError),
 }
 
-/// What is done with an event: break to see no more of them.
+/// Callback for each event. A break ends the walk.
 pub type Each<'f> = &'f mut dyn FnMut(&RecordedEvent) -> ControlFlow<()>;
 
-/// Events to be asked about. The calls block.
+/// A source of events. All calls block.
 pub trait Source: Send + Sync + 'static {
     /// The position of the last event.
     ///
     /// # Errors
-    /// When the events cannot be read.
+    /// If the events cannot be read.
     fn head(&self) -> Result<Position, SourceFailure>;
 
-    /// Hands out the events after `after` in their order.
+    /// Calls `each` with the events after `after`, in order.
     ///
     /// # Errors
-    /// When the events cannot be read.
+    /// If the events cannot be read.
     fn walk(&self, after: Position, each: Each<'_>) -> Result<(), SourceFailure>;
 
-    /// The events of these streams up to `until`, in their order.
+    /// Returns the events of these streams up to `until`, in order.
     ///
     /// # Errors
-    /// When the events cannot be read.
+    /// If the events cannot be read.
     fn streams(&self, streams: &BTreeSet<StreamId>, until: Position) -> Result<Vec<RecordedEvent>, SourceFailure>;
 
-    /// The position that the log had reached at a time: that of the last event not later. Times of events follow each other
-    /// but for the moments that commands wait for each other, and for clocks that were set.
+    /// Returns the position that the log had reached at a time: that of the last event not later. Event times increase,
+    /// except that commands may wait for each other and the clock may be set back.
     ///
     /// # Errors
-    /// When the events cannot be read.
+    /// If the events cannot be read.
     fn reached(&self, at: Timestamp) -> Result<Position, SourceFailure>;
 }
 
@@ -87,7 +87,8 @@ impl Source for Live {
     }
 
     fn reached(&self, at: Timestamp) -> Result<Position, SourceFailure> {
-        let (mut not_later, mut later) = (0, self.0.head().0 + 1);
+        let mut not_later = 0;
+        let mut later = self.0.head().0 + 1;
         while not_later + 1 < later {
             let middle = u64::midpoint(not_later, later);
             let event = self.0.read_all(Position(middle - 1), 1)?;
@@ -97,22 +98,25 @@ impl Source for Live {
                 later = middle;
             }
         }
+
         Ok(Position(not_later))
     }
 }
 
-/// The journal of a service that does not run.
+/// The journal of a stopped service.
 pub struct Stopped(StoppedJournal);
 
 impl Stopped {
-    /// Looks at a log without changing anything in it.
+    /// Opens a log without changing it.
     ///
     /// # Errors
-    /// When there is no log, it cannot be read, or it is not the one that HEAD was signed for.
+    /// If there is no log, it cannot be read, or HEAD was signed for another log.
     pub fn open(directory: &Path) -> Result<Self, SourceFailure> {
         let journal = StoppedJournal::open(directory)?;
-        // Before a line is told: most questions come to HEAD only in the end.
+
+        // Checks HEAD before any output; most queries need it only at the end.
         journal.head()?;
+
         Ok(Self(journal))
     }
 }

@@ -1,4 +1,4 @@
-//! What can be asked about: one thing by its kind and id, as its stream is named.
+//! Subjects of audit queries: a kind and an id, in the form of a stream name.
 
 use std::fmt;
 
@@ -6,21 +6,22 @@ use crate::domain::ids::{DeliveryId, NodeId, PublisherId, StreamKind, TaskId, To
 use crate::domain::value::Invalid;
 use crate::events::stream::StreamId;
 
-/// One thing, such as `publisher/acme`.
+/// One subject, such as `publisher/acme`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Thing(StreamId);
 
 impl Thing {
-    /// Reads `kind/id`.
+    /// Parses `kind/id`.
     ///
     /// # Errors
-    /// When the kind is unknown, or the id has not the form of ids of that kind.
+    /// If the kind is unknown, or the id is not valid for that kind.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let (kind, id) = text.split_once('/').unwrap_or((text, ""));
         let kind = parse_kind(kind)?;
         if id.is_empty() {
             return Err(Invalid::new(format!("must name one thing, such as {}", example(kind))));
         }
+
         let stream = match kind {
             StreamKind::User => StreamId::from(&UserId::parse(id)?),
             StreamKind::Publisher => StreamId::from(&PublisherId::parse(id)?),
@@ -29,28 +30,29 @@ impl Thing {
             StreamKind::Task => StreamId::from(&TaskId::parse(id)?),
             StreamKind::Delivery => StreamId::from(&DeliveryId::parse(id)?),
         };
+
         Ok(Self(stream))
     }
 
-    /// The thing whose history a stream is.
+    /// The subject of a stream.
     #[must_use]
     pub fn of_stream(stream: StreamId) -> Self {
         Self(stream)
     }
 
-    /// Its history.
+    /// The stream of the subject.
     #[must_use]
     pub fn stream(&self) -> &StreamId {
         &self.0
     }
 
-    /// The kind of thing.
+    /// The kind of the subject.
     #[must_use]
     pub fn kind(&self) -> StreamKind {
         self.0.kind()
     }
 
-    /// The id, as it stands in the name of the stream.
+    /// The id, as in the name of the stream.
     #[must_use]
     pub fn id(&self) -> &str {
         self.0.key()
@@ -63,10 +65,10 @@ impl fmt::Display for Thing {
     }
 }
 
-/// Reads a kind of thing.
+/// Parses the kind of a subject.
 ///
 /// # Errors
-/// The kinds that there are, when it is none of them.
+/// If there is no such kind; the error lists all kinds.
 pub fn parse_kind(text: &str) -> Result<StreamKind, Invalid> {
     let found = StreamKind::ALL.into_iter().find(|kind| kind.as_str() == text);
     found.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! A backup, verified by itself: the signature of its manifest, the hash of every file, and the journal as a whole.
+//! Verification of a backup on its own: the signature of the manifest, the hash of every file, and the whole journal.
 
 use std::path::{Path, PathBuf};
 
@@ -13,24 +13,25 @@ use crate::events::verify::Finding;
 use crate::media::contents;
 use crate::proof::Progress;
 
-/// What a backup turned out to be.
+/// Result of verifying a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
     pub manifest: Manifest,
     pub events: u64,
-    /// Everything that is wrong, with the file as it is called in the data directory.
+    /// All defects, each with the file's path in the data directory.
     pub findings: Vec<Finding>,
 }
 
-/// Verifies the backup in a directory; changes nothing.
+/// Verifies the backup in a directory. Writes nothing.
 ///
 /// # Errors
-/// When there is no backup, or it cannot be read.
+/// If there is no backup, or it cannot be read.
 pub fn check(backup: &Path, progress: Progress<'_>) -> Result<Checked, BackupError> {
     let manifest = manifest(backup)?;
     let pool = Pool::open(backup);
     let total = manifest.files.iter().map(|entry| entry.bytes).sum();
-    let (mut findings, mut done) = (Vec::new(), 0);
+    let mut findings = Vec::new();
+    let mut done = 0;
     for entry in &manifest.files {
         let what = match entry.digest() {
             None => Some("the manifest gives it no hash".to_owned()),
@@ -47,19 +48,22 @@ pub fn check(backup: &Path, progress: Progress<'_>) -> Result<Checked, BackupErr
                 }
             }
         };
+
         findings.extend(what.map(|what| Finding::of_file(&entry.path, what)));
     }
+
     let mut events = 0;
     if findings.is_empty() {
         events = check_journal(&manifest, &pool, &mut findings)?;
     }
+
     Ok(Checked { manifest, events, findings })
 }
 
-/// What the backup in a directory says that it is.
+/// Reads the manifest of a backup.
 ///
 /// # Errors
-/// When there is no backup, or it cannot be read.
+/// If there is no backup, or it cannot be read.
 pub(super) fn manifest(backup: &Path) -> Result<Manifest, BackupError> {
     Manifest::read(backup)?.ok_or_else(|| {
         let there = backup.display();
@@ -68,38 +72,47 @@ pub(super) fn manifest(backup: &Path) -> Result<Manifest, BackupError> {
     })
 }
 
-/// The journal of a backup must be whole up to the position of the manifest, and vouched for by its own HEAD and key.
+/// Checks the journal of a backup: it must be complete up to the position of the manifest, and match its own HEAD and
+/// key.
 fn check_journal(manifest: &Manifest, pool: &Pool, findings: &mut Vec<Finding>) -> Result<u64, BackupError> {
     let Checkpoint { log, head, .. } = *manifest.checkpoint.checkpoint();
     let copy = |path: &str| manifest.file(path).and_then(Entry::digest).map(|digest| pool.path(&digest));
     let mut missing = |path: &str| findings.push(Finding::of_file(path, "it is not in the backup"));
+
     let Some(key_file) = copy("log/signing.key") else {
         missing("log/signing.key");
         return Ok(0);
     };
+
     let Some(head_file) = copy("log/journal/HEAD") else {
         missing("log/journal/HEAD");
         return Ok(0);
     };
+
     let key = chain::load_key(&key_file).map_err(BackupError::file(&key_file))?;
     let key = key.filter(|key| key.verifying_key().to_bytes() == manifest.checkpoint.public_key());
     let Some(key) = key else {
         findings.push(Finding::of_file("log/signing.key", "it is not the key that signed the manifest"));
         return Ok(0);
     };
+
     if chain::read_head(&head_file, &key.verifying_key(), log).ok() != Some(head) {
         findings.push(Finding::of_file("log/journal/HEAD", "it does not say what the manifest says"));
     }
+
     let mut segments: Vec<_> = manifest.files.iter().filter(|entry| is_segment(&entry.path)).collect();
     segments.sort_by(|one, other| one.path.cmp(&other.path));
     let copies: Vec<PathBuf> = segments.iter().filter_map(|entry| Some(pool.path(&entry.digest()?))).collect();
+
     let mut seen = Seen { names: segments, copies: &copies, events: 0, findings };
     let end = walk::walk(&copies, log, Some(head), false, &mut seen)?;
     let Seen { events, .. } = seen;
+
     if end.head != head {
         let what = format!("it ends at position {}, the manifest says {}", end.head.position, head.position);
         findings.push(Finding::of_file("log/journal", what));
     }
+
     Ok(events)
 }
 
@@ -122,6 +135,7 @@ impl Watch for Seen<'_> {
 
     fn damage(&mut self, damage: Damage) {
         let named = self.copies.iter().position(|copy| *copy == damage.file).map(|nth| self.names[nth].path.clone());
+
         let mut finding = Finding::from(damage);
         finding.file = named.map_or(finding.file, PathBuf::from);
         self.findings.push(finding);

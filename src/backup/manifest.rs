@@ -1,4 +1,4 @@
-//! What a backup is: a signed list of files, each with its hash.
+//! The manifest of a backup: a signed list of files with their hashes.
 
 use std::fs;
 use std::io;
@@ -14,26 +14,26 @@ use crate::domain::value::Digest;
 use crate::events::checkpoint::SignedCheckpoint;
 use crate::events::hex;
 
-/// The name of the file.
+/// Name of the manifest file.
 pub const FILE: &str = "manifest.json";
-/// What a manifest says that it is, and what its signature begins with.
+/// Format tag of a manifest, and prefix of the signed message.
 const FORMAT: &str = "mediary backup 1";
 
-/// One file of the data directory.
+/// A file of the data directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// From the data directory on, with slashes.
+    /// Relative to the data directory, with slashes.
     pub path: String,
     pub sha256: String,
     pub bytes: u64,
     /// Permissions, in octal digits.
     pub mode: String,
-    /// The length to which it is filled up with zeros: the segment of the journal that is in use.
+    /// Length to which a restore pads the file with zeros. Set for the segment of the journal that is in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub padded_to: Option<u64>,
 }
 
-/// One directory of the data directory.
+/// A directory of the data directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Directory {
     pub path: String,
@@ -55,21 +55,21 @@ struct Stored {
     signature: String,
 }
 
-/// What a backup is.
+/// Content of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// What the log is at the position of the backup, and when that was.
+    /// State and time of the log at the position of the backup.
     pub checkpoint: SignedCheckpoint,
-    /// Parents before what is in them.
+    /// Parents before their content.
     pub directories: Vec<Directory>,
     pub files: Vec<Entry>,
 }
 
 impl Manifest {
-    /// Writes it, whole or not at all.
+    /// Writes the manifest atomically.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the manifest cannot be written.
     pub fn write(&self, backup: &Path, key: &SigningKey) -> io::Result<()> {
         let backup_of = Signed {
             format: FORMAT.to_owned(),
@@ -78,22 +78,24 @@ impl Manifest {
             directories: self.directories.clone(),
             files: self.files.clone(),
         };
+
         let signature = hex::encode(&key.sign(&message(&backup_of)).to_bytes());
         let mut bytes = serde_json::to_vec_pretty(&Stored { backup: backup_of, signature })?;
         bytes.push(b'\n');
         write_private(&backup.join(FILE), &bytes)
     }
 
-    /// Reads the manifest of a backup and checks its signature; `None` when there is none.
+    /// Reads the manifest of a backup and checks its signature; `None` if there is no manifest.
     ///
     /// # Errors
-    /// When it is damaged.
+    /// If the manifest is damaged.
     pub fn read(backup: &Path) -> Result<Option<Self>, BackupError> {
         let path = backup.join(FILE);
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read.map_err(BackupError::file(&path))?,
         };
+
         Self::parse(&bytes)
             .map(Some)
             .map_err(|what| BackupError::Refused(format!("{} is damaged: {what}", path.display())))
@@ -104,6 +106,7 @@ impl Manifest {
         if backup.format != FORMAT {
             return Err(format!("it says {:?}, not {FORMAT:?}", backup.format));
         }
+
         let checkpoint = SignedCheckpoint::from_json(&backup.checkpoint).map_err(|error| error.to_string())?;
         let genuine = VerifyingKey::from_bytes(&checkpoint.public_key()).ok().zip(hex::decode(&signature)).is_some_and(
             |(key, signature)| key.verify_strict(&message(&backup), &Signature::from_bytes(&signature)).is_ok(),
@@ -111,6 +114,7 @@ impl Manifest {
         if !genuine {
             return Err("its signature does not fit".to_owned());
         }
+
         let manifest = Self { checkpoint, directories: backup.directories, files: backup.files };
         let paths =
             manifest.files.iter().map(|entry| &entry.path).chain(manifest.directories.iter().map(|entry| &entry.path));
@@ -128,7 +132,7 @@ impl Manifest {
 }
 
 fn message(backup: &Signed) -> Vec<u8> {
-    let bytes = serde_json::to_vec(backup).expect("plain structs with text as keys always encode");
+    let bytes = serde_json::to_vec(backup).expect("structs with string keys always serialize");
     [FORMAT.as_bytes(), b"\n", &bytes].concat()
 }
 
@@ -138,14 +142,14 @@ fn is_inside(path: &str) -> bool {
 }
 
 impl Entry {
-    /// The hash of its bytes.
+    /// The file's hash, if `sha256` is valid.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         Digest::parse(&self.sha256).ok()
     }
 }
 
-/// Permissions from octal digits; what is not that is its owner's alone.
+/// Parses permissions in octal digits; invalid text means read and write for the owner only.
 #[must_use]
 pub fn mode(text: &str) -> u32 {
     u32::from_str_radix(text, 8).map_or(0o600, |mode| mode & 0o777)
@@ -160,11 +164,14 @@ mod tests {
     use crate::events::stream::Position;
 
     fn written(path: &str) -> Vec<u8> {
-        let (folder, key) = (tempfile::tempdir().unwrap(), SigningKey::from_bytes(&[9; 32]));
+        let folder = tempfile::tempdir().unwrap();
+        let key = SigningKey::from_bytes(&[9; 32]);
         let head = Head { position: Position(3), chain: ChainHash([7; 32]) };
         let checkpoint = Checkpoint { log: uuid::Uuid::nil(), head, at: Timestamp::from_micros(0) }.sign(&key);
-        let (path, mode) = (path.to_owned(), "600".to_owned());
+        let path = path.to_owned();
+        let mode = "600".to_owned();
         let file = Entry { path, sha256: "a5".repeat(32), bytes: 3, mode, padded_to: None };
+
         let manifest = Manifest { checkpoint, directories: Vec::new(), files: vec![file] };
         manifest.write(folder.path(), &key).unwrap();
         assert!(Manifest::read(folder.path()).is_err() || Manifest::read(folder.path()).unwrap() == Some(manifest));

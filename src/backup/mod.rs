@@ -1,14 +1,15 @@
-//! Backups: a copy of log and files that is consistent at a position, taken while the service runs, and put back only when every
-//! byte of it was verified.
+//! Backups: copies of the log and its files that are consistent at a position. A backup can be taken while the service
+//! runs; a restore writes nothing until every byte is verified.
 //!
 //! ```text
-//! manifest.json         what the backup is: position, every file with its hash; signed with the key of the log, written last
-//! files/ab/ab…          the files, each once under the SHA-256 of its bytes
-//! lock                  keeps a second backup away meanwhile
+//! manifest.json         position and hash of every file; signed with the log's key, written last
+//! files/ab/ab…          the files, stored once each under the SHA-256 of their bytes
+//! lock                  prevents concurrent backups
 //! ```
 //!
-//! A file is complete or absent and never changed, so the manifest that is there stays true while the next one is made: a backup
-//! that is killed leaves the one before. What no manifest names any more is removed when the new one is there.
+//! A file is complete or absent, and never changes, so the existing manifest stays valid while the next one is
+//! prepared: an interrupted backup leaves the previous one. Once the new manifest is written, files that it does not
+//! list are removed.
 
 pub mod check;
 pub mod manifest;
@@ -24,7 +25,7 @@ use crate::events::journal::OpenError;
 use crate::proof::directory::Unverifiable;
 use crate::proof::export::ExportError;
 
-/// Why there is no backup, or why it is not put back.
+/// Reason why a backup or a restore fails.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     #[error("{0}")]

@@ -12,17 +12,17 @@ use crate::data_dir::sync_parent;
 use crate::domain::value::Digest;
 use crate::media::contents;
 
-/// How files end that are not complete.
+/// Extension of incomplete files.
 const UNFINISHED: &str = "part";
 const CHUNK_BYTES: usize = 1 << 18;
 
 pub struct Pool {
     root: PathBuf,
-    /// Files and bytes that were written.
+    /// Number of files and bytes written.
     pub written: (u64, u64),
-    /// What was there and did not hold what its name says.
+    /// Files that existed with damaged content and were rewritten.
     pub mended: HashSet<Digest>,
-    /// What was not there before.
+    /// Files that did not exist before.
     added: Vec<Digest>,
 }
 
@@ -36,14 +36,14 @@ impl Pool {
         self.root.join(&name[..2]).join(name)
     }
 
-    /// The length of a file that is there and holds what its name says: all of it is read, so that what rots in a backup is found
-    /// while what it was copied from is still there.
+    /// Returns the length of a file if its content matches its hash. Reads the whole file, so that decay in a backup is
+    /// found while the original still exists.
     pub fn whole(&self, digest: &Digest) -> Option<u64> {
         let (found, bytes) = contents::digest_of(&self.path(digest), &mut |_| {}).ok()?;
         (found == *digest).then_some(bytes)
     }
 
-    /// Keeps bytes.
+    /// Stores bytes.
     pub fn put(&mut self, bytes: &[u8]) -> io::Result<Digest> {
         let digest = Digest(Sha256::digest(bytes).into());
         if self.whole(&digest).is_none() {
@@ -52,7 +52,8 @@ impl Pool {
         Ok(digest)
     }
 
-    /// Copies a file of which there is no whole copy; gives its hash and length. When it does not have the hash `named`, nothing is kept.
+    /// Copies a file that the pool lacks or holds damaged; returns its hash and length. Stores nothing if the hash is
+    /// not `named`.
     pub fn copy(&mut self, file: &Path, named: Option<Digest>) -> io::Result<(Digest, u64)> {
         self.write(&mut File::open(file)?, named)
     }
@@ -61,7 +62,9 @@ impl Pool {
         private_directory(&self.root)?;
         let draft = self.root.join(format!("next.{UNFINISHED}"));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        let (mut hash, mut buffer, mut bytes) = (Sha256::new(), vec![0; CHUNK_BYTES], 0);
+        let mut hash = Sha256::new();
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let mut bytes = 0;
         loop {
             let read = from.read(&mut buffer)?;
             if read == 0 {
@@ -71,33 +74,38 @@ impl Pool {
             file.write_all(&buffer[..read])?;
             bytes += read as u64;
         }
+
         let digest = Digest(hash.finalize().into());
         if named.is_none_or(|named| named == digest) {
             file.sync_all()?;
             let path = self.path(&digest);
             private_directory(path.parent().unwrap_or(&self.root))?;
+
             if path.exists() {
                 self.mended.insert(digest);
             } else {
                 self.added.push(digest);
             }
+
             fs::rename(&draft, &path)?;
             sync_parent(&path)?;
             self.written = (self.written.0 + 1, self.written.1 + bytes);
         } else {
             fs::remove_file(&draft)?;
         }
+
         Ok((digest, bytes))
     }
 
-    /// Removes what was added since it was opened: the backup is as it was. What cannot be removed, the next one removes.
+    /// Removes the files added since the pool was opened, which restores the previous backup. The next backup removes
+    /// files that cannot be removed now.
     pub fn take_back(&mut self) {
         for digest in std::mem::take(&mut self.added) {
             let _ = fs::remove_file(self.path(&digest));
         }
     }
 
-    /// Removes what is not among `named`; how many files.
+    /// Removes the files that are not in `named`; returns their number.
     pub fn sweep(&self, named: &HashSet<Digest>) -> io::Result<u64> {
         let mut removed = 0;
         for folder in fs::read_dir(&self.root)? {
@@ -106,6 +114,7 @@ impl Pool {
                 fs::remove_file(folder.path())?;
                 continue;
             }
+
             for file in fs::read_dir(folder.path())? {
                 let path = file?.path();
                 let digest = path.file_name().and_then(|name| Digest::parse(name.to_str()?).ok());
@@ -119,7 +128,7 @@ impl Pool {
     }
 }
 
-/// Makes a directory that only its owner can look into, and makes its name durable.
+/// Creates a directory for its owner only, and makes its name durable.
 pub fn private_directory(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Putting a backup back: everything is verified before anything is written, and the data directory appears in one rename.
+//! Restores: everything is verified before anything is written, and the data directory appears in one rename.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -12,29 +12,34 @@ use super::pool::Pool;
 use crate::data_dir::{DataDir, DataDirError, sync_parent};
 use crate::proof::Progress;
 
-/// Puts a backup back as the data directory `to`, which must not be there or be empty; an empty one keeps its owner. A damaged backup is
-/// not put back: its findings are in the answer.
+/// Restores a backup as the data directory `to`, which must be absent or empty; an empty one keeps its owner. A damaged
+/// backup is not restored; the result contains its findings.
 ///
 /// # Errors
-/// When it cannot be put back; then `to` is as it was.
+/// If the backup cannot be restored. `to` is then unchanged.
 pub fn restore(backup: &Path, to: &Path, progress: Progress<'_>) -> Result<Checked, BackupError> {
-    // First what was named: with no backup there, nothing else matters.
+    // Checks the argument first: without a backup, no other check matters.
     manifest(backup)?;
+
     let to = &place(to)?;
     refuse_used(to)?;
     refuse_mount_point(to)?;
+
     let made = missing(to);
     let staging = beside(to)?;
-    // Before all is verified, which takes long: whoever cannot write here is told at once.
+
+    // Before the verification, which takes long, so that missing permissions are reported at once.
     let held = DataDir::open(&staging).map_err(|error| unstaged(error, to))?;
     let restored = put_back(backup, &staging, to, progress);
+
     if !matches!(&restored, Ok(checked) if checked.findings.is_empty()) {
-        // Nothing else is left: each of these directories is removed only when it is empty.
+        // No other files are left, and a directory is removed only if it is empty.
         let _ = fs::remove_dir_all(&staging);
         for directory in &made {
             let _ = fs::remove_dir(directory);
         }
     }
+
     drop(held);
     restored
 }
@@ -44,11 +49,14 @@ fn put_back(backup: &Path, staging: &Path, to: &Path, progress: Progress<'_>) ->
     if !checked.findings.is_empty() {
         return Ok(checked);
     }
+
     empty(staging).map_err(BackupError::file(staging))?;
     write(staging, &Pool::open(backup), &checked.manifest, progress)?;
+
     if let Ok(owner) = fs::metadata(to) {
         hand_over(staging, &owner).map_err(BackupError::file(staging))?;
     }
+
     sync_tree(staging).map_err(BackupError::file(staging))?;
     refuse_used(to)?;
     fs::rename(staging, to).map_err(|error| moved(to, error))?;
@@ -56,7 +64,7 @@ fn put_back(backup: &Path, staging: &Path, to: &Path, progress: Progress<'_>) ->
     Ok(checked)
 }
 
-/// Where the data directory really is: a service manager may have put a symbolic link in its place, and that stays.
+/// Resolves the data directory. A service manager may have put a symbolic link in its place, which stays.
 fn place(to: &Path) -> Result<PathBuf, BackupError> {
     let to = std::path::absolute(to).map_err(BackupError::file(to))?;
     match (fs::canonicalize(&to), fs::read_link(&to)) {
@@ -66,7 +74,7 @@ fn place(to: &Path) -> Result<PathBuf, BackupError> {
     }
 }
 
-/// The parents of a directory that are not there, the innermost first.
+/// The missing parents of a directory, innermost first.
 fn missing(directory: &Path) -> Vec<PathBuf> {
     directory.ancestors().skip(1).take_while(|parent| !parent.exists()).map(Path::to_owned).collect()
 }
@@ -79,9 +87,10 @@ fn unstaged(error: DataDirError, to: &Path) -> BackupError {
         };
         return BackupError::Refused(what);
     };
-    // Below one that is there something can be made, as a rule; below one that is not, nothing.
+    // If the directory exists, one can usually be created below it.
     let elsewhere =
         if to.is_dir() { format!("into a directory below {}", to.display()) } else { "elsewhere".to_owned() };
+
     let there = to.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(to);
     BackupError::Refused(format!(
         "{} cannot be made: {reason}; a data directory is built beside its place and then renamed, so restore as a user who may write \
@@ -106,7 +115,7 @@ fn refuse_used(to: &Path) -> Result<(), BackupError> {
     }
 }
 
-/// Of a mount point nobody but the file system itself always knows: see also [`moved`].
+/// Rejects a mount point. Comparing devices misses some, which the rename then reports ([`moved`]).
 fn refuse_mount_point(to: &Path) -> Result<(), BackupError> {
     let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
     match (device(to), to.parent().and_then(device)) {
@@ -131,7 +140,7 @@ fn moved(to: &Path, error: io::Error) -> BackupError {
     BackupError::file(to)(error)
 }
 
-/// Where the data directory is built.
+/// Path of the staging directory, next to the target.
 fn beside(to: &Path) -> Result<PathBuf, BackupError> {
     let name = to.file_name().ok_or_else(|| BackupError::Refused(format!("{} is no data directory", to.display())))?;
     let mut hidden = std::ffi::OsString::from(".");
@@ -140,7 +149,7 @@ fn beside(to: &Path) -> Result<PathBuf, BackupError> {
     Ok(to.with_file_name(hidden))
 }
 
-/// Removes what a restore that was killed left, except the lock.
+/// Removes the remains of an interrupted restore, except the lock.
 fn empty(staging: &Path) -> io::Result<()> {
     for entry in fs::read_dir(staging)? {
         let entry = entry?;
@@ -158,6 +167,7 @@ fn write(staging: &Path, pool: &Pool, manifest: &Manifest, progress: Progress<'_
     for Directory { path, mode: text } in &manifest.directories {
         private_directory(&staging.join(path), mode(text) & 0o700).map_err(failed(path))?;
     }
+
     let total = manifest.files.iter().map(|entry| entry.bytes).sum();
     let mut done = 0;
     for entry in &manifest.files {
@@ -176,10 +186,12 @@ fn write_file(staging: &Path, pool: &Pool, entry: &Entry) -> io::Result<()> {
     let digest = entry.digest().ok_or(io::ErrorKind::InvalidData)?;
     let path = staging.join(&entry.path);
     private_directory(path.parent().unwrap_or(staging), 0o700)?;
-    // Older releases let others read some.
+
+    // Older releases made some files readable by others.
     let mode = mode(&entry.mode) & 0o700;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
     io::copy(&mut fs::File::open(pool.path(&digest))?, &mut file)?;
+
     let zeros = vec![0; 1 << 16];
     let mut left = entry.padded_to.unwrap_or_default().saturating_sub(entry.bytes);
     while left > 0 {
@@ -187,19 +199,21 @@ fn write_file(staging: &Path, pool: &Pool, entry: &Entry) -> io::Result<()> {
         file.write_all(&zeros[..chunk])?;
         left -= chunk as u64;
     }
-    // Whatever the mask of this process is.
+
+    // Independent of the umask of this process.
     file.set_permissions(fs::Permissions::from_mode(mode))?;
     file.sync_all()
 }
 
-/// Gives everything to the owner of the directory that is replaced: root restores for a service that is another user. The lock goes
-/// last, as it tells whose the directory is.
+/// Gives everything to the owner of the replaced directory, for a restore by root on behalf of a service user. The lock
+/// goes last, because its owner counts as the owner of the directory.
 fn hand_over(directory: &Path, owner: &fs::Metadata) -> io::Result<()> {
     let own = fs::metadata(directory)?;
     if own.uid() != 0 || (own.uid(), own.gid()) == (owner.uid(), owner.gid()) {
         return Ok(());
     }
     let give = |path: &Path| chown(path, Some(owner.uid()), Some(owner.gid()));
+
     let lock = directory.join("lock");
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -209,6 +223,7 @@ fn hand_over(directory: &Path, owner: &fs::Metadata) -> io::Result<()> {
             give(&entry.path())?;
         }
     }
+
     if lock.exists() {
         give(&lock)?;
     }

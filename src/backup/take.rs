@@ -1,5 +1,5 @@
-//! Taking a backup: the journal up to a signed HEAD first, then the files, which the events up to there name and which were on disk
-//! before those events.
+//! Creation of backups: the journal up to a signed HEAD first, then the files. The files that the journal's events
+//! refer to were on disk before those events.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
@@ -23,25 +23,25 @@ use crate::proof::Progress;
 use crate::proof::directory::{Use, use_of};
 use crate::proof::export::{ExportError, Vouched, vouched};
 
-/// What of a data directory is not copied: it is made anew, belongs to the running process, or is not complete.
+/// Parts of a data directory that are not copied: they are recreated, belong to the running process, or are incomplete.
 const LEFT_OUT: [&str; 4] = ["lock", "address", "answers", "snapshots"];
 const URL_KEY: &str = "url-key";
-/// Directories that are copied whole.
+/// Directories that are copied completely.
 const TREES: [&str; 1] = ["personal"];
 
-/// What was taken.
+/// Result of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
     pub position: Position,
-    /// Files of the backup, and their bytes.
+    /// Files of the backup and their bytes.
     pub files: u64,
     pub bytes: u64,
-    /// Of these, what had to be copied now.
+    /// Files that had to be copied, and their bytes.
     pub copied_files: u64,
     pub copied_bytes: u64,
     /// Files of older backups that were removed.
     pub removed: u64,
-    /// Files that are damaged and of which there is no copy from before: they are not in the backup.
+    /// Damaged files without an earlier copy. They are not in the backup.
     pub findings: Vec<String>,
     pub notes: Vec<String>,
 }
@@ -49,17 +49,19 @@ pub struct Taken {
 /// Copies the data directory `root` to the backup directory `to`.
 ///
 /// # Errors
-/// When the backup cannot be made; then the one that was there before is as it was.
+/// If the backup cannot be made. The previous backup is then unchanged.
 pub fn take(root: &Path, to: &Path, surroundings: &Surroundings, progress: Progress<'_>) -> Result<Taken, BackupError> {
-    // Held to the end: no service starts on a directory that is being copied.
+    // Held to the end, so that no service starts on the directory while it is copied.
     let in_use = use_of(root)?;
     let running = matches!(in_use, Use::Running);
+
     refuse_inside(root, to)?;
     let _lock = lock(to)?;
     let older = Manifest::read(to)?;
     let log = root.join("log");
     let vouched = vouched(&log)?;
     let total = size(root)?;
+
     let mut taking = Taking {
         root,
         pool: Pool::open(to),
@@ -71,6 +73,7 @@ pub fn take(root: &Path, to: &Path, surroundings: &Surroundings, progress: Progr
         total,
         progress,
     };
+
     let head = match taking.journal(&log, &vouched, running, older.as_ref()) {
         Ok(head) => head,
         Err(refused) => {
@@ -78,9 +81,11 @@ pub fn take(root: &Path, to: &Path, surroundings: &Surroundings, progress: Progr
             return Err(refused);
         }
     };
+
     let Vouched { key, log: id, .. } = vouched;
     taking.keep("log/journal/HEAD", &chain::head_bytes(&key, id, &head), 0o600, None)?;
     taking.keep("log/signing.key", &key.to_bytes(), 0o600, None)?;
+
     taking.top()?;
     taking.keep_url_key(older.as_ref());
     for area in AREAS {
@@ -90,20 +95,24 @@ pub fn take(root: &Path, to: &Path, surroundings: &Surroundings, progress: Progr
         taking.tree(Path::new(tree))?;
     }
     taking.tell_mended();
+
     let Taking { pool, manifest_files: files, directories, findings, notes, .. } = taking;
     let checkpoint = Checkpoint { log: id, head, at: surroundings.now() }.sign(&key);
     let manifest = Manifest { checkpoint, directories, files };
     manifest.write(to, &key).map_err(BackupError::file(&to.join(manifest::FILE)))?;
+
     let named: HashSet<Digest> = manifest.files.iter().filter_map(Entry::digest).collect();
     let removed = pool.sweep(&named).map_err(BackupError::file(to))?;
-    let (files, bytes) = (manifest.files.len() as u64, manifest.files.iter().map(|entry| entry.bytes).sum());
+    let files = manifest.files.len() as u64;
+    let bytes = manifest.files.iter().map(|entry| entry.bytes).sum();
     let (copied_files, copied_bytes) = pool.written;
     Ok(Taken { position: head.position, files, bytes, copied_files, copied_bytes, removed, findings, notes })
 }
 
 fn refuse_inside(root: &Path, to: &Path) -> Result<(), BackupError> {
     let absolute = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
-    let (root, to) = (absolute(root).map_err(BackupError::file(root))?, absolute(to).map_err(BackupError::file(to))?);
+    let root = absolute(root).map_err(BackupError::file(root))?;
+    let to = absolute(to).map_err(BackupError::file(to))?;
     if to.starts_with(&root) || root.starts_with(&to) {
         let what = format!(
             "the backup {} and the data directory {} lie in each other: they would be lost together",
@@ -115,11 +124,12 @@ fn refuse_inside(root: &Path, to: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// Makes the backup directory and holds it. What is not a backup is left alone.
+/// Creates the backup directory and locks it. A directory with other content is rejected.
 fn lock(to: &Path) -> Result<File, BackupError> {
     let failed = || BackupError::file(to);
     private_directory(to).map_err(failed())?;
     let known = ["lock", "files", manifest::FILE, "manifest.draft"];
+
     for entry in fs::read_dir(to).map_err(failed())? {
         let name = entry.map_err(failed())?.file_name();
         if !known.iter().any(|known| name == *known) {
@@ -127,6 +137,7 @@ fn lock(to: &Path) -> Result<File, BackupError> {
             return Err(BackupError::Refused(what));
         }
     }
+
     let lock = File::options().create(true).truncate(false).write(true).open(to.join("lock")).map_err(failed())?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
@@ -160,7 +171,7 @@ struct Taking<'t> {
 }
 
 impl Taking<'_> {
-    /// Verifies the journal and copies it, segment by segment without the zeros behind; up to HEAD while a service writes to it.
+    /// Verifies the journal and copies its segments without trailing zeros; up to HEAD if a service is writing to it.
     fn journal(
         &mut self,
         log: &Path,
@@ -175,11 +186,13 @@ impl Taking<'_> {
                 older.log, vouched.log
             )));
         }
+
         let nothing = Head { position: Position(0), chain: chain::ChainHash::genesis(vouched.log) };
         let met = older.is_none_or(|older| older.head == nothing);
         let segments = walk::segments(&log.join("journal"))?;
         self.directory("log")?;
         self.directory("log/journal")?;
+
         let mut copying = Copying {
             taking: self,
             older: older.map(|older| older.head),
@@ -189,28 +202,34 @@ impl Taking<'_> {
             damage: None,
             last: None,
         };
+
         let end = walk::walk(&segments, vouched.log, Some(vouched.head), running, &mut copying)?;
         let Copying { met, head_met, damage, last, .. } = copying;
+
         if let Some(damage) = damage {
             return Err(ExportError::Damaged(damage).into());
         }
         if !head_met {
-            // Signing what was met would make a history of it that nobody ever acknowledged.
+            // A signature would certify a history that was never acknowledged.
             return Err(ExportError::other_history(vouched.head.position).into());
         }
+
         if let Some(older) = older.filter(|_| !met) {
-            let (taken, reached) = (older.head.position, end.head.position);
+            let taken = older.head.position;
+            let reached = end.head.position;
             let what = format!(
                 "the backup was taken at position {taken} of another history than this one, which ends at {reached}: take this one to \
                  another directory"
             );
             return Err(BackupError::Refused(what));
         }
+
         if let Some(entry) =
             last.and_then(|last| self.manifest_files.iter_mut().find(|entry| entry.path == last.0).zip(Some(last.1)))
         {
             entry.0.padded_to = Some(entry.1);
         }
+
         Ok(end.head)
     }
 
@@ -221,7 +240,9 @@ impl Taking<'_> {
     }
 
     fn note(&mut self, path: &str, digest: Digest, bytes: u64, mode: u32, padded_to: Option<u64>) {
-        let (path, sha256, mode) = (path.to_owned(), digest.to_string(), format!("{:o}", mode & 0o777));
+        let path = path.to_owned();
+        let sha256 = digest.to_string();
+        let mode = format!("{:o}", mode & 0o777);
         self.manifest_files.push(Entry { path, sha256, bytes, mode, padded_to });
     }
 
@@ -237,10 +258,11 @@ impl Taking<'_> {
         (self.progress)(self.done.min(self.total), self.total);
     }
 
-    /// The files that lie in the data directory itself: secrets of the service.
+    /// Copies the files in the data directory itself, which are the service's secrets.
     fn top(&mut self) -> Result<(), BackupError> {
         let root = self.root;
         let known: Vec<&str> = AREAS.iter().chain(&TREES).filter_map(|path| path.split('/').next()).collect();
+
         for (name, path) in entries(root).map_err(BackupError::file(root))? {
             if LEFT_OUT.contains(&name.as_str()) || name == "log" || known.contains(&name.as_str()) || is_draft(&path) {
                 continue;
@@ -251,28 +273,33 @@ impl Taking<'_> {
                 self.notes.push(format!("{} is not part of a backup", path.display()));
             }
         }
+
         Ok(())
     }
 
-    /// Ids of accounts are made with this one, and the backup may have the last copy: where the directory lacks it, that copy stays.
+    /// Keeps the previous backup's copy of the URL key if the data directory lacks it: account ids of an issuer derive
+    /// from this key, and the copy may be the last one.
     fn keep_url_key(&mut self, older: Option<&Manifest>) {
         let find = |files: &[Entry]| files.iter().find(|entry| entry.path == URL_KEY).cloned();
         if find(&self.manifest_files).is_some() {
             return;
         }
+
         let Some(entry) = older.and_then(|older| find(&older.files)) else {
             let note = "is not in the data directory, and no backup before has it: ids of accounts of an issuer are made with it";
             return self.notes.push(format!("{URL_KEY} {note}"));
         };
+
         let gone = "is not in the data directory any more";
         if entry.digest().is_none_or(|digest| self.pool.whole(&digest).is_none()) {
             return self.findings.push(format!("{URL_KEY}: it {gone}, and the copy of the backup before is damaged"));
         }
+
         self.notes.push(format!("{URL_KEY} {gone}: the copy of the backup before stays"));
         self.manifest_files.push(entry);
     }
 
-    /// Copies a small file whole; one that is gone since it was listed is left out.
+    /// Copies a small file. Skips it if it has disappeared since it was listed.
     fn file(&mut self, path: &str) -> Result<(), BackupError> {
         let full = self.root.join(path);
         match fs::read(&full).and_then(|bytes| Ok((bytes, mode_of(&full)?))) {
@@ -282,7 +309,7 @@ impl Taking<'_> {
         }
     }
 
-    /// Copies what is new of the files that have their hash as name. Of damaged ones the copy from before stays, if it is whole.
+    /// Copies new files of a content-addressed area. For a damaged file, an intact copy of the previous backup is kept.
     fn area(&mut self, area: &str) -> Result<(), BackupError> {
         let root = self.root;
         for (path, digest) in contents::files(root, area).map_err(BackupError::file(&root.join(area)))? {
@@ -290,10 +317,12 @@ impl Taking<'_> {
             let Ok(metadata) = fs::metadata(&path) else { continue };
             let mode = metadata.permissions().mode();
             self.advance(metadata.len());
+
             if let Some(bytes) = self.pool.whole(&digest) {
                 self.note(&relative, digest, bytes, mode, None);
                 continue;
             }
+
             match self.pool.copy(&path, Some(digest)) {
                 Ok((found, bytes)) if found == digest => self.note(&relative, digest, bytes, mode, None),
                 Ok(_) => self
@@ -306,7 +335,7 @@ impl Taking<'_> {
         Ok(())
     }
 
-    /// Says which copies had rotted in the backup.
+    /// Notes the copies in the backup that were found damaged and rewritten.
     fn tell_mended(&mut self) {
         let mended =
             self.manifest_files.iter().filter(|entry| entry.digest().is_some_and(|it| self.pool.mended.contains(&it)));
@@ -321,6 +350,7 @@ impl Taking<'_> {
         if !full.is_dir() {
             return Ok(());
         }
+
         self.directory(&path.to_string_lossy())?;
         for (name, entry) in entries(&full).map_err(BackupError::file(&full))? {
             let inner = path.join(name);
@@ -356,13 +386,13 @@ fn relative(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
 }
 
-/// Copies segments as a walk meets them.
+/// Copies segments during a walk.
 struct Copying<'c, 't> {
     taking: &'c mut Taking<'t>,
-    /// What the backup before ends with, and whether the journal contains it.
+    /// Head of the previous backup; `met` is `true` once the journal is found to contain it.
     older: Option<Head>,
     met: bool,
-    /// What HEAD says, and whether the journal contains it.
+    /// The signed HEAD; `head_met` is `true` once the journal is found to contain it.
     head: Head,
     head_met: bool,
     damage: Option<Finding>,
@@ -383,14 +413,17 @@ impl Watch for Copying<'_, '_> {
     fn segment(&mut self, path: &Path, used: &[u8]) -> Result<(), OpenError> {
         let length = fs::metadata(path).map_or(used.len() as u64, |file| file.len());
         self.taking.advance(length);
+
         if self.damage.is_some() {
             return Ok(());
         }
+
         let refused = OpenError::io("back up", path);
         let digest = match self.taking.pool.put(used) {
             Ok(digest) => digest,
             Err(error) => return Err(refused(error)),
         };
+
         let relative = relative(self.taking.root, path);
         let mode = mode_of(path).unwrap_or(0o600);
         self.taking.note(&relative, digest, used.len() as u64, mode, None);

@@ -1,6 +1,8 @@
 //! The settings of limits: what one caller may ask for, and all of them together.
 
-use super::check::{choice, proxies, size, whole};
+use std::time::Duration;
+
+use super::check::{choice, duration, proxies, size, whole};
 use super::settings::Reader;
 use crate::domain::network::Network;
 
@@ -29,6 +31,9 @@ pub struct LimitSettings {
     pub trusted_proxies: Vec<Network>,
     pub proxy_header: ProxyHeader,
     pub connections: usize,
+    /// 0 for half of `connections`.
+    pub connections_per_address: usize,
+    pub write_timeout: Duration,
 }
 
 /// How often one caller may ask.
@@ -72,6 +77,8 @@ impl LimitSettings {
             trusted_proxies: reader.read("limits.trusted_proxies", &proxies()),
             proxy_header: reader.read("limits.proxy_header", &choice(headers)),
             connections: reader.read("limits.connections", &whole(1, 1_000_000)),
+            connections_per_address: reader.read("limits.connections_per_address", &whole(0, 1_000_000)),
+            write_timeout: reader.read("limits.write_timeout", &duration("100ms", "1h")),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Whose files are, and what helps who may not use them.
+//! Owners of files, and advice for users who lack permissions.
 
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// What helps whoever may not use a path; nothing where the reason is another one.
+/// Returns advice for an error at a path; empty if the error is about neither permissions nor a read-only file system.
 #[must_use]
 pub fn to_help(path: &Path, reason: &io::Error) -> String {
     if reason.kind() == io::ErrorKind::ReadOnlyFilesystem {
@@ -14,6 +14,7 @@ pub fn to_help(path: &Path, reason: &io::Error) -> String {
     if reason.kind() != io::ErrorKind::PermissionDenied {
         return String::new();
     }
+
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match fs::metadata(&path) {
         Ok(found) => to_help_with(&path, &found),
@@ -21,18 +22,24 @@ pub fn to_help(path: &Path, reason: &io::Error) -> String {
     }
 }
 
-/// Of something that is there, and can be seen.
+/// Advice for a path that exists and is visible.
 fn to_help_with(path: &Path, found: &Metadata) -> String {
-    let (owner, own, shown) = (found.uid(), own_id(), path.display());
+    let owner = found.uid();
+    let own = own_id();
+    let shown = path.display();
     if owner == own {
         let mode = found.permissions().mode() & 0o777;
         return format!("; {shown} belongs to {}, whom its mode {mode:o} keeps out: `chmod u+rwX {shown}`", user(own));
     }
+
     let all = if found.is_dir() { "-R " } else { "" };
-    let (run, give) = (run_as(owner), format!("have root give it to this one (`chown {all}{own} {shown}`)"));
-    // What is empty is most often a volume that nobody has used yet; what is not has a service that goes on as its owner.
+    let run = run_as(owner);
+    let give = format!("have root give it to this one (`chown {all}{own} {shown}`)");
+
+    // An empty directory is usually an unused volume; any other belongs to a service that keeps running as its owner.
     let unused = found.is_dir() && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     let [first, second] = if unused { [give, run] } else { [run, give] };
+
     format!("; {shown} belongs to {}, and this is {}: {first}, or {second}", user(owner), user(own))
 }
 
@@ -41,15 +48,18 @@ fn run_as(owner: u32) -> String {
     format!("run this as its owner (`sudo -u {name} mediary …`)")
 }
 
-/// Of something that is not there, or is `hidden` behind a directory that only others may enter.
+/// Advice for a path that does not exist, or that is `hidden` in a directory this process may not enter.
 fn to_help_towards(path: &Path, hidden: bool) -> String {
     let there = path.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)));
     let Some((there, found)) = there else { return String::new() };
-    let (there, owner, own) = (there.display(), user(found.uid()), own_id());
+    let there = there.display();
+    let owner = user(found.uid());
+    let own = own_id();
     if hidden {
         let run = run_as(found.uid());
         return format!("; {there} belongs to {owner}, and {} may not look into it: {run}", user(own));
     }
+
     let given = format!("install -d -m 0700 -o {own} {}", path.display());
     format!("; {there} belongs to {owner}, and this is {}: have root make the directory (`{given}`)", user(own))
 }
@@ -58,12 +68,13 @@ pub(super) fn own_id() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The name of a user, where the machine's own list has one: those that a service manager makes up are not in it.
+/// The name of a user in `/etc/passwd`, which does not list the dynamic users of a service manager.
 fn name_of(id: u32) -> Option<String> {
     let users = fs::read_to_string("/etc/passwd").ok()?;
     let mut users = users.lines().map(|line| line.split(':'));
     users.find_map(|mut user| {
-        let (name, known) = (user.next()?, user.nth(1)?);
+        let name = user.next()?;
+        let known = user.nth(1)?;
         (known == id.to_string()).then(|| name.to_owned())
     })
 }
@@ -72,22 +83,23 @@ pub(super) fn user(id: u32) -> String {
     name_of(id).map_or_else(|| format!("user {id}"), |name| format!("user {id} ({name})"))
 }
 
-/// How root runs a command as the owner of a directory.
+/// The command prefix with which root runs a command as the owner of a directory.
 pub(super) fn as_owner(path: &Path, id: u32, group: u32) -> String {
-    // Behind this one nobody comes but root, and a unit to which the service manager gives it.
+    // Only root can enter this directory, and units for which the service manager maps it.
     let private = fs::canonicalize(path).ok().filter(|path| path.starts_with("/var/lib/private"));
     if let Some(unit) = private.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()) {
         return format!(
             "`systemd-run --pipe --wait -p DynamicUser=yes -p User={unit} -p StateDirectory={unit} mediary --data-dir /var/lib/{unit} …`"
         );
     }
+
     match name_of(id) {
         Some(name) => format!("`runuser -u {name} -- mediary …`"),
         None => format!("`setpriv --reuid {id} --regid {group} --clear-groups mediary …`"),
     }
 }
 
-/// One word for a POSIX shell, quoted only when it has to be.
+/// Quotes a word for a POSIX shell if necessary.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~/+@%".contains(c);

@@ -1,4 +1,4 @@
-//! The directory and its files, tried out.
+//! Tests of the data directory and its files.
 
 use super::*;
 
@@ -17,24 +17,28 @@ fn who_looks_whether_a_service_runs_turns_none_away() {
     let folder = tempfile::tempdir().unwrap();
     assert!(!DataDir::is_in_service(folder.path()).unwrap());
     drop(DataDir::open(folder.path()).unwrap());
-    // Given somebody who is just looking, and another one
+
+    // Given a command that checks for a service, and a second one
     let mut looking = Some(DataDir::hold(folder.path()).unwrap());
     assert!(!DataDir::is_in_service(folder.path()).unwrap());
-    // When a service comes, then it waits that moment
+
+    // When a service starts, then it waits for the check to end
     let service = DataDir::open_resting(folder.path(), || looking = None).unwrap();
     assert!(DataDir::is_in_service(folder.path()).unwrap());
+
     drop(service);
-    // And whoever holds it for longer keeps it away
+    // And a holder of the lock that does not release it keeps the service out
     let _verifying = DataDir::hold(folder.path()).unwrap();
     assert!(matches!(DataDir::open_resting(folder.path(), || ()), Err(DataDirError::InUse(_))));
 }
 
 #[test]
-#[expect(clippy::used_underscore_binding, reason = "held for being dropped, and looked at here alone")]
+#[expect(clippy::used_underscore_binding, reason = "held for its drop, read only here")]
 fn a_copy_of_the_file_that_a_new_process_has_does_not_hold_the_directory() {
     let folder = tempfile::tempdir().unwrap();
     let first = DataDir::open(folder.path()).unwrap();
     let copy = first._lock.as_ref().map(|lock| lock.0.try_clone().unwrap());
+
     drop(first);
     assert!(copy.is_some() && DataDir::open(folder.path()).is_ok());
 }
@@ -54,8 +58,10 @@ fn private_files_are_their_owners_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("secret");
     assert_eq!(read_private(&path).unwrap(), None);
+
     write_private(&path, b"first").unwrap();
     write_private(&path, b"second").unwrap();
+
     assert_eq!(read_private(&path).unwrap().as_deref(), Some("second"));
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -69,13 +75,15 @@ fn a_directory_of_another_user_is_left_alone_and_its_owner_is_named() {
         eprintln!("not tried: only root gives a directory away");
         return;
     }
+
     // Given an empty directory, then nothing is made in it
     let told = refusal().expect("it is refused");
     for word in ["belongs to user 61184,", "setpriv --reuid 61184 --regid 61185 --clear-groups mediary"] {
         assert!(told.contains(word), "{word} is not in: {told}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    // Given a used one, then its lock counts: the directory may be a volume that belongs to root
+
+    // Given a used directory, then the owner of its lock counts: the directory may be a volume that belongs to root
     fs::write(folder.path().join("lock"), "").unwrap();
     assert_eq!(refusal(), None);
     std::os::unix::fs::chown(folder.path().join("lock"), Some(61_184), None).unwrap();
@@ -90,26 +98,34 @@ fn who_may_not_use_a_directory_is_told_whose_it_is_and_what_to_do() {
         let reason = io::ErrorKind::PermissionDenied.into();
         DataDirError::File { path: path.to_owned(), reason }.to_string()
     };
-    let (own, there) = (own_id(), folder.path().display().to_string());
+    let own = own_id();
+    let there = folder.path().display().to_string();
+
     let told = denied(folder.path());
     assert!(told.contains(&format!("{there} belongs to user {own}")), "{told}");
     assert!(told.contains(&format!("`chmod u+rwX {there}`")) && told.contains("--data-dir"), "{told}");
-    // One that is not there yet is made by whoever may
+
+    // A missing directory is created by a user who may create it
     let told = denied(&folder.path().join("a"));
     assert!(told.contains(&format!("`install -d -m 0700 -o {own} {there}/a`")), "{told}");
     assert_eq!(to_help(folder.path(), &io::ErrorKind::StorageFull.into()), "");
-    // Of somebody else's the owner comes first, unless nobody has used it yet
+
+    // If the directory belongs to another user, running as the owner is suggested first; if it is empty, changing its
+    // owner
     if std::os::unix::fs::chown(folder.path(), Some(61_184), None).is_err() {
         eprintln!("not tried: only root gives a directory away");
         return;
     }
-    let (run, give) = ("`sudo -u '#61184' mediary …`", format!("`chown -R {own} {there}`"));
+    let run = "`sudo -u '#61184' mediary …`";
+    let give = format!("`chown -R {own} {there}`");
     let places = || {
         let told = denied(folder.path());
         [run, &give].map(|words| told.find(words).unwrap_or_else(|| panic!("{words} is not in: {told}")))
     };
+
     let [running, giving] = places();
     assert!(giving < running);
+
     fs::write(folder.path().join("lock"), "").unwrap();
     let [running, giving] = places();
     assert!(running < giving);

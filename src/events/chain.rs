@@ -1,13 +1,13 @@
-//! The SHA-256 chain over the records of the journal, and the signed HEAD that says how far it was acknowledged.
+//! SHA-256 chain over the records of the journal, and the signed HEAD, which states how far it was acknowledged.
 //!
-//! HEAD is one file with two slots that are written in turn, so that a torn write of one leaves the other:
+//! HEAD is one file with two slots that are written in turn, so that a torn write damages only one:
 //!
 //! ```text
 //! slot:  magic 8 │ log id 16 │ position 8 │ chain hash 32 │ sequence 8 │ ed25519 signature 64 │ crc32c 4
 //! ```
 //!
-//! It is written within 10 ms after the group that it tells of was synced, and is itself not synced: after kill -9 it is so
-//! much older at most, after a power cut it may be older, but it is never ahead of what the disk holds.
+//! A slot is written within 10 ms after its group was synced, and is not synced itself. After kill -9 it is at most
+//! that much older; after a power cut it may be older. It is never ahead of the durable journal.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -25,17 +25,17 @@ use crate::data_dir::write_private;
 use crate::domain::value::Timestamp;
 
 const MAGIC: &[u8; 8] = b"MDYHEAD1";
-/// Each slot has a page of its own.
+/// Each slot has its own page.
 const SLOT_SPACING: u64 = 4096;
 const SIGNED_BYTES: usize = 72;
 const SLOT_BYTES: usize = SIGNED_BYTES + 64 + 4;
 
-/// The hash of a record and of everything before it.
+/// Hash of a record and everything before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainHash(pub [u8; 32]);
 
 impl ChainHash {
-    /// What stands before the first record of a log.
+    /// The hash before the first record of a log.
     #[must_use]
     pub fn genesis(log: Uuid) -> Self {
         Self(Sha256::digest(log.as_bytes()).into())
@@ -48,32 +48,32 @@ impl ChainHash {
     }
 }
 
-/// How far the journal was acknowledged.
+/// End of the acknowledged part of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// The last acknowledged event; 0 before the first.
     pub position: Position,
-    /// The hash of the record that holds it.
+    /// Chain hash of the record that holds it.
     pub chain: ChainHash,
 }
 
-/// Why there is no HEAD to rely on.
+/// Reason why HEAD cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadError {
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Not one slot is whole.
+    /// No slot is intact.
     #[error("both slots are damaged")]
     Damaged,
-    /// A slot is whole, but not ours.
+    /// A slot is intact, but belongs to another key or log.
     #[error("it was signed with another key than the one in signing.key, or for another log")]
     Foreign,
 }
 
-/// Reads the signing key; `None` when there is none yet.
+/// Reads the signing key; `None` if there is none.
 ///
 /// # Errors
-/// When the file cannot be read, or is not a key.
+/// If the file cannot be read, or does not hold a key.
 pub fn load_key(path: &Path) -> io::Result<Option<SigningKey>> {
     match fs::read(path) {
         Ok(bytes) => {
@@ -86,17 +86,17 @@ pub fn load_key(path: &Path) -> io::Result<Option<SigningKey>> {
     }
 }
 
-/// Makes a signing key that only the owner of the file can read.
+/// Creates a signing key in a file that only its owner can read.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub fn create_key(path: &Path, surroundings: &Surroundings) -> io::Result<SigningKey> {
     let seed: [u8; 32] = surroundings.secret();
     write_private(path, &seed)?;
     Ok(SigningKey::from_bytes(&seed))
 }
 
-/// The open HEAD file of one log.
+/// The open HEAD file of a log.
 pub struct HeadFile {
     file: File,
     key: SigningKey,
@@ -105,10 +105,10 @@ pub struct HeadFile {
 }
 
 impl HeadFile {
-    /// Creates the file, durably, with the head of an empty log.
+    /// Creates the file durably, with the head of an empty log.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn create(path: &Path, key: SigningKey, log: Uuid) -> io::Result<(Self, Head)> {
         let head = Head { position: Position(0), chain: ChainHash::genesis(log) };
         write_private(path, &head_bytes(&key, log, &head))?;
@@ -116,17 +116,17 @@ impl HeadFile {
         Ok((Self { file, key, log, sequence: 0 }, head))
     }
 
-    /// Opens the file and reads the newer whole slot.
+    /// Opens the file and reads the newer intact slot.
     ///
     /// # Errors
-    /// When no slot is whole, or one is whole but has a wrong signature.
+    /// If no slot is intact, or an intact slot has a wrong signature.
     pub fn open(path: &Path, key: SigningKey, log: Uuid) -> Result<(Self, Head), HeadError> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let (sequence, head) = newest_slot(&file, &key.verifying_key(), log)?;
         Ok((Self { file, key, log, sequence }, head))
     }
 
-    /// The log that a HEAD file speaks of, by what is signed in it; `None` when nothing in it is.
+    /// The log id that a HEAD file was signed for; `None` if it contains no valid slot.
     #[must_use]
     pub fn log_of(path: &Path, key: &SigningKey) -> Option<Uuid> {
         let bytes = fs::read(path).ok()?;
@@ -138,20 +138,20 @@ impl HeadFile {
         })
     }
 
-    /// Signs a head into the older slot; not synced.
+    /// Signs a head into the older slot, without syncing.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn write(&mut self, head: &Head) -> io::Result<()> {
         let sequence = self.sequence + 1;
         let bytes = slot(&self.key, self.log, head, sequence);
         self.file.write_all_at(&bytes, sequence % 2 * SLOT_SPACING)?;
-        // Only now: a slot that was written in part is written again before the other one is touched.
+        // Only after the write: a partially written slot must be rewritten before the other slot is touched.
         self.sequence = sequence;
         Ok(())
     }
 
-    /// Signs what the journal is at `head`, for somebody to keep elsewhere.
+    /// Signs a checkpoint at `head`, to be kept elsewhere.
     #[must_use]
     pub fn checkpoint(&self, head: Head, at: Timestamp) -> SignedCheckpoint {
         Checkpoint { log: self.log, head, at }.sign(&self.key)
@@ -160,21 +160,21 @@ impl HeadFile {
     /// Makes the last write durable.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// If the disk reports an error.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 }
 
-/// Reads a HEAD file without holding it, changing nothing: the newer whole slot, also while another process writes it.
+/// Reads the newer intact slot of a HEAD file without locking or changing it, even while another process writes it.
 ///
 /// # Errors
-/// As [`HeadFile::open`].
+/// See [`HeadFile::open`].
 pub fn read_head(path: &Path, key: &VerifyingKey, log: Uuid) -> Result<Head, HeadError> {
     newest_slot(&File::open(path)?, key, log).map(|(_, head)| head)
 }
 
-/// The bytes of a HEAD file that says that the journal of `log` ends at `head`.
+/// The bytes of a HEAD file for a journal of `log` that ends at `head`.
 #[must_use]
 pub fn head_bytes(key: &SigningKey, log: Uuid, head: &Head) -> Vec<u8> {
     let mut bytes = vec![0; 2 * usize::try_from(SLOT_SPACING).unwrap_or(SLOT_BYTES)];
@@ -196,6 +196,7 @@ fn newest_slot(file: &File, key: &VerifyingKey, log: Uuid) -> Result<(u64, Head)
             newest = Some((sequence, head));
         }
     }
+
     newest.ok_or(HeadError::Damaged)
 }
 
@@ -206,24 +207,28 @@ fn slot(key: &SigningKey, log: Uuid, head: &Head, sequence: u64) -> [u8; SLOT_BY
     bytes[24..32].copy_from_slice(&head.position.0.to_le_bytes());
     bytes[32..64].copy_from_slice(&head.chain.0);
     bytes[64..SIGNED_BYTES].copy_from_slice(&sequence.to_le_bytes());
+
     let signature = key.sign(&bytes[..SIGNED_BYTES]);
     bytes[SIGNED_BYTES..SLOT_BYTES - 4].copy_from_slice(&signature.to_bytes());
+
     let crc = crc32c::crc32c(&bytes[..SLOT_BYTES - 4]);
     bytes[SLOT_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
     bytes
 }
 
-/// The sequence and head in a slot; `None` when it was never written, or not to the end.
+/// The sequence number and head in a slot; `None` if the slot was never, or only partially, written.
 fn read_slot(key: &VerifyingKey, log: Uuid, bytes: &[u8; SLOT_BYTES]) -> Result<Option<(u64, Head)>, HeadError> {
     let (covered, crc) = bytes.split_at(SLOT_BYTES - 4);
     if crc != crc32c::crc32c(covered).to_le_bytes() || !covered.starts_with(MAGIC) {
         return Ok(None);
     }
+
     let (signed, signature) = covered.split_at(SIGNED_BYTES);
     let genuine = Signature::from_slice(signature).is_ok_and(|signature| key.verify(signed, &signature).is_ok());
     if !genuine || signed[8..24] != *log.as_bytes() {
         return Err(HeadError::Foreign);
     }
+
     let number = |at: usize| signed[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let chain = signed[32..].first_chunk().map_or([0; 32], |bytes| *bytes);
     Ok(Some((number(64), Head { position: Position(number(24)), chain: ChainHash(chain) })))
@@ -241,7 +246,7 @@ mod tests {
         Head { position: Position(position), chain: ChainHash([7; 32]) }
     }
 
-    /// A HEAD file on which positions 1 to 3 were written.
+    /// A HEAD file to which positions 1 to 3 were written.
     fn written(directory: &Path) -> (std::path::PathBuf, SigningKey) {
         let path = directory.join("HEAD");
         let key = create_key(&directory.join("key"), &surroundings()).unwrap();

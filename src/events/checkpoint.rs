@@ -1,7 +1,7 @@
-//! Checkpoints: what the history was at a position, signed, small enough to be kept where whoever runs the service cannot
-//! change it. A history that was rewritten, cut or exchanged no longer fits the checkpoints that were taken of it.
+//! Checkpoints: signed states of the history at a position, small enough to be kept where the operator of the service
+//! cannot change them. A history that was rewritten, cut or replaced no longer matches its earlier checkpoints.
 //!
-//! The signature (Ed25519, RFC 8032) is over these bytes, numbers little endian:
+//! The signature (Ed25519, RFC 8032) covers these bytes, with numbers in little endian:
 //!
 //! ```text
 //! "mediary checkpoint 1\n" │ log id 16 │ position 8 │ chain hash 32 │ microseconds since 1970 8
@@ -16,21 +16,21 @@ use super::hex;
 use super::stream::Position;
 use crate::domain::value::Timestamp;
 
-/// What a checkpoint says that it is, and what its signature begins with.
+/// Format tag of a checkpoint, and prefix of the signed message.
 const FORMAT: &str = "mediary checkpoint 1";
 
-/// What the history was.
+/// State of the history at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checkpoint {
     pub log: Uuid,
     /// The last event, and the hash of everything up to it.
     pub head: Head,
-    /// When the checkpoint was taken.
+    /// Time at which the checkpoint was taken.
     pub at: Timestamp,
 }
 
-/// A checkpoint whose signature fits its own public key. Whether that is the key of the log, only somebody who knows the key
-/// can tell.
+/// A checkpoint whose signature matches its own public key. The caller must know the key of the log to tell whether it
+/// is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignedCheckpoint {
     checkpoint: Checkpoint,
@@ -38,7 +38,7 @@ pub struct SignedCheckpoint {
     signature: [u8; 64],
 }
 
-/// Why something is no checkpoint.
+/// Reason why data is not a valid checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
     #[error("it is not JSON: {0}")]
@@ -50,7 +50,7 @@ pub enum CheckpointError {
 }
 
 impl Checkpoint {
-    /// Signs it with the key of the log.
+    /// Signs the checkpoint with the key of the log.
     #[must_use]
     pub fn sign(self, key: &SigningKey) -> SignedCheckpoint {
         let signature = key.sign(&self.message()).to_bytes();
@@ -59,25 +59,26 @@ impl Checkpoint {
 
     fn message(&self) -> Vec<u8> {
         let Self { log, head, at } = self;
-        let (position, at) = (head.position.0.to_le_bytes(), at.micros().to_le_bytes());
+        let position = head.position.0.to_le_bytes();
+        let at = at.micros().to_le_bytes();
         [FORMAT.as_bytes(), b"\n", log.as_bytes(), &position, &head.chain.0, &at].concat()
     }
 }
 
 impl SignedCheckpoint {
-    /// What it says.
+    /// The signed content.
     #[must_use]
     pub fn checkpoint(&self) -> &Checkpoint {
         &self.checkpoint
     }
 
-    /// The key that signed it.
+    /// The public key that verifies the signature.
     #[must_use]
     pub fn public_key(&self) -> [u8; 32] {
         self.public_key
     }
 
-    /// As JSON.
+    /// The checkpoint as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let Checkpoint { log, head, at } = &self.checkpoint;
@@ -92,30 +93,32 @@ impl SignedCheckpoint {
         })
     }
 
-    /// Reads the text of a checkpoint and checks its signature.
+    /// Parses the text of a checkpoint and checks its signature.
     ///
     /// # Errors
-    /// [`CheckpointError`].
+    /// Returns [`CheckpointError`].
     pub fn parse(text: &str) -> Result<Self, CheckpointError> {
         let json = serde_json::from_str(text).map_err(|error| CheckpointError::NotJson(error.to_string()))?;
         Self::from_json(&json)
     }
 
-    /// Reads a checkpoint and checks its signature.
+    /// Parses a checkpoint and checks its signature.
     ///
     /// # Errors
-    /// [`CheckpointError`].
+    /// Returns [`CheckpointError`].
     pub fn from_json(json: &Value) -> Result<Self, CheckpointError> {
         let text = |name: &'static str| json[name].as_str().ok_or(CheckpointError::Field(name));
         if text("format")? != FORMAT {
             return Err(CheckpointError::Field("format"));
         }
+
         let log = text("log")?.parse().map_err(|_| CheckpointError::Field("log"))?;
         let position = json["position"].as_u64().map(Position).ok_or(CheckpointError::Field("position"))?;
         let chain = hex::decode(text("chain")?).map(ChainHash).ok_or(CheckpointError::Field("chain"))?;
         let at = Timestamp::parse(text("at")?).map_err(|_| CheckpointError::Field("at"))?;
         let public_key = hex::decode(text("public_key")?).ok_or(CheckpointError::Field("public_key"))?;
         let signature = hex::decode(text("signature")?).ok_or(CheckpointError::Field("signature"))?;
+
         let checkpoint = Checkpoint { log, head: Head { position, chain }, at };
         let signed = Self { checkpoint, public_key, signature };
         if signed.is_genuine() { Ok(signed) } else { Err(CheckpointError::Forged) }

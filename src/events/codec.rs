@@ -1,5 +1,5 @@
-//! Bytes of a commit: a schema version (u16, little endian) and the stored shape by bincode with one fixed configuration.
-//! The only file that names bincode.
+//! Encoding of commits: a schema version (u16, little endian), then the stored shape in one fixed bincode
+//! configuration. Only this file uses bincode.
 
 use bincode::config::{self, Config};
 
@@ -7,7 +7,7 @@ use super::envelope::{Commit, RecordedEvent};
 use super::log::{COMMIT_BYTES_MAX, EVENT_BYTES_MAX};
 use super::schema::{self, DecodeError, restore, store, v1, v2};
 
-/// A commit, or one event of it, has more bytes than the log takes.
+/// A commit, or one of its events, exceeds the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLarge {
     pub bytes: usize,
@@ -15,26 +15,28 @@ pub struct TooLarge {
 
 const VERSION_BYTES: usize = size_of::<u16>();
 
-/// Little endian, varint. The limit stays on: without it a corrupt length makes the decoder allocate it, which aborts the
-/// process.
+/// Little endian, varint. The limit is essential: without it a corrupt length makes the decoder allocate that much,
+/// which aborts the process.
 fn configuration() -> impl Config {
     config::standard().with_limit::<{ 2 * COMMIT_BYTES_MAX }>()
 }
 
-/// Appends the bytes of a commit to `out`. On refusal `out` keeps what was written: cut it back.
+/// Appends the bytes of a commit to `out`. On an error `out` keeps what was written, and the caller must truncate it.
 ///
 /// # Errors
-/// When one event is larger than [`EVENT_BYTES_MAX`] or all together are larger than [`COMMIT_BYTES_MAX`].
+/// If an event exceeds [`EVENT_BYTES_MAX`], or the commit exceeds [`COMMIT_BYTES_MAX`].
 pub fn encode(events: &[RecordedEvent], out: &mut Vec<u8>) -> Result<(), TooLarge> {
     let start = out.len();
     out.extend_from_slice(&schema::VERSION.to_le_bytes());
     if let Some(commit) = store::commit(events) {
         write(commit, out);
     }
+
     let bytes = out.len() - start;
     if bytes <= EVENT_BYTES_MAX {
         return Ok(());
     }
+
     let largest = events.iter().map(event_bytes).max().unwrap_or(0);
     if largest > EVENT_BYTES_MAX {
         Err(TooLarge { bytes: largest })
@@ -53,18 +55,18 @@ fn event_bytes(event: &RecordedEvent) -> usize {
 
 fn write(value: impl serde::Serialize, out: &mut Vec<u8>) {
     bincode::serde::encode_into_std_write(value, out, configuration())
-        .expect("plain structs of known length always encode into memory");
+        .expect("structs of known length always encode into memory");
 }
 
-/// Reads the bytes of a commit, whatever schema version wrote them.
+/// Decodes a commit of any schema version.
 ///
 /// # Errors
-/// When the bytes are not exactly one commit.
+/// If the bytes are not exactly one commit.
 pub fn decode(payload: &[u8]) -> Result<Commit, DecodeError> {
     let (version, stored) = payload.split_first_chunk::<VERSION_BYTES>().ok_or(DecodeError::Short)?;
     match u16::from_le_bytes(*version) {
         schema::VERSION => restore::commit(read::<v2::Commit<'static>>(stored)?),
-        // An older shape is decoded by its own file and upcast here.
+        // Older shapes are decoded by their own file and upcast here.
         1 => restore::commit(read::<v1::Commit<'static>>(stored)?.into()),
         unknown => Err(DecodeError::UnknownVersion(unknown)),
     }
@@ -79,24 +81,24 @@ fn read<C: serde::de::DeserializeOwned>(stored: &[u8]) -> Result<C, DecodeError>
     }
 }
 
-/// A cached value may have more bytes than a record; its checksum was compared before.
+/// Cached values may be larger than records. Their checksum has been verified before.
 fn cache_configuration() -> impl Config {
     config::standard().with_limit::<{ 1 << 30 }>()
 }
 
-/// Appends a value that is cached, not recorded: its bytes are read by this very release only.
+/// Appends a cached value. Only the release that wrote the bytes can read them.
 ///
 /// # Panics
-/// Never: memory takes everything.
+/// Never, because encoding into memory does not fail.
 pub fn pack(value: &impl serde::Serialize, out: &mut Vec<u8>) {
     bincode::serde::encode_into_std_write(value, out, cache_configuration())
-        .expect("plain values of known length always encode into memory");
+        .expect("values of known length always encode into memory");
 }
 
-/// Takes a cached value from the front of `bytes`.
+/// Decodes a cached value from the front of `bytes`.
 ///
 /// # Errors
-/// When the bytes do not begin with such a value.
+/// If the bytes do not begin with such a value.
 pub fn unpack<T: serde::de::DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, DecodeError> {
     let (value, used) = bincode::serde::decode_from_slice(bytes, cache_configuration())
         .map_err(|error| DecodeError::Malformed(error.to_string()))?;
@@ -121,7 +123,9 @@ mod tests {
             id: EventId(Uuid::from_u128(nth)),
             event: TaskEvent::OutcomeUnknown { reason: reason.clone() }.into(),
         };
+
         let circumstances = Circumstances::of_system(None, Timestamp::from_micros(7));
+
         let append = Append {
             stream: StreamId::from(&TaskId(Uuid::nil())),
             expected: Version(4),
@@ -173,8 +177,10 @@ mod tests {
     #[test]
     fn a_commit_without_events_is_an_error() {
         let mut bytes = schema::VERSION.to_le_bytes().to_vec();
-        let (stream, events) = ("task/x".into(), Vec::new());
-        let (request, causation) = (None, None);
+        let stream = "task/x".into();
+        let events = Vec::new();
+        let request = None;
+        let causation = None;
         let actor = v1::Actor::System;
         write(
             v2::Commit { position: 1, stream, version: 1, at_micros: 0, actor, request, causation, events },

@@ -1,4 +1,4 @@
-//! What is recorded around an event: where, when, by whom, and why.
+//! Envelopes of events: position, time, actor and cause.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use crate::domain::event::Event;
 use crate::domain::ids::{EventId, RequestId, TokenId, UserId};
 use crate::domain::value::Timestamp;
 
-/// Who caused an event.
+/// The actor that caused an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Actor {
-    /// The service itself: start-up and reactors.
+    /// The service itself: startup and reactors.
     System,
-    /// A user, by a user token or the bootstrap token.
+    /// A user, authenticated by a user token or the bootstrap token.
     User(UserId),
     /// A publisher's personal access token.
     Token(TokenId),
-    /// Whoever it was: no credentials were presented, and none were needed.
+    /// A caller without credentials, where none are required.
     Anonymous,
 }
 
@@ -33,21 +33,21 @@ impl fmt::Display for Actor {
     }
 }
 
-/// The circumstances of a command, the same for all its events.
+/// Metadata of a command, shared by all its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Circumstances {
     pub actor: Actor,
-    /// The request that carried the command; none for reactors.
+    /// The request that carried the command; `None` for reactors.
     pub request: Option<RequestId>,
-    /// The event that the command reacts to; none for requests.
+    /// The event that the command reacts to; `None` for requests.
     pub causation: Option<EventId>,
     pub at: Timestamp,
-    /// The idempotency key that the command is recorded with; none when the request carries none, and for reactors.
+    /// The idempotency key that is recorded with the command; `None` for requests without one and for reactors.
     pub claim: Option<Claim>,
 }
 
 impl Circumstances {
-    /// Of a command that the service itself gives; `causation` is the event that it reacts to.
+    /// Metadata of a command of the service itself. `causation` is the event that it reacts to.
     #[must_use]
     pub fn of_system(causation: Option<EventId>, at: Timestamp) -> Self {
         Self { actor: Actor::System, request: None, causation, at, claim: None }
@@ -61,7 +61,7 @@ pub struct NewEvent {
     pub event: Event,
 }
 
-/// The events of one command, for one stream: recorded all or not at all.
+/// The events of one command for one stream, recorded atomically.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Append {
     pub stream: StreamId,
@@ -72,7 +72,7 @@ pub struct Append {
     pub events: Vec<NewEvent>,
 }
 
-/// An event as the log holds it.
+/// An event in the log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedEvent {
     pub position: Position,
@@ -87,14 +87,15 @@ pub struct RecordedEvent {
     pub event: Event,
 }
 
-/// The recorded events of one command, in their order; never empty.
+/// The recorded events of one command, in order; never empty.
 pub type Commit = Arc<[RecordedEvent]>;
 
 impl Append {
-    /// What this append becomes when its first event is recorded after position `head`.
+    /// Converts the append to recorded events, of which the first follows position `head`.
     #[must_use]
     pub fn record(self, head: Position) -> Commit {
         let Self { stream, expected, circumstances, events } = self;
+
         let recorded = (1..).zip(events).map(|(nth, NewEvent { id, event })| RecordedEvent {
             position: Position(head.0 + nth),
             stream: stream.clone(),

@@ -1,4 +1,4 @@
-//! The queue between the journal and what follows it: bounded in bytes, so that the tail in memory is too.
+//! Queue between the journal and its follower, bounded in bytes, which also bounds the tail in memory.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,52 +8,52 @@ use parking_lot::{Condvar, Mutex};
 
 use super::envelope::Commit;
 
-/// How long after a group was handed over the log is taken to be busy.
+/// Time after a group during which the log counts as busy.
 const BUSY_FOR: Duration = Duration::from_millis(5);
-/// The shortest rest of the follower while the log is busy: what came meanwhile is taken over as one batch.
+/// Minimum pause of the follower while the log is busy. Groups that arrive in the pause become one batch.
 const REST_MIN: Duration = Duration::from_millis(5);
-/// The follower rests at most so many times as long as it worked.
+/// Maximum pause of the follower, in multiples of its last working time.
 const REST_PARTS_MAX: u32 = 31;
 
 /// A group that the journal made durable.
 pub struct Handed {
     /// The bytes of the group.
     pub bytes: Vec<u8>,
-    /// Its commits, and where in the bytes the payload of each is.
+    /// Its commits, each with the range of its payload in `bytes`.
     pub records: Vec<(Commit, Range<usize>)>,
-    /// How many events they hold.
+    /// Number of events in the commits.
     pub events: usize,
 }
 
-/// Groups that wait to be taken over.
+/// Groups that wait for the follower.
 pub struct Queue {
     state: Mutex<State>,
     work: Condvar,
     room: Condvar,
-    /// Wakes a follower that rests.
+    /// Wakes a pausing follower.
     hurry: Condvar,
-    /// A group is only let in while fewer bytes than this wait.
+    /// Limit of waiting bytes below which another group is admitted.
     bytes_max: usize,
 }
 
 #[derive(Default)]
 struct State {
     groups: VecDeque<Handed>,
-    /// Bytes in `groups` and in the batch that was taken last.
+    /// Bytes in `groups` and in the batch taken last.
     bytes: usize,
-    /// When the last group was let in.
+    /// Time at which the last group was added.
     pushed_at: Option<Instant>,
     ending: Option<Ending>,
-    /// Why nothing is taken over for the moment.
+    /// Reason why the follower makes no progress.
     stalled: Option<String>,
-    /// Whether the follower is to look after what it fills, also without a group.
+    /// `true` if the follower must check its store even without a group.
     nudged: bool,
 }
 
 enum Ending {
-    /// Take what is left, then stop.
+    /// Process the remaining groups, then stop.
     Drained,
-    /// Stop now.
+    /// Stop immediately.
     Stopped,
 }
 
@@ -62,10 +62,10 @@ impl Queue {
         Self { state: Mutex::default(), work: Condvar::new(), room: Condvar::new(), hurry: Condvar::new(), bytes_max }
     }
 
-    /// Waits until the follower is near enough.
+    /// Waits until there is room for another group.
     ///
     /// # Errors
-    /// Why nothing is taken over for the moment.
+    /// If the follower is stalled: the reason.
     pub fn wait_for_room(&self) -> Result<(), String> {
         let mut state = self.state.lock();
         loop {
@@ -77,31 +77,32 @@ impl Queue {
         }
     }
 
-    /// Why nothing is taken over for the moment.
+    /// Reason why the follower makes no progress.
     pub fn stalled(&self) -> Option<String> {
         self.state.lock().stalled.clone()
     }
 
-    /// Says that nothing is taken over for the moment, and why; or that it goes on.
+    /// Sets the reason why the follower makes no progress; `None` when it continues.
     pub fn stall(&self, reason: Option<String>) {
         self.state.lock().stalled = reason;
         self.room.notify_all();
     }
 
-    /// Lets the follower look after what it fills: [`Queue::take`] returns, perhaps with nothing.
+    /// Makes the follower check its store: [`Queue::take`] returns, possibly without groups.
     pub fn nudge(&self) {
         self.state.lock().nudged = true;
         self.work.notify_one();
     }
 
-    /// Waits; false at once when it is time to stop.
+    /// Waits for a time. Returns `false` immediately if the follower must end.
     pub fn pause(&self, time: Duration) -> bool {
-        let (mut state, until) = (self.state.lock(), Instant::now() + time);
+        let mut state = self.state.lock();
+        let until = Instant::now() + time;
         while state.ending.is_none() && !self.work.wait_until(&mut state, until).timed_out() {}
         state.ending.is_none()
     }
 
-    /// Hands a group over.
+    /// Adds a group.
     pub fn push(&self, group: Handed) {
         let mut state = self.state.lock();
         state.bytes += group.bytes.len();
@@ -110,36 +111,41 @@ impl Queue {
         self.work.notify_one();
     }
 
-    /// Waits for groups, or for a nudge, and takes some, of together at least `events` events if there are as many; `None`
-    /// when it is time to stop.
+    /// Waits for groups or a nudge. Takes groups with at least `events` events in total, or all if there are fewer;
+    /// `None` if the follower must end.
     pub fn take(&self, events: usize) -> Option<Vec<Handed>> {
         let mut state = self.state.lock();
         while state.groups.is_empty() && state.ending.is_none() && !state.nudged {
             self.work.wait(&mut state);
         }
+
         if matches!(state.ending, Some(Ending::Stopped)) {
             return None;
         }
+
         let nudged = std::mem::take(&mut state.nudged);
-        let (mut taken, mut count) = (Vec::new(), 0);
+        let mut taken = Vec::new();
+        let mut count = 0;
+
         while count < events
             && let Some(group) = state.groups.pop_front()
         {
             count += group.events;
             taken.push(group);
         }
+
         (!taken.is_empty() || (nudged && state.ending.is_none())).then_some(taken)
     }
 
-    /// Says that the groups taken last, of `bytes` bytes, were taken over.
+    /// Records that the groups taken last, with `bytes` bytes, are processed.
     pub fn done(&self, bytes: usize) {
         let mut state = self.state.lock();
         state.bytes = state.bytes.saturating_sub(bytes);
         self.room.notify_all();
     }
 
-    /// Lets the follower rest after it worked for a time, as long as the log is busy: answers go first, and large batches
-    /// cost less. The nearer the queue is to half of its bound the shorter the rest; from there on there is none.
+    /// Pauses the follower after it worked for a time, while the log is busy: commits take priority, and larger batches
+    /// are cheaper. The pause shrinks as the queue fills, to none at half of its limit.
     pub fn rest(&self, worked: Duration) {
         let mut state = self.state.lock();
         let rested = Instant::now() + (worked * rest_parts(state.bytes, self.bytes_max)).max(REST_MIN);
@@ -152,12 +158,12 @@ impl Queue {
         }
     }
 
-    /// Asks the follower to take what is left and stop.
+    /// Tells the follower to process the remaining groups and stop.
     pub fn drain(&self) {
         self.end(Ending::Drained);
     }
 
-    /// Asks the follower to stop.
+    /// Tells the follower to stop.
     pub fn stop(&self) {
         self.end(Ending::Stopped);
     }
@@ -170,7 +176,7 @@ impl Queue {
     }
 }
 
-/// How many times as long as it worked the follower of a busy log rests when so many bytes wait.
+/// Length of a pause in multiples of the working time, for this many waiting bytes.
 fn rest_parts(bytes: usize, bytes_max: usize) -> u32 {
     let parts = (bytes_max / 2).checked_div(bytes).map_or(REST_PARTS_MAX as usize, |share| share.saturating_sub(1));
     u32::try_from(parts).map_or(REST_PARTS_MAX, |parts| parts.min(REST_PARTS_MAX))

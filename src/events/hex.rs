@@ -1,8 +1,8 @@
-//! Bytes as hexadecimal digits, and back.
+//! Hexadecimal encoding and decoding.
 
 use std::fmt::Write as _;
 
-/// Two lower case digits a byte.
+/// Encodes each byte as two lower-case digits.
 #[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
@@ -12,18 +12,20 @@ pub fn encode(bytes: &[u8]) -> String {
     })
 }
 
-/// Reads `2 * N` lower case digits; `None` when the text has any other form.
+/// Decodes `2 * N` lower-case digits; `None` if the text has any other form.
 #[must_use]
 pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * N {
         return None;
     }
+
     let nibble = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),
         _ => None,
     };
+
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
         *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;

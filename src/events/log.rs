@@ -1,5 +1,5 @@
-//! The event log as a trait, and what every backend promises. One contract suite (`tests/it/log_contract.rs`) holds all of
-//! them to it.
+//! The event log as a trait, with the guarantees of every backend. One contract test suite (`tests/it/log_contract.rs`)
+//! checks them for all backends.
 //!
 //! ```text
 //!            position 1     2     3     4     5     6
@@ -13,18 +13,19 @@ use super::envelope::{Append, Commit, RecordedEvent};
 use super::stream::{Position, StreamId, Version};
 use crate::space::lacking;
 
-/// Most bytes of one stored event (DESIGN 3: small records; ADR 5: as small as the largest single field allows).
+/// Maximum size of a stored event in bytes (DESIGN 3: small records; ADR 5: as small as the largest single field
+/// allows).
 pub const EVENT_BYTES_MAX: usize = 96 * 1024;
-/// Most bytes of the stored events of one append together.
+/// Maximum size of all stored events of one append in bytes.
 pub const COMMIT_BYTES_MAX: usize = 1024 * 1024;
 
-/// Why one append of a group was refused; the others of the group are not touched.
+/// Reason why one append of a group was rejected. The others of the group are unaffected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppendRefused {
-    /// Somebody else appended first.
+    /// Another append came first.
     #[error("stream {stream} has version {actual}, the append expected {expected}")]
     Conflict { stream: StreamId, expected: Version, actual: Version },
-    /// One of the events is larger than [`EVENT_BYTES_MAX`], or all are larger than [`COMMIT_BYTES_MAX`].
+    /// An event exceeds [`EVENT_BYTES_MAX`], or all together exceed [`COMMIT_BYTES_MAX`].
     #[error(
         "{bytes} bytes are more than an event ({EVENT_BYTES_MAX}) or the events of a command ({COMMIT_BYTES_MAX}) may have"
     )]
@@ -32,10 +33,10 @@ pub enum AppendRefused {
 }
 
 impl Append {
-    /// Whether the stream has the version that the append expects.
+    /// Checks that the stream has the version that the append expects.
     ///
     /// # Errors
-    /// [`AppendRefused::Conflict`] when it has not.
+    /// Returns [`AppendRefused::Conflict`] if it does not.
     pub fn check(&self, actual: Version) -> Result<(), AppendRefused> {
         if actual == self.expected {
             return Ok(());
@@ -44,70 +45,74 @@ impl Append {
     }
 }
 
-/// Why the log could not do its work. Nothing of the group was acknowledged.
+/// Reason why the log failed. Nothing of the group was acknowledged.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LogFailure {
-    /// The disk or the file system refused.
+    /// An error of the disk or the file system.
     #[error("{doing}: {reason}")]
     Storage { doing: String, reason: String },
-    /// There is no room, or no more files can be opened: nothing of the group was written, and it may be tried again once there is.
+    /// The disk is full, or no more files can be opened. Nothing of the group was written, and the append may be
+    /// retried later.
     #[error("{reason}")]
     Full { reason: String },
-    /// An earlier failure left the log read-only until it is healed by a restart.
+    /// An earlier failure made the log read-only until a restart repairs it.
     #[error("the log is read-only since: {reason}")]
     ReadOnly { reason: String },
-    /// What was read is not what was written.
+    /// The data read is not the data written.
     #[error("damage in {place} at position {position}: {reason}")]
     Damaged { place: String, position: Position, reason: String },
 }
 
 impl LogFailure {
-    /// What an error comes to that says that something is lacking for now: room, or a file that may be open.
+    /// Converts an error about a temporary shortage, of disk space or file descriptors; `None` for other errors.
     #[must_use]
     pub fn full(doing: &str, error: &std::io::Error) -> Option<Self> {
         lacking(error).map(|lacking| Self::Full { reason: format!("{lacking} to {doing}: {error}") })
     }
 }
 
-/// What became of each append of a group, in the order of the group.
+/// The outcome of each append of a group, in the order of the group.
 pub type GroupOutcome = Vec<Result<Commit, AppendRefused>>;
 
 /// An append-only log of events with one global order.
 ///
-/// Every backend promises:
-/// - *Durable*: when [`EventLog::append`] returns, the accepted events survive whatever the backend says it survives.
-/// - *Ordered*: positions have no gaps; the versions of a stream have no gaps; both start at 1.
-/// - *Guarded*: an append whose `expected` is not the stream's version is refused and changes nothing. Within a group the
-///   appends count one after the other. An append without events is only checked: it records nothing.
-/// - *Atomic*: the events of one append are all in the log, one after the other, or none is, also after a crash.
-/// - *Readable*: what [`EventLog::append`] returned is seen by every read that starts later.
-/// - *Closed on failure*: after a failed append the log refuses all further ones with [`LogFailure::ReadOnly`]; reads go on.
-///   [`LogFailure::Full`] is no such failure: nothing was written, and appends are taken again once there is room.
+/// Every backend guarantees:
+/// - *Durable*: when [`EventLog::append`] returns, the accepted events survive everything that the backend promises to
+///   survive.
+/// - *Ordered*: positions have no gaps, and versions of a stream have no gaps. Both start at 1.
+/// - *Guarded*: an append whose `expected` differs from the stream's version is rejected and changes nothing. The
+///   appends of a group apply in order. An append without events is only checked, and records nothing.
+/// - *Atomic*: the events of one append are all in the log, consecutively, or none is, also after a crash.
+/// - *Readable*: every read that starts after [`EventLog::append`] has returned sees its events.
+/// - *Closed on failure*: after a failed append the log rejects all further ones with [`LogFailure::ReadOnly`], and
+///   continues to serve reads. [`LogFailure::Full`] is an exception: nothing was written, and the log accepts appends
+///   again once there is space.
 ///
-/// The calls block: never make one on an arbiter thread, but for the appends of the writer on its own (ADR 12).
+/// The calls block, so they must not run on an arbiter thread, except for the writer's appends on its own arbiter (ADR
+/// 12).
 pub trait EventLog: Send + Sync + 'static {
     /// Makes the accepted appends of a group durable together, with one sync.
     ///
     /// # Errors
-    /// [`LogFailure`] when the group could not be made durable: then none of it is acknowledged.
+    /// Returns [`LogFailure`] if the group could not be made durable. None of it is then acknowledged.
     fn append(&self, group: Vec<Append>) -> Result<GroupOutcome, LogFailure>;
 
     /// The events of a stream after version `after`, oldest first.
     ///
     /// # Errors
-    /// [`LogFailure`] when the events cannot be read as they were written.
+    /// Returns [`LogFailure`] if the events cannot be read as they were written.
     fn read_stream(&self, stream: &StreamId, after: Version) -> Result<Vec<RecordedEvent>, LogFailure>;
 
     /// At most `limit` events after position `after`, oldest first; empty at the head.
     ///
     /// # Errors
-    /// [`LogFailure`] when the events cannot be read as they were written.
+    /// Returns [`LogFailure`] if the events cannot be read as they were written.
     fn read_all(&self, after: Position, limit: usize) -> Result<Vec<RecordedEvent>, LogFailure>;
 
     /// The position of the last acknowledged event.
     fn head(&self) -> Position;
 
-    /// Does what is left to do after the last append (sign the HEAD, note the time): called by the writer once the
-    /// answers are out, off the path of the answer.
+    /// Completes the work after the last append, such as signing HEAD. The writer calls it after it has sent the
+    /// replies, so that clients do not wait for it.
     fn after_group(&self) {}
 }

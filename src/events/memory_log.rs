@@ -1,4 +1,4 @@
-//! The log in memory: for tests and models. Survives nothing.
+//! In-memory log for tests and models. Nothing survives the process.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::envelope::{Append, Commit, RecordedEvent};
 use super::log::{AppendRefused, EventLog, GroupOutcome, LogFailure};
 use super::stream::{Position, StreamId, Version};
 
-/// A log that is gone with the process.
+/// An in-memory log.
 #[derive(Default)]
 pub struct MemoryLog {
     history: RwLock<History>,
@@ -18,7 +18,7 @@ pub struct MemoryLog {
 #[derive(Default)]
 struct History {
     events: Vec<RecordedEvent>,
-    /// The places in `events` of each stream's events.
+    /// Indices into `events` of each stream's events.
     streams: HashMap<StreamId, Vec<usize>>,
 }
 

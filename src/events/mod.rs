@@ -1,4 +1,4 @@
-//! What happened: the log, its stored shapes, and what it promises.
+//! Event log: its traits, backends, stored schemas and verification.
 
 pub mod chain;
 pub mod checkpoint;

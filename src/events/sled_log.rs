@@ -1,14 +1,15 @@
-//! The log that is read: sled, following the journal. The only file of the log that names sled.
+//! Read side of the log: sled, which follows the journal. No other file of the log uses the sled crate.
 //!
 //! ```text
 //! tree events    position of a commit's first event (u64) → the payload of the journal's record
 //! tree streams   stream name, 0x00, version of a commit's first event (u64) → position (u64), number of events (u32)
 //! ```
 //!
-//! The journal is what makes an event durable, so sled is never asked to be: it has no timed flush. It is filled by one
-//! thread, behind the answers, with a bounded lag; what it lacks is read from the tail in memory. Its `flush_async` and
-//! `watch_prefix` are not used (one deadlocks, the other blocks writers), nor its batches: they hold up every reader, and
-//! nothing here needs more than one insert to be atomic, because sled is compared with the journal at each start.
+//! The journal makes events durable, so sled does not have to: it has no timed flush. One thread fills it in the
+//! background, with a bounded lag; events that it lacks are read from the tail in memory. `flush_async` and
+//! `watch_prefix` are not used, because one deadlocks and the other blocks writers. Batches are not used either,
+//! because they block every reader. Nothing here needs more than one insert to be atomic: each start compares sled with
+//! the journal.
 
 pub mod compare;
 mod log;
@@ -33,10 +34,10 @@ use super::envelope::{Commit, RecordedEvent};
 use super::stream::{Position, StreamId, Version};
 use crate::space::lacking;
 
-/// How long a sled that was dropped may hold its lock: its own threads let go of it one after the other.
+/// Time that a dropped sled may hold its lock, because its threads release it one after the other.
 const LET_GO_WITHIN: Duration = Duration::from_secs(2);
 
-/// What is wrong in sled, and near which position.
+/// A defect in sled, and a position near it.
 struct Flaw {
     position: Position,
     reason: String,
@@ -47,20 +48,20 @@ struct Trees {
     db: sled::Db,
     events: sled::Tree,
     streams: sled::Tree,
-    /// What the file system said when it refused: from then on sled answers nothing any more.
+    /// The first file system error. After it sled no longer works.
     stopped: OnceLock<String>,
 }
 
-/// Why sled does not open.
+/// Reason why sled does not open.
 struct Unopened {
     reason: String,
-    /// What it wanted, where it is not damaged.
+    /// The missing resource, if sled is not damaged.
     lacking: Option<&'static str>,
 }
 
 const PANICKED: &str = "sled panicked";
 
-/// A damaged sled may panic instead of answering.
+/// Runs work on sled. A damaged sled may panic.
 fn guarded<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
     match panic::catch_unwind(AssertUnwindSafe(work)) {
         Ok(answer) => answer.map_err(|error| error.to_string()),
@@ -69,8 +70,8 @@ fn guarded<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
 }
 
 impl Trees {
-    /// Opens or creates them. A cache of 64 MiB reads as fast as the default of 1 GiB; segments of 8 MiB keep every record
-    /// out of the side files that sled makes for large ones.
+    /// Opens or creates the trees. A cache of 64 MiB reads as fast as the default of 1 GiB. Segments of 8 MiB keep all
+    /// records out of the side files that sled creates for large ones.
     fn open(directory: &Path) -> Result<Self, Unopened> {
         let open = || -> sled::Result<Self> {
             let config = sled::Config::new()
@@ -79,20 +80,25 @@ impl Trees {
                 .cache_capacity(64 * 1024 * 1024)
                 .segment_size(8 * 1024 * 1024)
                 .flush_every_ms(None);
+
             let deadline = Instant::now() + LET_GO_WITHIN;
+
             let db = loop {
                 match config.open() {
-                    // Perhaps the lock of a sled that this process dropped a moment ago. What is lacking does not come back in a moment,
-                    // and sled takes for damage what it could not write to its end itself.
+                    // Possibly the lock of a sled that this process has just dropped. No retry if a resource is
+                    // missing: it will not return so soon, and sled takes its own incomplete write for damage.
                     Err(sled::Error::Io(error)) if lacking(&error).is_none() && Instant::now() < deadline => {
                         thread::sleep(LET_GO_WITHIN / 100);
                     }
                     outcome => break outcome?,
                 }
             };
-            let (events, streams) = (db.open_tree("events")?, db.open_tree("streams")?);
+
+            let events = db.open_tree("events")?;
+            let streams = db.open_tree("streams")?;
             Ok(Self { db, events, streams, stopped: OnceLock::new() })
         };
+
         match panic::catch_unwind(open) {
             Ok(Ok(trees)) => Ok(trees),
             Ok(Err(error)) => {
@@ -103,7 +109,7 @@ impl Trees {
         }
     }
 
-    /// Lets go of sled, which may panic when it is in disorder.
+    /// Closes sled, which may panic if it is inconsistent.
     fn close(self) {
         let closed = guarded(|| {
             drop(self);
@@ -114,7 +120,7 @@ impl Trees {
         }
     }
 
-    /// Bytes that it takes on the disk.
+    /// Size on disk in bytes.
     fn bytes(&self) -> Result<u64, String> {
         self.guarded(|| self.db.size_on_disk())
     }
@@ -123,7 +129,7 @@ impl Trees {
         self.guarded(|| self.db.flush()).map(drop)
     }
 
-    /// Work that sled may refuse, or panic at.
+    /// Runs work that sled may reject, or panic in.
     fn guarded<T>(&self, work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
         guarded(|| work().inspect_err(|error| self.note(error)))
     }
@@ -134,13 +140,13 @@ impl Trees {
         }
     }
 
-    /// Whether the file system refused sled; then it must be opened again.
+    /// Returns `true` after a file system error. Sled must then be reopened.
     fn has_stopped(&self) -> bool {
         self.stopped.get().is_some()
     }
 
-    /// Inserts commits with their payloads. An event is never there without its entry in `streams`; `between` is called when
-    /// all entries are there and no event is.
+    /// Inserts commits with their payloads. An event is never present without its entry in `streams`; `between` is
+    /// called when all entries are inserted and no event is.
     fn insert(&self, records: &[(&Commit, &[u8])], between: impl FnOnce()) -> Result<(), String> {
         let mut entries: Vec<_> = records.iter().map(|(commit, _)| stream_entry(commit)).collect();
         entries.sort_unstable();
@@ -156,24 +162,25 @@ impl Trees {
         })
     }
 
-    /// The last commit, as its bytes.
+    /// The payload of the last commit.
     fn last_payload(&self) -> Result<Option<Vec<u8>>, String> {
         Ok(self.guarded(|| self.events.last())?.map(|(_, payload)| payload.to_vec()))
     }
 
-    /// The bytes of the commit that begins at a position.
+    /// The payload of the commit that begins at a position, if readable.
     fn payload_at(&self, position: Position) -> Option<Vec<u8>> {
         let found = self.guarded(|| self.events.get(position.0.to_be_bytes()));
         found.ok().flatten().map(|payload| payload.to_vec())
     }
 
-    /// Hands out the keys and values of both trees, up to the commit at `last`.
+    /// Calls `each` with the keys and values of both trees, up to the commit at `last`.
     fn each_entry(&self, last: Position, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), String> {
         self.guarded(|| {
             for entry in self.events.range(..=last.0.to_be_bytes()) {
                 let (key, value) = entry?;
                 each(&key, &value);
             }
+
             for entry in &self.streams {
                 let (key, value) = entry?;
                 if u64_at(&value, 0).is_some_and(|position| position <= last.0) {
@@ -194,12 +201,12 @@ impl Trees {
         Ok(guarded(|| self.events.get(key))?.map(|value| value.to_vec()))
     }
 
-    /// The entry of the index at a key.
+    /// The index entry at a key.
     fn stream_value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
         Ok(guarded(|| self.streams.get(key))?.map(|value| value.to_vec()))
     }
 
-    /// The keys and values of a tree in their order.
+    /// The keys and values of a tree, in order.
     fn entries(tree: &sled::Tree) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), String>> + use<> {
         let mut entries = tree.iter();
         std::iter::from_fn(move || {
@@ -219,8 +226,8 @@ impl Trees {
         }
     }
 
-    /// Adds the events of a stream after version `after`, before `below` if given, and only those before position `end`:
-    /// what comes later is just being inserted, its entry in `streams` before its record.
+    /// Appends to `events` those of a stream after version `after`, before `below` if given. Only events before
+    /// position `end` count, because the entry of a later commit in `streams` may be inserted before its record.
     fn read_stream(
         &self,
         stream: &StreamId,
@@ -229,9 +236,11 @@ impl Trees {
         events: &mut Vec<RecordedEvent>,
     ) -> Result<(), Flaw> {
         let key = |version: u64| stream_key(stream, Some(Version(version)));
-        let (lowest, wanted) = (key(0), key(after.0 + 1));
+        let lowest = key(0);
+        let wanted = key(after.0 + 1);
         let begin = self.guarded(|| self.streams.range(lowest..=wanted.clone()).next_back().transpose());
         let begin = begin.map_err(Flaw::unreadable)?.map_or(wanted, |(key, _)| key.to_vec());
+
         let end = key(below.map_or(u64::MAX, |version| version.0));
         let mut entries = self.streams.range(begin..end);
         while let Some((key, value)) = self.guarded(|| entries.next().transpose()).map_err(Flaw::unreadable)? {
@@ -239,6 +248,7 @@ impl Trees {
             if position >= end_position {
                 break;
             }
+
             let at = position.0.to_be_bytes();
             let payload = self.guarded(|| self.events.get(at)).map_err(Flaw::unreadable)?;
             let commit = read_commit(&at, &payload.ok_or(Flaw::missing(position))?)?;
@@ -247,6 +257,7 @@ impl Trees {
             }
             events.extend(commit.iter().filter(|event| event.version > after).cloned());
         }
+
         let reached = events.last().map_or(after, |event| event.version);
         if below.is_some_and(|below| reached.0 + 1 < below.0) {
             return Err(Flaw::unreadable(format!("version {} of stream {stream} is missing", reached.0 + 1)));
@@ -254,18 +265,20 @@ impl Trees {
         Ok(())
     }
 
-    /// Adds the events after position `after` up to `last`: all of them, or none.
+    /// Appends to `events` all events after position `after` up to `last`.
     fn read_all(&self, after: Position, last: Position, events: &mut Vec<RecordedEvent>) -> Result<(), Flaw> {
         let wanted = (after.0 + 1).to_be_bytes();
         let begin = self.guarded(|| self.events.range(..=wanted).next_back().transpose()).map_err(Flaw::unreadable)?;
         let begin = begin.map_or(wanted.to_vec(), |(key, _)| key.to_vec());
         let mut records = self.events.range(begin..=last.0.to_be_bytes().to_vec());
+
         let mut next = after.0 + 1;
         while next <= last.0 {
             let missing = Flaw::missing(Position(next));
             let record = self.guarded(|| records.next().transpose()).map_err(Flaw::unreadable)?;
             let (key, payload) = record.ok_or(missing)?;
             let commit = read_commit(&key, &payload)?;
+
             for event in commit.iter().filter(|event| event.position > after && event.position <= last) {
                 if event.position.0 != next {
                     return Err(Flaw::missing(Position(next)));
@@ -304,13 +317,14 @@ fn stream_key(stream: &StreamId, version: Option<Version>) -> Vec<u8> {
 }
 
 fn stream_entry(commit: &Commit) -> (Vec<u8>, [u8; 12]) {
-    let (first, mut value) = (&commit[0], [0; 12]);
+    let first = &commit[0];
+    let mut value = [0; 12];
     value[..8].copy_from_slice(&first.position.0.to_be_bytes());
     value[8..].copy_from_slice(&u32::try_from(commit.len()).unwrap_or(u32::MAX).to_be_bytes());
     (stream_key(&first.stream, Some(first.version)), value)
 }
 
-/// Version, position and number of events of an entry in `streams`.
+/// Decodes the version, position and number of events of an entry in `streams`.
 fn parse_entry(key: &[u8], value: &[u8]) -> Result<(Version, Position, u64), Flaw> {
     let version = key.len().checked_sub(8).and_then(|at| u64_at(key, at));
     let events =

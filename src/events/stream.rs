@@ -1,4 +1,4 @@
-//! Streams: the history of one aggregate, named `<kind>/<key>`, counted in versions.
+//! Streams: the history of one aggregate, named `<kind>/<key>` and counted in versions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::ids::{DeliveryId, NodeKey, PublisherId, StreamKind, TaskId, TokenId, UserId};
 
-/// The name of a stream, for example `publisher/acme`. Cheap to clone. Never holds personal data (DESIGN 3).
+/// The name of a stream, for example `publisher/acme`. Cheap to clone. Contains no personal data (DESIGN 3).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId {
     kind: StreamKind,
@@ -19,7 +19,7 @@ impl StreamId {
         Self { kind, name: format!("{}/{key}", kind.as_str()).into() }
     }
 
-    /// Reads a stream's name; `None` when the kind is unknown or there is no key.
+    /// Parses a stream name; `None` if the kind is unknown or the key is empty.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let (kind, key) = name.split_once('/')?;
@@ -52,7 +52,7 @@ impl fmt::Display for StreamId {
     }
 }
 
-/// Gives each identifier its stream.
+/// Implements the conversion of identifiers to stream names.
 macro_rules! stream_of {
     ($($id:ident => $kind:ident),+ $(,)?) => {
         $(impl From<&$id> for StreamId {
@@ -71,11 +71,11 @@ impl From<&NodeKey> for StreamId {
     }
 }
 
-/// How many events a stream has; the first event makes it version 1.
+/// Number of events of a stream. The first event makes it version 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Version(pub u64);
 
-/// The place of an event in the whole log; the first event has position 1, and there are no gaps. Position 0 is before
+/// Position of an event in the whole log. The first event has position 1, and there are no gaps. Position 0 is before
 /// the first event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Position(pub u64);

@@ -1,20 +1,19 @@
-//! How many events each stream has, told by others than the log that is read: what is checked against until the log has
-//! been checked itself.
+//! Stream versions from a source other than sled. They reveal missing events until the log itself has been checked.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::stream::{StreamId, Version};
 
-/// Streams whose names have one hash: nothing is known of them.
+/// Marks names with the same hash, whose versions are unknown.
 const UNSURE: u32 = u32::MAX;
 
-/// The version of each stream, by a hash of its name: some 20 bytes a stream, of which a snapshot has 12 at most.
+/// Stream versions by a hash of the stream name: about 20 bytes per stream in memory, at most 12 in a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamVersions(HashMap<u64, u32>);
 
 impl StreamVersions {
-    /// Notes an event. Those of a stream come one after the other; where they do not, two streams have one hash.
+    /// Records an event. Versions of a stream are consecutive; otherwise two streams share a hash.
     pub fn note(&mut self, stream: &StreamId, version: Version) {
         let version = u32::try_from(version.0).unwrap_or(UNSURE);
         match self.0.entry(hash(stream)) {
@@ -26,25 +25,25 @@ impl StreamVersions {
         }
     }
 
-    /// The version that a stream has at least.
+    /// Lower bound of a stream's version.
     #[must_use]
     pub fn least(&self, stream: &StreamId) -> Version {
         let known = self.0.get(&hash(stream)).filter(|version| **version != UNSURE);
         Version(known.map_or(0, |version| u64::from(*version)))
     }
 
-    /// What is known, to be written down elsewhere.
+    /// The entries, for a snapshot.
     pub fn saved(&self) -> impl Iterator<Item = (u64, u32)> {
         self.0.iter().map(|(hash, version)| (*hash, *version))
     }
 
-    /// Puts back what was written down.
+    /// Restores the entries of a snapshot.
     pub fn restore(&mut self, saved: Vec<(u64, u32)>) {
         self.0.extend(saved);
     }
 }
 
-/// FNV-1a. Whoever looks for names of one hash loses the check of those streams, and nothing else.
+/// FNV-1a. An attacker who finds colliding names disables the check of those streams, and nothing else.
 fn hash(stream: &StreamId) -> u64 {
     stream
         .as_str()
@@ -83,7 +82,7 @@ mod tests {
     fn nothing_is_known_of_streams_that_share_a_hash() {
         let mut versions = StreamVersions::default();
         (1..=5).for_each(|version| versions.note(&stream("a"), Version(version)));
-        // As if another stream of the same hash had begun, and gone on.
+        // As if a second stream with the same hash had begun and continued.
         (1..=7).for_each(|version| versions.note(&stream("a"), Version(version)));
         assert_eq!(versions.least(&stream("a")), Version(0));
     }

@@ -1,4 +1,4 @@
-//! The newest events, in memory: acknowledged, but not in sled yet.
+//! The newest events in memory: acknowledged, but not yet in sled.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -36,7 +36,7 @@ impl Tail {
         self.commits.push_back(commit);
     }
 
-    /// Forgets the commits up to a position.
+    /// Removes the commits up to a position.
     pub fn evict_through(&mut self, position: Position) {
         while let Some(commit) = self.commits.pop_front_if(|commit| commit[0].position <= position) {
             let stream = &commit[0].stream;
@@ -50,7 +50,7 @@ impl Tail {
         }
     }
 
-    /// The version of a stream that has commits here.
+    /// The version of a stream with commits in the tail.
     pub fn version_of(&self, stream: &StreamId) -> Option<Version> {
         self.streams.get(stream)?.back()?.last().map(|event| event.version)
     }
@@ -60,7 +60,7 @@ impl Tail {
         self.streams.get(stream).map(|commits| commits.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// The position after those that sled has: the first one here, or the one after the head.
+    /// The position after those in sled: the first one in the tail, or the one after the head.
     pub fn first_position(&self) -> Position {
         self.commits.front().map_or(Position(self.head.0 + 1), |commit| commit[0].position)
     }
@@ -68,7 +68,8 @@ impl Tail {
     /// Commits that hold events after `after`, oldest first, until there are `limit` events.
     pub fn commits_after(&self, after: Position, limit: usize) -> Vec<Commit> {
         let first = self.commits.partition_point(|commit| commit.last().is_none_or(|event| event.position <= after));
-        let (mut found, mut events) = (Vec::new(), 0);
+        let mut found = Vec::new();
+        let mut events = 0;
         for commit in self.commits.iter().skip(first) {
             if events >= limit {
                 break;

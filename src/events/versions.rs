@@ -1,38 +1,38 @@
-//! A bounded memory of stream versions, so that an append rarely has to ask sled.
+//! Bounded cache of stream versions, so that an append rarely has to query sled.
 
 use std::collections::HashMap;
 
 use super::stream::{StreamId, Version};
 
-/// Two generations: when the young one is full, it becomes the old one and the old one is forgotten. That happens only in
-/// [`VersionCache::age`], so that what was noted since is surely known.
+/// Cache in two generations. When the young one is full, it replaces the old one. That happens only in
+/// [`VersionCache::age`], so versions set since the last call are always known.
 pub struct VersionCache {
     young: HashMap<StreamId, Version>,
     old: HashMap<StreamId, Version>,
-    /// From how many streams on a generation is full.
+    /// Number of streams from which a generation is full.
     capacity: usize,
-    /// Whether nothing was ever forgotten: then a stream that is not here does not exist.
+    /// `true` if nothing was ever forgotten. A stream that is not cached then does not exist.
     complete: bool,
 }
 
 impl VersionCache {
-    /// A cache that was told of every event so far: of none.
+    /// An empty cache of an empty log.
     pub fn new(capacity: usize) -> Self {
         Self { young: HashMap::new(), old: HashMap::new(), capacity, complete: true }
     }
 
-    /// From now on a stream that is not here may exist.
+    /// Marks the cache as incomplete: a stream that is not cached may exist.
     pub fn forget(&mut self) {
         self.complete = false;
     }
 
-    /// The version of a stream; `None` when it was forgotten, or perhaps never existed.
+    /// The version of a stream; `None` if it was forgotten, or may never have existed.
     pub fn get(&self, stream: &StreamId) -> Option<Version> {
         let known = self.young.get(stream).or_else(|| self.old.get(stream)).copied();
         known.or_else(|| self.complete.then_some(Version(0)))
     }
 
-    /// Notes the version of a stream.
+    /// Sets the version of a stream.
     pub fn set(&mut self, stream: &StreamId, version: Version) {
         if let Some(known) = self.young.get_mut(stream) {
             *known = version;
@@ -41,7 +41,7 @@ impl VersionCache {
         }
     }
 
-    /// Forgets the old generation when the young one is full. The versions noted so far must be known elsewhere by now.
+    /// Drops the old generation if the young one is full. All versions set so far must be available elsewhere by now.
     pub fn age(&mut self) {
         if self.young.len() >= self.capacity {
             self.complete &= self.old.is_empty();

@@ -87,6 +87,9 @@ impl<K: TurnKey> FairSemaphore<K> {
     /// Waits for the turn of `key`. A weight above the capacity counts as the capacity: such work runs alone.
     ///
     /// The wait is cancelled by dropping the future.
+    ///
+    /// # Panics
+    /// Never: the semaphore lives as long as the future.
     pub async fn acquire(&self, key: K, weight: u64) -> FairPermit<K> {
         let weight = weight.min(self.inner.capacity);
         let (sender, receiver) = oneshot::channel();

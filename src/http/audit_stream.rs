@@ -15,11 +15,12 @@ use tokio::time::{Instant, timeout_at};
 use super::account_pool::PoolPlace;
 use super::answer::Answer;
 use super::audit::{read_after, read_filter};
-use super::authorize;
+use super::authorize::Identity;
 use super::error::Problem;
 use super::gate::Call;
 use super::server::Shared;
 use super::sse::{OF_LAST_SEEN, RETRY_MILLIS, check_reached, failed, last_seen, opened};
+use super::stream_access::StreamAccess;
 use crate::audit::Position;
 use crate::audit::filter::Filter;
 use crate::audit::moment::Moment;
@@ -39,12 +40,9 @@ struct Feed {
     changes: watch::Receiver<Position>,
     /// True once the service stops.
     closing: watch::Receiver<bool>,
-    /// What the reader presented: it must open the door as long as the stream goes on.
-    secret: String,
+    access: StreamAccess,
     /// When the next heartbeat is due.
     due: Instant,
-    /// When the reader's rights were looked at.
-    checked: Instant,
     /// Nothing follows.
     ended: bool,
     _place: PoolPlace,
@@ -70,10 +68,9 @@ pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, 
         return Ok(Answer::ready(response.finish()));
     }
     let place = shared.audit_streams.take(call.account())?;
-    let secret = authorize::bearer(call.headers())?.unwrap_or_default().to_owned();
-    let heartbeat = shared.services.options.heartbeat;
-    let (due, checked) = (Instant::now() + heartbeat, Instant::now());
-    let feed = Feed { shared, filter, after, changes, closing, secret, due, checked, ended: false, _place: place };
+    let access = StreamAccess::new(&call)?;
+    let due = Instant::now() + shared.services.options.heartbeat;
+    let feed = Feed { shared, filter, after, changes, closing, access, due, ended: false, _place: place };
     Ok(Answer::ready(response.streaming(feed.into_stream())))
 }
 
@@ -118,6 +115,7 @@ impl Feed {
                 tokio::select! {
                     changed = self.changes.changed() => changed.is_ok(),
                     _ = self.closing.changed() => true,
+                    () = self.access.changed() => true,
                 }
             };
             match timeout_at(self.due, changed).await {
@@ -156,13 +154,8 @@ impl Feed {
         }))
     }
 
-    /// Whether the reader may still read: its token can be revoked, and its right be taken away.
+    /// Returns `true` if the reader may still read: its token can be revoked, and its right be taken away.
     async fn may_go_on(&mut self) -> bool {
-        if self.checked.elapsed() < self.shared.services.options.heartbeat {
-            return true;
-        }
-        self.checked = Instant::now();
-        let identity = authorize::identify(&self.secret, &self.shared.services, None).await;
-        identity.is_ok_and(|identity| identity.is_admin())
+        self.access.allows(Identity::is_admin).await
     }
 }

@@ -12,6 +12,7 @@ use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse};
 use tracing::Instrument;
 
 use super::conditional;
+use super::connection::Serving;
 use super::console;
 use super::error::{Code, PROBLEM_JSON, Problem};
 use super::gate::Routed;
@@ -36,6 +37,7 @@ pub async fn frame(
     request: ServiceRequest,
     answer: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<BoxBody>, Error>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
+    let serving = Serving::begin(request.request());
     let surroundings = &shared.services.surroundings;
     let (started, id) = (surroundings.now(), name(request.headers(), surroundings));
     request.extensions_mut().insert(id.clone());
@@ -60,7 +62,7 @@ pub async fn frame(
         let client = client_of(response.request(), &shared.services.options);
         log(&response, &id, micros, client.as_deref());
     }
-    Ok(response)
+    Ok(serving.end_with(response))
 }
 
 /// The caller's id of the request if it sent a sane one, else a fresh one.

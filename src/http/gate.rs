@@ -171,7 +171,7 @@ impl Route {
 
     /// What requests are to the limits.
     fn kind(&self) -> Option<Kind> {
-        Kind::of(self.action, self.method == Method::GET)
+        Kind::of(self.action, self.path, self.method == Method::GET)
     }
 
     fn expected(&self) -> Expected {
@@ -194,7 +194,8 @@ impl Route {
     /// goes away, so that its answer is there when they come back.
     async fn handle_once(self: Rc<Self>, mut admitted: Admitted, key: &str) -> Result<HttpResponse, Problem> {
         let body = admitted.received().await?;
-        let asked = Asked::new(admitted.identity.actor(), key, &admitted.request, body).await?;
+        let owner = admitted.shared.limits.key_owner(&admitted.identity, &admitted.request);
+        let asked = Asked::new(&owner, key, &admitted.request, body).await?;
         let shared = admitted.shared.clone();
         let (turn, keyed) = match shared.services.keys.begin(asked, &shared.services).await? {
             Begun::Replay(response) => return Ok(response),

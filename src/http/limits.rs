@@ -4,11 +4,11 @@
 //! Kept in memory: a restart forgets it. What is counted by the day is not (`submissions`): that follows from the tasks.
 
 use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr};
 
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse};
 
-use super::account::client_address;
 use super::authorize::Identity;
 use super::error::{Code, Problem};
 use super::sign_in::Former;
@@ -27,6 +27,9 @@ pub use rate::Rate;
 pub const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
+/// Paths by which orchestrators probe.
+const PROBES: [&str; 2] = ["/health", "/ready"];
+
 const SECOND: i64 = 1_000_000;
 
 named_values! {
@@ -39,11 +42,11 @@ named_values! {
 }
 
 impl Kind {
-    /// What requests for an action are; `None`: never limited, because whoever watches over the service asks them.
+    /// The kind of requests for an action at a path; `None` for the probes of orchestrators, which are never limited.
     #[must_use]
-    pub fn of(action: Action, only_reads: bool) -> Option<Self> {
+    pub fn of(action: Action, path: &str, only_reads: bool) -> Option<Self> {
         match action {
-            Action::ReadServiceState => None,
+            Action::ReadServiceState if PROBES.contains(&path) => None,
             action if action.is_submission() => Some(Self::Submitting),
             action if only_reads || !action.writes() => Some(Self::Reading),
             _ => Some(Self::Changing),
@@ -111,8 +114,23 @@ impl Limits {
             // Whoever has erased an account is the same caller with the next one.
             Identity::User(profile) => Caller::User(Former::of(request).first().copied().unwrap_or(profile.id)),
             Identity::Token { id, .. } => Caller::Token(*id),
-            Identity::Anonymous => Caller::at(client_address(request, &self.proxies)),
+            Identity::Anonymous => Caller::at(self.origin(request)),
         }
+    }
+
+    /// The name under which a caller's idempotency keys are kept. Callers without credentials have keys of their own by address.
+    pub fn key_owner(&self, identity: &Identity, request: &HttpRequest) -> String {
+        match (identity.actor(), Caller::at(self.origin(request))) {
+            (Some(actor), _) => actor.to_string(),
+            (None, Caller::At(address)) => format!("anonymous/{address}"),
+            (None, Caller::User(_) | Caller::Token(_)) => "anonymous".to_owned(),
+        }
+    }
+
+    /// The address at which a request began.
+    fn origin(&self, request: &HttpRequest) -> IpAddr {
+        let origin = request.peer_addr().map(|peer| self.proxies.origin(peer, request.headers()));
+        origin.unwrap_or(Ipv4Addr::UNSPECIFIED.into())
     }
 }
 
@@ -205,10 +223,14 @@ mod tests {
 
     #[test]
     fn probes_are_never_limited_and_what_changes_nothing_is_a_read() {
-        assert_eq!(Kind::of(Action::ReadServiceState, true), None);
-        assert_eq!(Kind::of(Action::ReadRegistry, false), Some(Kind::Reading));
-        assert_eq!(Kind::of(Action::CreateNode, true), Some(Kind::Reading));
-        assert_eq!(Kind::of(Action::CreateNode, false), Some(Kind::Changing));
-        assert_eq!(Kind::of(Action::SubmitVideoTask, false), Some(Kind::Submitting));
+        let kind = |action, only_reads| Kind::of(action, "/path", only_reads);
+        for probe in ["/health", "/ready"] {
+            assert_eq!(Kind::of(Action::ReadServiceState, probe, true), None);
+        }
+        assert_eq!(Kind::of(Action::ReadServiceState, "/metrics", true), Some(Kind::Reading));
+        assert_eq!(kind(Action::ReadRegistry, false), Some(Kind::Reading));
+        assert_eq!(kind(Action::CreateNode, true), Some(Kind::Reading));
+        assert_eq!(kind(Action::CreateNode, false), Some(Kind::Changing));
+        assert_eq!(kind(Action::SubmitVideoTask, false), Some(Kind::Submitting));
     }
 }

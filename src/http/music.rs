@@ -16,6 +16,7 @@ use super::gate::Call;
 use super::idempotency::MadeAgain;
 use super::server::Shared;
 use super::sse::X_ACCEL_BUFFERING;
+use super::stream_access::StreamAccess;
 use crate::domain::ids::TaskId;
 use crate::domain::music::MusicWork;
 use crate::domain::policy::Action;
@@ -50,8 +51,9 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     drop(body);
     // By a request with a key the same as before, when it comes again.
     let task = TaskId(call.services().surroundings.random_uuid());
+    let access = StreamAccess::new(&call)?;
     if let Some(before) = services.models.task(task).await? {
-        let answer = replayed(&shared, call.account(), task, &before.stage, work).await;
+        let answer = replayed(&shared, call.account(), task, &before.stage, (work, access)).await;
         // What is refused now may be otherwise later: it is no answer to keep.
         let refused = |problem: Problem| Answer::ready(made_again(problem.respond(call.request.path())));
         return Ok(answer.unwrap_or_else(refused));
@@ -69,7 +71,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     services.dispatch.task(task, services.musician.beginning(task), call.why()).await?;
 
     let playing = services.musician.play(leave, task, work);
-    Ok(sent(task, Feed::new(services, record, playing, place).into_lines()))
+    Ok(sent(task, Feed::new(services, record, (playing, place), access).into_lines()))
 }
 
 /// The answer to a request that was carried out before (ADR 18): what was made is made again where that gives the same, nothing is
@@ -79,7 +81,7 @@ async fn replayed(
     account: Account,
     task: TaskId,
     stage: &Stage,
-    work: MusicWork,
+    (work, access): (MusicWork, StreamAccess),
 ) -> Result<Answer, Problem> {
     let services = &shared.services;
     let failure = match stage {
@@ -100,7 +102,10 @@ async fn replayed(
         let place = shared.music_streams.take(account)?;
         let leave = services.musician.admit().map_err(left_alone)?;
         let playing = services.musician.play(leave, task, work);
-        return Ok(sent(task, Feed::new(services, Record::none(services, task), playing, place).into_lines()));
+        return Ok(sent(
+            task,
+            Feed::new(services, Record::none(services, task), (playing, place), access).into_lines(),
+        ));
     }
     failure.map(as_told).ok_or_else(|| lost(task, was_vendors))
 }

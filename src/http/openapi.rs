@@ -194,8 +194,11 @@ pub fn text() -> serde_json::Result<String> {
     Ok(format!("{text}\n"))
 }
 
-/// Returns the JSON schemas of request bodies by method and path, and the components that they refer to.
-pub(super) fn body_schemas() -> (Vec<(Method, &'static str, Value)>, Map<String, Value>) {
+/// JSON schema of a request body, with method and path.
+pub(super) type BodySchema = (Method, &'static str, Value);
+
+/// Returns the JSON schemas of request bodies and the components that they refer to.
+pub(super) fn body_schemas() -> (Vec<BodySchema>, Map<String, Value>) {
     let (mut bodies, mut components) = (Vec::new(), Map::new());
     for Group { operations, components: named, .. } in groups(REFERENCE_IMAGES) {
         components.extend(named.into_iter().map(|(name, schema)| (name.to_owned(), schema)));

@@ -14,9 +14,11 @@ use actix_web::{HttpRequest, HttpResponse};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
+use super::authorize::Identity;
 use super::body::BodyLimit::{self, Archive, Form, Images, Json, None as NoBody};
 use super::error::Problem;
 use super::gate::{Asking, Route};
+use super::limits::{self, Kind};
 use super::paths::Paths;
 use super::server::Shared;
 use super::{
@@ -243,7 +245,8 @@ fn answer(
     };
     let (path, method) = (request.match_info().unprocessed(), request.method());
     let Some((served, segments)) = paths.find(path) else {
-        let page = console::answer(&request).map(|page| ready(page).boxed_local());
+        let page = console::answer(&request).map(|page| limited(page, &request, shared));
+        let page = page.map(|page| ready(page).boxed_local());
         return page.unwrap_or_else(|| at_once(Problem::no_such_path(method, &near(paths, path, method))));
     };
     if let Some(route) = served.routes.iter().find(|route| methods_of(route).contains(method)) {
@@ -259,6 +262,18 @@ fn answer(
     } else {
         Problem::method_not_allowed(&served.allow)
     })
+}
+
+/// A page of the console; the reference of the interface counts as a read, the files that it loads do not.
+fn limited(page: HttpResponse, request: &HttpRequest, shared: &Shared) -> HttpResponse {
+    if request.path() != console::REFERENCE_AT || shared.limits.are_off() {
+        return page;
+    }
+    let now = shared.services.surroundings.now();
+    let counted = shared.limits.count(Some(Kind::Reading), &Identity::Anonymous, request, now);
+    let mut answer = counted.map_or_else(|problem| problem.respond(request.path()), |()| page);
+    limits::tell(request, &mut answer);
+    answer
 }
 
 /// The paths that begin as `path` does and have the method, sorted.

@@ -4,15 +4,16 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_web::App;
 use actix_web::dev::Server;
 use actix_web::web::Data;
-use actix_web::{App, HttpServer};
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::account_pool::AccountPool;
 use super::audit_stream::AUDIT_STREAMS_MAX;
 use super::body::BodyBudget;
+use super::connection::{self, ConnectionLimit, ConnectionOptions};
 use super::daily_quotas::DailyQuotas;
 use super::error::Code;
 use super::file::DOWNLOADS_MAX;
@@ -54,13 +55,6 @@ pub use super::daily_quotas::DailyLimits;
 pub use super::idempotency::Keys;
 pub use super::limits::{ForwardedHeader, Rate, Rates, TrustedProxies};
 pub use super::submissions::Quotas;
-
-/// How long a request's headers may take to arrive.
-const HEADERS_WITHIN: Duration = Duration::from_secs(5);
-/// How long an idle connection is kept.
-const KEEP_ALIVE: Duration = Duration::from_secs(75);
-/// How long requests in flight may take once the service stops, in seconds.
-const SHUTDOWN_GRACE_SECONDS: u64 = 10;
 
 /// As many threads as the framework takes; with one more it panics.
 pub const WORKERS_MAX: u16 = 512;
@@ -180,6 +174,10 @@ pub struct HttpOptions {
     pub workers: usize,
     /// Connections that may be open at a time.
     pub connections: usize,
+    /// Connections of one address, unless it is that of a trusted proxy.
+    pub connections_per_address: usize,
+    /// How long a client may take nothing of an answer.
+    pub write_within: Duration,
     pub cors_origins: CorsOrigins,
     /// Whether only approved users may submit media tasks.
     pub require_approval: bool,
@@ -288,19 +286,16 @@ pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Serve
     services.metrics.foresee(&metrics::foreseen(&services));
     let shared = Data::new(Shared::new(services));
     let pages = Arc::new(Pages::new(options.cors_origins, &options.public_url));
-    let server = HttpServer::new(move || {
+    let bounds = ConnectionOptions {
+        workers,
+        connections: options.connections,
+        per_address: ConnectionLimit::new(options.connections_per_address, options.proxies),
+        write_within: options.write_within,
+    };
+    connection::serve(listener, bounds, move || {
         let front = Front { shared: shared.clone(), pages: Arc::clone(&pages) };
         App::new().wrap(front).configure(|config| routes::register(config, shared.clone()))
-    });
-    let server = server
-        .workers(workers)
-        .max_connections(options.connections.div_ceil(workers))
-        .client_request_timeout(HEADERS_WITHIN)
-        .keep_alive(KEEP_ALIVE)
-        .shutdown_timeout(SHUTDOWN_GRACE_SECONDS)
-        .disable_signals()
-        .listen(listener)?;
-    Ok(server.run())
+    })
 }
 
 #[cfg(test)]
@@ -309,6 +304,6 @@ mod tests {
 
     #[test]
     fn the_framework_takes_as_many_threads_as_may_be_set() {
-        let _taken = HttpServer::new(App::new).workers(usize::from(WORKERS_MAX));
+        let _taken = Server::build().workers(usize::from(WORKERS_MAX));
     }
 }

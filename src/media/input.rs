@@ -76,6 +76,14 @@ impl Decoded {
     }
 }
 
+/// Pixels as the decoder returned them, at the end of a buffer that may be larger.
+struct SourcePixels {
+    buffer: Vec<u8>,
+    color: ColorType,
+    /// The colour profile of the file.
+    profile: Option<Vec<u8>>,
+}
+
 /// Header of a picture whose size is allowed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measured {
@@ -131,20 +139,20 @@ impl Measured {
     pub fn decode(&self, bytes: &[u8]) -> Result<Decoded, Invalid> {
         guarded(|| {
             let Header { width, height, memory, orientation, .. } = self.header;
-            let (buffer, color, profile) = self.pixels(bytes, memory.source.max(memory.output))?;
+            let SourcePixels { buffer, color, profile } = self.pixels(bytes, memory.source.max(memory.output))?;
             let pixels = convert::into_pixels(buffer, color, (width, height)).ok_or_else(contradiction)?;
             let profile = profile.filter(|profile| is_usable(profile));
             Ok(Decoded { pixels: upright(pixels, orientation), profile })
         })
     }
 
-    /// Decodes into the end of a new buffer of so many bytes a pixel. Returns it with the kind of the pixels and the colour profile.
-    fn pixels(&self, bytes: &[u8], pixel_bytes: u64) -> Result<(Vec<u8>, ColorType, Option<Vec<u8>>), Invalid> {
+    /// Decodes into the end of a new buffer of so many bytes a pixel.
+    fn pixels(&self, bytes: &[u8], pixel_bytes: u64) -> Result<SourcePixels, Invalid> {
         let length = usize::try_from(self.header.pixels() * pixel_bytes).map_err(|_| needs_too_much())?;
         if self.header.format == ImageFormat::Png {
             let mut buffer = vec![0; length];
             let (color, profile) = png::decode(&self.header, bytes, &mut buffer)?;
-            return Ok((buffer, color, profile));
+            return Ok(SourcePixels { buffer, color, profile });
         }
 
         if self.header.format == ImageFormat::Jpeg && !reaches_its_end(bytes) {
@@ -166,7 +174,7 @@ impl Measured {
         let mut buffer = vec![0; length];
         let start = usize::try_from(source).ok().and_then(|source| length.checked_sub(source));
         decoder.read_image(&mut buffer[start.ok_or_else(contradiction)?..]).map_err(|error| refusal(&error))?;
-        Ok((buffer, color, profile))
+        Ok(SourcePixels { buffer, color, profile })
     }
 }
 

@@ -1,5 +1,5 @@
-//! Where the keys of an issuer are: at the URL that was configured, or at the one that its discovery document names (`OpenID`
-//! Connect Discovery, 4).
+//! Location of an issuer's keys: the configured URL, or the one in the discovery document (`OpenID` Connect Discovery,
+//! 4).
 
 use serde::Deserialize;
 
@@ -8,26 +8,26 @@ use crate::outbound::address::AddressRules;
 use crate::outbound::client::ClientFailure;
 use crate::outbound::document::Documents;
 
-/// Where an issuer says what it is, below its own URL.
+/// Path of the discovery document, relative to the issuer's URL.
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 
-/// An issuer, as the settings have it.
+/// An issuer, as configured.
 #[derive(Debug, Clone)]
 pub struct IssuerPlace {
-    /// Exactly as it stands in its tokens.
+    /// Exactly as in its tokens.
     pub issuer: String,
-    /// Where its keys are; discovered when there is none.
+    /// URL of the keys; discovered if absent.
     pub jwks_url: Option<String>,
-    /// What applies to a place that it names itself, on another host.
+    /// Rules for a URL on another host, named by the discovery document.
     pub rules: AddressRules,
 }
 
-/// Why an issuer cannot be asked.
+/// Reason why an issuer cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct PlaceError(#[from] ClientFailure);
 
-/// Asks one issuer.
+/// Client of one issuer.
 pub struct Issuer {
     place: IssuerPlace,
     documents: Documents,
@@ -46,10 +46,10 @@ impl Issuer {
         Ok(Self { place, documents })
     }
 
-    /// The keys that the issuer has now.
+    /// Fetches the issuer's current keys.
     ///
     /// # Errors
-    /// A sentence for operators.
+    /// A message for operators.
     pub async fn keys(&self) -> Result<KeySet, String> {
         let url = match &self.place.jwks_url {
             Some(url) => url.clone(),
@@ -64,12 +64,14 @@ impl Issuer {
         let document = self.documents.get(&url).await.map_err(|error| format!("the document at {url}: {error}"))?;
         let said: Discovery =
             serde_json::from_slice(&document).map_err(|_| format!("the document at {url} is not one of an issuer"))?;
+
         if said.issuer != self.place.issuer {
             return Err(format!("the document at {url} is of another issuer, {}", said.issuer));
         }
         if self.place.issuer.starts_with("https:") && !said.jwks_uri.starts_with("https:") {
             return Err(format!("the document at {url} names keys that are not at an https URL"));
         }
+
         Ok(said.jwks_uri)
     }
 }

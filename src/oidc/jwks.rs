@@ -1,4 +1,4 @@
-//! The public keys of an issuer (RFC 7517): those that can sign a token in a way that is believed here. Pure.
+//! Public keys of an issuer (RFC 7517), limited to those of the supported algorithms. Pure.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use super::jwt::Algorithm;
 
-/// Keys that are read of a set: those of issuers have a handful.
+/// Maximum number of keys read from a set. Issuers have a handful.
 const KEYS_MAX: usize = 64;
 /// Bytes of a coordinate on P-256.
 const COORDINATE: usize = 32;
 
-/// The keys of an issuer at one time.
+/// Keys of an issuer at one time.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct KeySet(Vec<Key>);
 
@@ -32,12 +32,12 @@ enum Material {
     P256(Vec<u8>),
 }
 
-/// What came of a look at the keys.
+/// Result of checking a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verified {
     Yes,
     No,
-    /// None of them is the one that is named, or could be it.
+    /// No key has the id, or without an id several keys could match.
     NoKey,
 }
 
@@ -61,10 +61,10 @@ struct Written {
 }
 
 impl KeySet {
-    /// Reads a set. Keys of other kinds and for other uses are passed over.
+    /// Parses a set. Skips keys of other types and for other uses.
     ///
     /// # Errors
-    /// When it is no set of keys, or none of them can be used.
+    /// If the text is not a key set, or contains no usable key.
     pub fn parse(text: &[u8]) -> Result<Self, &'static str> {
         let document: Document = serde_json::from_slice(text).map_err(|_| "not a set of keys")?;
         let written = document.keys.into_iter().take(KEYS_MAX).filter_map(|key| serde_json::from_value(key).ok());
@@ -72,17 +72,18 @@ impl KeySet {
         if keys.is_empty() { Err("no key for RS256 or ES256") } else { Ok(Self(keys)) }
     }
 
-    /// Whether a key signed a message. Without the id of a key the only one of its kind is meant.
+    /// Checks a message's signature. A token without a key id matches only if one key has its algorithm.
     #[must_use]
     pub fn verify(&self, algorithm: Algorithm, id: Option<&str>, message: &[u8], signature: &[u8]) -> Verified {
         let mut fitting = self.0.iter().filter(|key| {
             key.algorithm() == algorithm
                 && (id.is_none() || key.id.as_deref() == id || (key.id.is_none() && self.0.len() == 1))
         });
+
         match (fitting.next(), fitting.next()) {
             (Some(key), None) if key.signed(message, signature) => Verified::Yes,
             (Some(_), None) => Verified::No,
-            // Which one it is must be said.
+            // Ambiguous: the token must name the key.
             (Some(_), Some(_)) | (None, _) => Verified::NoKey,
         }
     }
@@ -94,16 +95,20 @@ impl Key {
         if purpose.is_some_and(|purpose| purpose != "sig") {
             return None;
         }
+
         let decoded = |part: Option<String>| URL_SAFE_NO_PAD.decode(part?).ok();
+
         let (material, usual) = match kty.as_str() {
             "RSA" => (Material::Rsa { modulus: decoded(n)?, exponent: decoded(e)? }, "RS256"),
             "EC" if crv.as_deref() == Some("P-256") => {
-                let (x, y) = (decoded(x)?, decoded(y)?);
+                let x = decoded(x)?;
+                let y = decoded(y)?;
                 let whole = x.len() == COORDINATE && y.len() == COORDINATE;
                 (Material::P256(whole.then(|| [&[4], x.as_slice(), &y].concat())?), "ES256")
             }
             _ => return None,
         };
+
         alg.is_none_or(|alg| alg == usual).then_some(Self { id: kid, material })
     }
 
@@ -127,7 +132,7 @@ impl Key {
     }
 }
 
-/// A number without zeros before it, which some issuers write and the library refuses.
+/// Removes leading zeros, which some issuers write and the library rejects.
 fn without_zeros(number: &[u8]) -> &[u8] {
     &number[number.iter().take_while(|byte| **byte == 0).count()..]
 }

@@ -1,4 +1,4 @@
-//! A signed token (RFC 7515, RFC 7519) and what must be true of it (RFC 8725). Pure: keys and time come from outside.
+//! Signed tokens (RFC 7515, RFC 7519) and their checks (RFC 8725). Pure: the caller supplies keys and time.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,47 +7,47 @@ use serde::Deserialize;
 use super::jwks::{KeySet, Verified};
 use crate::domain::value::Timestamp;
 
-/// A token may be larger than any that carries what is asked of it here; groups and roles are no use to us.
+/// Maximum size of a token. Only its identity claims are needed; groups and roles may make it larger.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
-/// How far clocks may differ (contract 3), in seconds.
+/// Tolerated clock skew in seconds (contract 3).
 const LEEWAY: f64 = 60.0;
-/// Most characters of what names a person at the issuer (`OpenID` Connect Core, 2).
+/// Maximum length of a subject in characters (`OpenID` Connect Core, 2).
 const SUBJECT_MAX: usize = 255;
 
-/// How a token is signed. There are no others: not `none`, and nothing whose key is no secret of the issuer's.
+/// Supported signature algorithms. `none` and shared-secret algorithms are excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
     Rs256,
     Es256,
 }
 
-/// For whom, and by whom.
+/// Required issuer and audience.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
     pub issuer: String,
     pub audience: String,
 }
 
-/// What a token says of who presents it.
+/// Identity claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
-    /// Names them at the issuer, for ever.
+    /// Permanent identifier of the person at the issuer.
     pub subject: String,
     pub name: Option<String>,
-    /// Unless the issuer says that it is not verified.
+    /// Absent if the issuer says that the address is not verified.
     pub email: Option<String>,
 }
 
-/// What the keys say of a token.
+/// Result of checking a token's signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judged {
     Signed,
-    /// The key that it names is not among them.
+    /// No single key matches the token.
     UnknownKey,
     Forged,
 }
 
-/// A token that has the right form. Nothing of it is to be believed before it is judged.
+/// A well-formed token. No claim may be trusted before [`Token::check`] and [`Token::judge`].
 #[derive(Debug)]
 pub struct Token<'t> {
     algorithm: Algorithm,
@@ -57,7 +57,7 @@ pub struct Token<'t> {
     claims: Claims,
 }
 
-/// A member that is there twice makes the token invalid, as serde has it.
+/// A duplicate of one of these members makes the token invalid, because serde rejects it.
 #[derive(Deserialize)]
 struct Header {
     alg: String,
@@ -86,38 +86,43 @@ enum Audience {
 }
 
 impl<'t> Token<'t> {
-    /// Takes a token apart.
+    /// Parses a token.
     ///
     /// # Errors
-    /// What is wrong with its form.
+    /// Describes the first defect of its form.
     pub fn parse(text: &'t str) -> Result<Self, &'static str> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err("the token is too large");
         }
         let (signed, signature) = text.rsplit_once('.').ok_or("not three parts")?;
         let (header, claims) = signed.split_once('.').ok_or("not three parts")?;
+
         let decoded = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| "a part is not base64url");
         let header: Header = serde_json::from_slice(&decoded(header)?).map_err(|_| "the header is malformed")?;
+
         if header.crit.is_some() {
             return Err("the header has extensions that must be understood");
         }
+
         let algorithm = match header.alg.as_str() {
             "RS256" => Algorithm::Rs256,
             "ES256" => Algorithm::Es256,
             _ => return Err("the algorithm is not RS256 or ES256"),
         };
+
         let claims = serde_json::from_slice(&decoded(claims)?).map_err(|_| "a claim is missing or malformed")?;
         Ok(Self { algorithm, key_id: header.kid, signed, signature: decoded(signature)?, claims })
     }
 
-    /// Whether it is by the issuer, for this service, and for this time.
+    /// Checks issuer, audience, time and subject.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Describes the first claim that does not hold.
     pub fn check(&self, expected: &Expected, now: Timestamp) -> Result<(), &'static str> {
         let Claims { iss, sub, aud, exp, nbf, .. } = &self.claims;
         #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are exact in 52 bits")]
         let now = now.seconds() as f64;
+
         if *iss != expected.issuer {
             return Err("another issuer");
         }
@@ -136,7 +141,7 @@ impl<'t> Token<'t> {
         Ok(())
     }
 
-    /// Whether a key of these signed it.
+    /// Checks the signature.
     #[must_use]
     pub fn judge(&self, keys: &KeySet) -> Judged {
         match keys.verify(self.algorithm, self.key_id.as_deref(), self.signed.as_bytes(), &self.signature) {
@@ -146,7 +151,7 @@ impl<'t> Token<'t> {
         }
     }
 
-    /// Whom it names.
+    /// Returns the person's identity claims.
     #[must_use]
     pub fn person(self) -> Person {
         let Claims { sub, name, preferred_username, email, email_verified, .. } = self.claims;

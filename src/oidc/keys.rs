@@ -1,5 +1,5 @@
-//! The keys of the issuer, kept: asked for at the first token, again when they are old, and when a token names one that is not
-//! among them, but never more often than forged tokens may have them asked for.
+//! Cache of the issuer's keys. They are fetched for the first token, again when they are old, and when a token names an
+//! unknown key. The rate is limited, so forged tokens cannot flood the issuer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use super::jwks::KeySet;
 use crate::domain::value::Timestamp;
 use crate::telemetry::metrics::Metrics;
 
-/// After which time keys are asked for anew, while those that are there serve on.
+/// Age after which keys are fetched again in the background.
 const OLD_AFTER: Duration = Duration::from_hours(1);
-/// How long the issuer is left alone after it was asked, whatever tokens say.
+/// Minimum pause between fetches, for any token.
 const PAUSE: Duration = Duration::from_secs(30);
-/// The same while no keys are known at all, and nobody can sign in.
+/// The pause while no keys are known and nobody can sign in.
 const PAUSE_WITHOUT: Duration = Duration::from_secs(5);
 
-/// The keys, and when they were asked for.
+/// The keys, and the times of fetches.
 pub struct Keys {
     issuer: Issuer,
     metrics: Metrics,
     held: Mutex<Held>,
-    /// Held while the issuer is asked: others wait for what comes of it instead of asking too.
+    /// Held during a fetch, so that concurrent callers wait for its result.
     asking: tokio::sync::Mutex<()>,
 }
 
@@ -35,7 +35,7 @@ struct Held {
 }
 
 impl Held {
-    /// How long the issuer is still left alone; zero when it may be asked.
+    /// Remaining pause; zero if a fetch is allowed.
     fn rests(&self, now: Timestamp) -> Duration {
         let pause = if self.keys.is_some() { PAUSE } else { PAUSE_WITHOUT };
         self.asked_at.map_or(Duration::ZERO, |asked| pause.saturating_sub(now.since(asked)))
@@ -51,37 +51,40 @@ impl Held {
 }
 
 impl Keys {
-    /// None are known yet.
+    /// No keys are known yet.
     pub fn new(issuer: Issuer, metrics: Metrics) -> Self {
         Self { issuer, metrics, held: Mutex::default(), asking: tokio::sync::Mutex::default() }
     }
 
-    /// The keys. Old ones are given, and asked for anew meanwhile.
+    /// Returns the keys. Old ones are returned and refreshed in the background.
     ///
     /// # Errors
-    /// When there are none and the issuer does not answer: after which time it is asked again.
+    /// If no keys are known and the issuer does not respond: the time until the next attempt.
     pub async fn known(self: &Arc<Self>, now: Timestamp) -> Result<Arc<KeySet>, Duration> {
         let (keys, renew) = {
             let mut held = self.held.lock();
             let renew = held.is_old(now) && held.may_ask(now);
             if renew {
-                // Whoever comes next need not ask too.
+                // Prevents a second fetch by the next caller.
                 held.asked_at = Some(now);
             }
             (held.keys.clone(), renew)
         };
+
         if renew {
             let own = Arc::clone(self);
             tokio::spawn(async move { own.fetch(now).await });
         }
+
         let keys = match keys {
             Some(keys) => Some(keys),
             None => self.ask(None, now).await,
         };
+
         keys.ok_or_else(|| self.held.lock().rests(now))
     }
 
-    /// Keys that are not these; `None` when the issuer has no others, or was asked too lately.
+    /// Returns keys that differ from `known`; `None` if the issuer has no others or was asked too recently.
     pub async fn newer_than(&self, known: &Arc<KeySet>, now: Timestamp) -> Option<Arc<KeySet>> {
         self.ask(Some(known), now).await
     }
@@ -89,6 +92,7 @@ impl Keys {
     async fn ask(&self, known: Option<&Arc<KeySet>>, now: Timestamp) -> Option<Arc<KeySet>> {
         let is_newer = |keys: &Arc<KeySet>| known.is_none_or(|known| !Arc::ptr_eq(known, keys));
         let _turn = self.asking.lock().await;
+
         {
             let mut held = self.held.lock();
             if let Some(keys) = held.keys.clone().filter(is_newer) {
@@ -99,19 +103,21 @@ impl Keys {
             }
             held.asked_at = Some(now);
         }
+
         self.fetch(now).await;
         self.held.lock().keys.clone().filter(is_newer)
     }
 
-    /// Asks the issuer. When it does not answer, the keys that are known stay.
+    /// Fetches the keys. If the issuer does not respond, the known keys stay.
     async fn fetch(&self, now: Timestamp) {
         let answer = self.issuer.keys().await;
         self.metrics.issuer_asked(answer.is_ok());
+
         match answer {
             Ok(keys) => {
                 let mut held = self.held.lock();
                 held.fetched_at = Some(now);
-                // The same keys are not newer ones.
+                // Unchanged keys must not count as newer.
                 if held.keys.as_deref() != Some(&keys) {
                     held.keys = Some(Arc::new(keys));
                 }

@@ -1,8 +1,8 @@
-//! Tokens of an `OpenID` Connect issuer as credentials (contract 3, ADR 17): what such a token says is believed when its
-//! signature is by a key of the issuer, it is meant for this service, and its time has come and is not over.
+//! Tokens of an `OpenID` Connect issuer as credentials (contract 3, ADR 17). A token is accepted if a key of the issuer
+//! signed it, its audience is this service, and it is valid at this time.
 //!
 //! ```text
-//! token ─▶ jwt (form, signature, claims: pure) ◀── keys (kept, asked for again now and then) ◀── issuer (through outbound)
+//! token ─▶ jwt (form, signature, claims: pure) ◀── keys (cached, refreshed) ◀── issuer (through outbound)
 //! ```
 
 mod issuer;
@@ -26,20 +26,20 @@ use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
 use crate::telemetry::metrics::Metrics;
 
-/// Goes before what an id is made of, so that the key is of no use for anything else.
+/// Label under which the key of user ids is derived, so that the derived key has no other use.
 pub const PURPOSE: &[u8] = b"mediary users of an issuer 1\n";
 
-/// Why nobody is known by a token. What is wrong with it is for the log: whoever forges one learns nothing.
+/// Reason why a token identifies nobody. The details are for the log only, so that a forger learns nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("{0}")]
     Token(&'static str),
-    /// The issuer's keys are not known, and cannot be had before it is asked again, after this time.
+    /// The issuer's keys are not known, and the next attempt is after this time.
     #[error("the issuer cannot be asked for its keys")]
     Unavailable { again_after: Duration },
 }
 
-/// Knows people by the tokens of an issuer. Cheap to clone.
+/// Authenticates people by the tokens of an issuer. Cheap to clone.
 #[derive(Clone)]
 pub struct Oidc(Arc<Inner>);
 
@@ -50,32 +50,35 @@ struct Inner {
 }
 
 impl Oidc {
-    /// Believes the issuer at a place. Its keys are asked for with the first token, which is counted. `id_key` makes the ids of users.
+    /// Trusts the issuer at a place. Fetches its keys with the first token. User ids derive from `id_key`.
     ///
     /// # Errors
-    /// [`PlaceError`] when the place cannot be used.
+    /// Returns [`PlaceError`] if the place cannot be used.
     pub fn new(place: IssuerPlace, audience: String, id_key: [u8; 32], metrics: Metrics) -> Result<Self, PlaceError> {
         let expected = Expected { issuer: place.issuer.clone(), audience };
         let keys = Arc::new(Keys::new(Issuer::new(place)?, metrics));
         Ok(Self(Arc::new(Inner { expected, keys, id_key })))
     }
 
-    /// Whether a secret has the form of such a token: three parts. Secrets of our own have none.
+    /// Returns `true` if a secret has the three parts of such a token. The service's own secrets contain no dots.
     #[must_use]
     pub fn might_be(secret: &str) -> bool {
         secret.bytes().filter(|byte| *byte == b'.').count() == 2
     }
 
-    /// Who is known by a token, at this time.
+    /// Returns the person that a token identifies at this time.
     ///
     /// # Errors
-    /// [`Refused`].
+    /// Returns [`Refused`].
     pub async fn judge(&self, token: &str, now: Timestamp) -> Result<Person, Refused> {
         let token = Token::parse(token).map_err(Refused::Token)?;
-        // What its claims rule out needs no key: a forged token makes nobody ask the issuer.
+
+        // Claims are checked first, so that a token they rule out causes no fetch.
         token.check(&self.0.expected, now).map_err(Refused::Token)?;
+
         let known = self.0.keys.known(now).await;
         let keys = known.map_err(|again_after| Refused::Unavailable { again_after })?;
+
         match token.judge(&keys) {
             Judged::Signed => {}
             Judged::UnknownKey => {
@@ -87,10 +90,11 @@ impl Oidc {
             }
             Judged::Forged => return Err(Refused::Token("the signature does not fit")),
         }
+
         Ok(token.person())
     }
 
-    /// The id of a person's account. An account that was erased is never opened again, so the next one is the `nth`.
+    /// The id of a person's account. An erased account is never reopened, so the next one is the `nth`.
     #[must_use]
     pub fn user_id(&self, person: &Person, nth: u32) -> UserId {
         let code = code(&self.0.id_key, &self.0.expected.issuer, &person.subject, nth);
@@ -101,7 +105,7 @@ impl Oidc {
 }
 
 fn code(key: &[u8; 32], issuer: &str, subject: &str, nth: u32) -> [u8; 32] {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key of any length will do");
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC accepts keys of any length");
     for part in [issuer.as_bytes(), subject.as_bytes()] {
         mac.update(&(part.len() as u64).to_be_bytes());
         mac.update(part);

@@ -1,4 +1,4 @@
-//! The keys that were used lately: two generations, of which the older one is dropped when the younger one is full.
+//! Cache of recently used keys, in two generations. When the young one is full, it replaces the old one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::seal::UserKey;
 use crate::domain::ids::UserId;
 
-/// At most so many keys.
+/// Bounded cache of keys.
 pub struct Cache {
     half: usize,
     young: HashMap<UserId, Arc<UserKey>>,
@@ -14,13 +14,13 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Room for this many keys, at least two.
+    /// Creates a cache for this many keys, at least two.
     #[must_use]
     pub fn new(keys_max: usize) -> Self {
         Self { half: (keys_max / 2).max(1), young: HashMap::new(), old: HashMap::new() }
     }
 
-    /// The key of a user, if it is here.
+    /// The key of a user, if cached.
     pub fn get(&mut self, user: UserId) -> Option<Arc<UserKey>> {
         if let Some(key) = self.young.get(&user) {
             return Some(Arc::clone(key));
@@ -30,7 +30,7 @@ impl Cache {
         Some(key)
     }
 
-    /// Takes a key in.
+    /// Adds a key.
     pub fn insert(&mut self, user: UserId, key: Arc<UserKey>) {
         if self.young.len() >= self.half {
             self.old = std::mem::take(&mut self.young);
@@ -38,7 +38,7 @@ impl Cache {
         self.young.insert(user, key);
     }
 
-    /// Lets a key go.
+    /// Removes a key.
     pub fn remove(&mut self, user: UserId) {
         self.young.remove(&user);
         self.old.remove(&user);

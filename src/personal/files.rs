@@ -1,5 +1,5 @@
-//! The keys on disk: a file of 32 bytes for each user, `<data dir>/personal/<last two digits of the id>/<id>`, its owner's
-//! alone. The directories are made when they are needed.
+//! Keys on disk: a file of 32 bytes per user, `<data dir>/personal/<last two digits of the id>/<id>`, readable by its
+//! owner only. Directories are created when needed.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -13,25 +13,25 @@ use super::seal::KEY_BYTES;
 use crate::data_dir::{sync_parent, write_private};
 use crate::domain::ids::UserId;
 
-/// The secret of a user; wiped from memory when it is dropped.
+/// The secret of a user, wiped from memory on drop.
 pub type Secret = Zeroizing<[u8; KEY_BYTES]>;
 
-/// Where the keys are.
+/// Directory of the keys.
 pub struct KeyFiles {
     root: PathBuf,
 }
 
 impl KeyFiles {
-    /// The keys below this directory, which need not be there.
+    /// Uses the keys below this directory, which need not exist.
     #[must_use]
     pub fn new(root: PathBuf) -> Self {
         Self { root }
     }
 
-    /// The secret of a user; `None` when there is none.
+    /// Reads the secret of a user; `None` if there is none.
     ///
     /// # Errors
-    /// When it is there and cannot be read, or is damaged.
+    /// If the file exists and cannot be read, or is damaged.
     pub fn read(&self, user: UserId) -> Result<Option<Secret>, KeyFailure> {
         let path = self.path(user);
         let bytes = match fs::read(&path) {
@@ -45,30 +45,32 @@ impl KeyFiles {
         }
     }
 
-    /// Writes the secret of a user who has none. It survives a power cut once this returns.
+    /// Writes the secret of a user who has none. The secret survives a power cut once this returns.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self, user: UserId, secret: &Secret) -> Result<(), KeyFailure> {
         let path = self.path(user);
         let written = make_folder(path.parent().unwrap_or(&self.root)).and_then(|()| write_private(&path, &secret[..]));
         written.map_err(|source| KeyFailure::File { path, source })
     }
 
-    /// Overwrites and removes the secret of a user, for good once this returns. Fine when there is none.
+    /// Overwrites and removes the secret of a user, durably once this returns. Succeeds if there is none.
     ///
     /// # Errors
-    /// When it cannot be written or removed.
+    /// If the file cannot be overwritten or removed.
     pub fn destroy(&self, user: UserId) -> Result<(), KeyFailure> {
-        let (path, mark) = (self.path(user), self.mark_path(user));
+        let path = self.path(user);
+        let mark = self.mark_path(user);
         unless_gone(overwrite(&path).and_then(|()| remove(&path)), path)?;
         unless_gone(remove(&mark), mark)
     }
 
-    /// Notes durably that a user is being erased, where there is no key that tells it by being there.
+    /// Records durably that an erasure has begun. Not needed while a key exists, because the key itself shows that the
+    /// erasure is unfinished.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the file cannot be written.
     pub fn mark(&self, user: UserId) -> Result<(), KeyFailure> {
         if self.path(user).exists() {
             return Ok(());
@@ -78,7 +80,7 @@ impl KeyFiles {
         written.map_err(|source| KeyFailure::File { path, source })
     }
 
-    /// Whether something of a user is there: a key, or the note that it is being erased.
+    /// Returns `true` if a key or an erasure mark of the user exists.
     #[must_use]
     pub fn has(&self, user: UserId) -> bool {
         self.path(user).exists() || self.mark_path(user).exists()
@@ -88,16 +90,16 @@ impl KeyFiles {
         self.path(user).with_extension("erasing")
     }
 
-    /// Where the key of a user is, if there is one.
+    /// Path of a user's key.
     #[must_use]
     pub fn path(&self, user: UserId) -> PathBuf {
         let name = user.to_string();
-        // The first digits of an id are its time: nearly all would be in one directory.
+        // Ids begin with their time, so the first digits would put nearly all keys into one directory.
         self.root.join(&name[name.len() - 2..]).join(name)
     }
 }
 
-/// Makes a directory, and the one above it, whose names survive a power cut.
+/// Creates a directory and its parent, whose names survive a power cut.
 fn make_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -119,7 +121,7 @@ fn unless_gone(outcome: io::Result<()>, path: PathBuf) -> Result<(), KeyFailure>
     }
 }
 
-/// In place: where the file system writes in place, nothing of the secret is left on the disk.
+/// Overwrites in place. If the file system writes in place too, nothing of the secret is left on the disk.
 fn overwrite(path: &Path) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     file.write_all(&[0; KEY_BYTES])?;

@@ -1,7 +1,7 @@
-//! What is personal, and how it is forgotten (ADR 11): e-mail addresses and names are recorded sealed, each user's with a key
-//! of its own, which is kept outside the log. Without its key nobody can read them, in whatever copy of the log.
+//! Personal data and its erasure (ADR 11): e-mail addresses, names and webhook secrets are recorded sealed with one key
+//! per user, which is stored outside the log. Without the key they are unreadable in every copy of the log.
 //!
-//! A key is durable before the first event that needs it, and is destroyed after the event that the user was erased.
+//! A key is durable before the first event that needs it, and destroyed after the event of the user's erasure.
 
 mod cache;
 mod files;
@@ -24,21 +24,21 @@ use crate::domain::personal::{Personal, PersonalField};
 
 pub use self::seal::KEY_BYTES;
 
-/// How many keys are kept in memory.
+/// Maximum number of cached keys.
 const CACHED_MAX: usize = 65_536;
-/// Two users share a lock only by chance.
+/// Number of locks, large enough that users rarely share one.
 const LOCKS: usize = 256;
 
-/// Why the key of a user cannot be used.
+/// Reason why the key of a user cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFailure {
     #[error("{path}: {source}{}", to_help(path, source), path = path.display())]
     File { path: PathBuf, source: io::Error },
-    /// A damaged key is never replaced: a backup may hold the right one.
+    /// A damaged key is never replaced, because a backup may hold the intact one.
     #[error("{path}: does not hold a key of {KEY_BYTES} bytes; put the one of a backup there", path = path.display())]
     Malformed { path: PathBuf },
-    /// A lost key is never replaced: what is sealed would be unreadable for ever, and the right key, once it is put back, would not
-    /// open what was sealed with another one.
+    /// A lost key is never replaced: a new key would make the sealed data permanently unreadable, and data sealed with
+    /// it would be unreadable once the old key is restored.
     #[error("{path}: the key of the user is missing; put the one of a backup there", path = path.display())]
     Missing { path: PathBuf },
     /// The user was erased.
@@ -53,13 +53,13 @@ pub struct Keyring(Arc<Inner>);
 struct Inner {
     files: KeyFiles,
     cache: Mutex<Cache>,
-    /// Held while the file of a user's key is made, read or destroyed.
+    /// Locks by user, held while a key file is created, read or destroyed.
     turns: Box<[Mutex<()>]>,
     forgotten: RwLock<HashSet<UserId>>,
 }
 
 impl Keyring {
-    /// The keys in `<data dir>/personal`, of which nothing need be there yet.
+    /// Uses the keys in `<data dir>/personal`, which need not exist.
     #[must_use]
     pub fn open(data_dir: &Path) -> Self {
         Self(Arc::new(Inner {
@@ -70,11 +70,11 @@ impl Keyring {
         }))
     }
 
-    /// Seals fields of a user, whose key is made of `chance` when there is none yet, and is then durable. Of whom something is sealed
-    /// already there must be a key: no chance is given then. Blocks.
+    /// Seals fields of a user. If the user has no key, one is created from `chance` and made durable first; callers
+    /// pass `None` if sealed data of the user exists, because then a key must exist. Blocks.
     ///
     /// # Errors
-    /// When there is no key and it must not be made or cannot be written, or the user was erased.
+    /// If there is no key and none may be created or it cannot be written, or if the user was erased.
     pub fn seal<'t>(
         &self,
         user: UserId,
@@ -89,17 +89,19 @@ impl Keyring {
         Ok(texts.into_iter().map(|(field, text)| Personal::Sealed(key.seal(field, text))).collect())
     }
 
-    /// The text of a field, if it can be read still: its key is there, and the user was not erased. Blocks for one small file when
-    /// the key is not in memory; see [`Keyring::load`].
+    /// Returns the text of a field if it is readable: the user's key exists and the user was not erased. Blocks on one
+    /// small file if the key is not cached; see [`Keyring::load`].
     #[must_use]
     pub fn read(&self, user: UserId, field: PersonalField, value: &Personal) -> Option<String> {
         if self.has_forgotten(user) {
             return None;
         }
+
         let sealed = match value {
             Personal::Plain(text) => return Some(text.to_string()),
             Personal::Sealed(sealed) => sealed,
         };
+
         let key = self.cached(user).or_else(|| self.read_key(user))?;
         let text = key.open(field, sealed);
         if text.is_none() {
@@ -108,61 +110,60 @@ impl Keyring {
         text
     }
 
-    /// Which of these users' keys are not in memory.
+    /// Returns the users whose keys are not cached.
     #[must_use]
     pub fn missing(&self, users: impl IntoIterator<Item = UserId>) -> Vec<UserId> {
         let mut cache = self.0.cache.lock();
         users.into_iter().filter(|user| cache.get(*user).is_none()).collect()
     }
 
-    /// Reads keys into memory, as far as they are there. Blocks.
+    /// Reads existing keys into the cache. Blocks.
     pub fn load(&self, users: &[UserId]) {
         for user in users {
             let _ = self.read_key(*user);
         }
     }
 
-    /// Destroys the key of a user who was erased: from now on nothing of the user can be read or sealed. Fine when it is
-    /// destroyed already. Blocks.
+    /// Destroys the key of an erased user. Nothing of the user can be read or sealed afterwards. Succeeds if the key is
+    /// already destroyed. Blocks.
     ///
     /// # Errors
-    /// When the file cannot be overwritten and removed; it is tried again at the next start.
+    /// If the file cannot be overwritten and removed; the next start retries.
     pub fn forget(&self, user: UserId) -> Result<(), KeyFailure> {
         let _turn = self.turn(user);
         self.mark_erased(user);
         self.0.files.destroy(user)
     }
 
-    /// From now on nothing of the user can be read or sealed; the key stays where it is.
+    /// Prevents reading and sealing of the user's data. The key stays on disk.
     pub fn mark_erased(&self, user: UserId) {
         self.0.forgotten.write().insert(user);
         self.0.cache.lock().remove(user);
     }
 
-    /// Whether a user was erased.
+    /// Returns `true` if the user was erased.
     #[must_use]
     pub fn has_forgotten(&self, user: UserId) -> bool {
         self.0.forgotten.read().contains(&user)
     }
 
-    /// Whether there is a key of this user on the disk.
+    /// Returns `true` if a key of the user is on disk.
     #[must_use]
     pub fn has_key(&self, user: UserId) -> bool {
         self.0.files.path(user).exists()
     }
 
-    /// Notes durably that the erasure of a user begins, so that [`Keyring::is_unfinished`] tells it until [`Keyring::forget`] is done.
-    /// Without the event it means nothing. Blocks.
+    /// Records durably that the erasure of a user begins, so that [`Keyring::is_unfinished`] returns `true` until
+    /// [`Keyring::forget`] succeeds. Has no effect without the event of the erasure. Blocks.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the mark cannot be written.
     pub fn begin_erasure(&self, user: UserId) -> Result<(), KeyFailure> {
         let _turn = self.turn(user);
         self.0.files.mark(user)
     }
 
-    /// Of a user who was erased: whether there is something left to be done. A key that is there tells it, or the note of
-    /// [`Keyring::begin_erasure`].
+    /// Returns `true` if a key of an erased user, or the mark of [`Keyring::begin_erasure`], still exists.
     #[must_use]
     pub fn is_unfinished(&self, user: UserId) -> bool {
         self.0.files.has(user)
@@ -201,6 +202,7 @@ impl Keyring {
         if self.has_forgotten(user) {
             return Err(KeyFailure::Forgotten);
         }
+
         let secret = match (self.0.files.read(user)?, chance) {
             (Some(secret), _) => secret,
             (None, None) => return Ok(None),
@@ -209,6 +211,7 @@ impl Keyring {
                 chance.clone()
             }
         };
+
         let key = Arc::new(UserKey::new(user, &secret));
         self.0.cache.lock().insert(user, Arc::clone(&key));
         Ok(Some(key))

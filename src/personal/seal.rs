@@ -1,9 +1,9 @@
-//! Sealing with the key of one user: deterministic, so that the same text gives the same bytes and the rules see that nothing
-//! changes.
+//! Sealing with the key of one user. It is deterministic: the same text gives the same bytes, so that the domain
+//! recognizes an unchanged value.
 //!
-//! The nonce is a MAC of what is sealed (the synthetic nonce of RFC 5297, here before XChaCha20-Poly1305), so that two texts
-//! share one only if HMAC-SHA256 collides. User and field are bound as associated data, and by the nonce. What is learned from
-//! the bytes: whether two values of one field of one user are equal, and the length to the next power of two.
+//! The nonce is a MAC of the input (the synthetic nonce of RFC 5297, here with XChaCha20-Poly1305), so two texts share
+//! one only if HMAC-SHA256 collides. User and field are bound as associated data and by the nonce. The bytes reveal
+//! only whether two values of one field of one user are equal, and the length up to the next power of two.
 
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305};
@@ -16,15 +16,15 @@ use crate::domain::personal::PersonalField;
 
 /// Bytes of a user's key.
 pub const KEY_BYTES: usize = 32;
-/// The form of sealed bytes; another one is not opened.
+/// Format of sealed bytes. Other formats are not opened.
 const FORM: u8 = 1;
 const NONCE_BYTES: usize = 24;
-/// Ends the text before the padding, as in ISO/IEC 7816-4; no text in UTF-8 ends with it.
+/// Marks the end of the text before the padding, as in ISO/IEC 7816-4. No text in UTF-8 ends with this byte.
 const END: u8 = 0x80;
-/// Every text takes as many bytes at least.
+/// Minimum padded length in bytes.
 const PADDED_MIN: usize = 64;
 
-/// What opens the personal fields of one user; wiped from memory when it is dropped.
+/// Keys of one user's personal fields, wiped from memory on drop.
 pub struct UserKey {
     user: UserId,
     seal: Zeroizing<[u8; KEY_BYTES]>,
@@ -32,7 +32,7 @@ pub struct UserKey {
 }
 
 impl UserKey {
-    /// The two keys that follow from the secret of a user.
+    /// Derives the two keys from the secret of a user.
     #[must_use]
     pub fn new(user: UserId, secret: &[u8; KEY_BYTES]) -> Self {
         let part = |purpose: &[u8]| Zeroizing::new(mac(secret, &[b"mediary personal", purpose]));
@@ -46,11 +46,11 @@ impl UserKey {
         let bound = self.bound(field);
         let nonce = self.nonce_of(&bound, &plain);
         let sealed = self.cipher().encrypt(&nonce.into(), Payload { msg: &plain, aad: &bound });
-        let sealed = sealed.expect("a text of a few kilobytes is far below what the cipher takes");
+        let sealed = sealed.expect("a few kilobytes are far below the cipher's limit");
         [&[FORM], &nonce[..], &sealed].concat().into()
     }
 
-    /// Opens what [`UserKey::seal`] gave for this field of this user; `None` for anything else.
+    /// Opens the result of [`UserKey::seal`] for this field of this user; `None` for any other bytes.
     #[must_use]
     pub fn open(&self, field: PersonalField, sealed: &[u8]) -> Option<String> {
         let (form, rest) = sealed.split_first()?;
@@ -65,7 +65,7 @@ impl UserKey {
         XChaCha20Poly1305::new((&*self.seal).into())
     }
 
-    /// What is sealed is good for this user and this field only.
+    /// Associated data, which binds sealed bytes to a user and a field.
     fn bound(&self, field: PersonalField) -> Vec<u8> {
         [&self.user.0.as_bytes()[..], field.as_str().as_bytes()].concat()
     }
@@ -76,7 +76,7 @@ impl UserKey {
     }
 }
 
-/// A text, its end, and zeros up to a power of two.
+/// Appends the end mark, and zeros up to a power of two.
 fn padded(text: &str) -> Zeroizing<Vec<u8>> {
     let bytes = (text.len() + 1).next_power_of_two().max(PADDED_MIN);
     let mut plain = Zeroizing::new(Vec::with_capacity(bytes));
@@ -87,7 +87,7 @@ fn padded(text: &str) -> Zeroizing<Vec<u8>> {
 }
 
 fn mac(key: &[u8; KEY_BYTES], parts: &[&[u8]]) -> [u8; 32] {
-    let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(key).expect("HMAC takes keys of any length");
+    let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(key).expect("HMAC accepts keys of any length");
     for part in parts {
         mac.update(&(part.len() as u64).to_le_bytes());
         mac.update(part);

@@ -1,4 +1,4 @@
-//! Keys that are made once, survive a restart, and are destroyed for good.
+//! Tests of key creation, restarts and erasure.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ fn sealed(keyring: &Keyring, nth: u128, chance: u8, text: &str) -> Personal {
     keyring.seal(user(nth), Some([chance; KEY_BYTES]), [(Name, text)]).unwrap().remove(0)
 }
 
-/// Every file below the directory.
+/// All files below a directory.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
@@ -28,12 +28,15 @@ fn the_key_of_a_user_is_made_once_and_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let keyring = Keyring::open(folder.path());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "opening writes nothing");
+
     let first = sealed(&keyring, 1, 7, "Ada");
     assert_eq!(sealed(&keyring, 1, 8, "Ada"), first, "the second chance is not taken");
+
     let again = Keyring::open(folder.path());
     assert_eq!(again.read(user(1), Name, &first).as_deref(), Some("Ada"));
     assert_eq!(sealed(&again, 1, 9, "Ada"), first);
     assert_ne!(sealed(&again, 2, 9, "Ada"), first);
+
     let keys = files(&folder.path().join("personal"));
     assert_eq!(keys.len(), 2);
     assert!(keys.iter().all(|key| fs::metadata(key).unwrap().permissions().mode() & 0o777 == 0o600));
@@ -43,9 +46,12 @@ fn the_key_of_a_user_is_made_once_and_survives_a_restart() {
 fn nothing_of_an_erased_user_is_read_or_sealed_any_more() {
     let folder = tempfile::tempdir().unwrap();
     let keyring = Keyring::open(folder.path());
-    let (first, other) = (sealed(&keyring, 1, 7, "Ada"), sealed(&keyring, 2, 7, "Bob"));
+    let first = sealed(&keyring, 1, 7, "Ada");
+    let other = sealed(&keyring, 2, 7, "Bob");
+
     keyring.forget(user(1)).unwrap();
     keyring.forget(user(1)).unwrap();
+
     assert_eq!(keyring.read(user(1), Name, &first), None);
     assert_eq!(keyring.read(user(1), Name, &Personal::Plain("Ada".into())), None);
     assert!(matches!(keyring.seal(user(1), Some([7; KEY_BYTES]), [(Name, "Ada")]), Err(KeyFailure::Forgotten)));
@@ -59,11 +65,13 @@ fn a_damaged_key_is_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let value = sealed(&Keyring::open(folder.path()), 1, 7, "Ada");
     let path = files(folder.path()).remove(0);
+
     fs::write(&path, b"short").unwrap();
     let keyring = Keyring::open(folder.path());
     assert_eq!(keyring.read(user(1), Name, &value), None);
     assert!(matches!(keyring.seal(user(1), Some([7; KEY_BYTES]), [(Name, "Ada")]), Err(KeyFailure::Malformed { .. })));
     assert_eq!(fs::read(&path).unwrap(), b"short");
+
     keyring.forget(user(1)).unwrap();
     assert!(!path.exists());
 }
@@ -75,9 +83,11 @@ fn a_lost_key_is_not_replaced_and_works_again_once_it_is_back() {
     let path = files(folder.path()).remove(0);
     let kept = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
+
     let keyring = Keyring::open(folder.path());
     let refused = keyring.seal(user(1), None, [(Name, "Grace")]);
     assert!(matches!(refused, Err(KeyFailure::Missing { path: told }) if told == path && !path.exists()));
+
     fs::write(&path, kept).unwrap();
     let later = keyring.seal(user(1), None, [(Name, "Grace")]).unwrap().remove(0);
     assert_eq!(keyring.read(user(1), Name, &value).as_deref(), Some("Ada"));

@@ -151,6 +151,7 @@ struct Changes {
     all: watch::Sender<Position>,
     tasks: watch::Sender<Position>,
     deliveries: watch::Sender<Position>,
+    access: watch::Sender<Position>,
 }
 
 impl ReadModels {
@@ -159,19 +160,20 @@ impl ReadModels {
     pub fn new(log: Arc<dyn EventLog>, models: Models) -> Self {
         models.nodes.warm_up();
         let sender = || watch::Sender::new(models.position);
-        let changes = Changes { all: sender(), tasks: sender(), deliveries: sender() };
+        let changes = Changes { all: sender(), tasks: sender(), deliveries: sender(), access: sender() };
         Self { log, models: Arc::new(RwLock::new(models)), changes: Arc::new(changes) }
     }
 
     /// Folds commits that follow each other, then wakes whoever waits for such changes.
     pub fn apply<'c>(&self, commits: impl IntoIterator<Item = &'c Commit>) {
-        let (mut tasks, mut deliveries) = (false, false);
+        let (mut tasks, mut deliveries, mut access) = (false, false, false);
         let mut models = self.models.write();
         for (nth, commit) in (1_usize..).zip(commits) {
             for recorded in commit.iter() {
                 models.apply(recorded);
                 tasks |= matches!(recorded.event, Event::Task(_));
                 deliveries |= matches!(recorded.event, Event::Task(_) | Event::Delivery(_));
+                access |= matches!(recorded.event, Event::User(_) | Event::Token(_) | Event::Publisher(_));
             }
             if nth.is_multiple_of(COMMITS_PER_LOCK) {
                 // Readers do not wait for a whole group.
@@ -186,6 +188,9 @@ impl ReadModels {
         }
         if deliveries {
             self.changes.deliveries.send_replace(position);
+        }
+        if access {
+            self.changes.access.send_replace(position);
         }
     }
 
@@ -210,6 +215,12 @@ impl ReadModels {
     #[must_use]
     pub fn delivery_changes(&self) -> watch::Receiver<Position> {
         self.changes.deliveries.subscribe()
+    }
+
+    /// Changes whenever a token may have lost what it opens.
+    #[must_use]
+    pub fn access_changes(&self) -> watch::Receiver<Position> {
+        self.changes.access.subscribe()
     }
 
     /// The task with this id: from memory, or folded from its stream when it ended long ago.

@@ -125,12 +125,28 @@ impl Tasks {
         self.by_id.get(&id)
     }
 
-    /// Which of its gateway's tasks that no vendor has taken this one is, in the order in which they are worked on, from 1;
-    /// `None` for a task that does not wait.
+    /// Returns the place of a task among those of its gateway that no vendor has taken, from 1: the last that it may have, as accounts
+    /// take turns. `None` for a task that does not wait.
     #[must_use]
     pub fn queue_position(&self, id: TaskId) -> Option<usize> {
         let rank = self.ranks.get(&id).filter(|rank| self.waiting.contains(rank))?;
-        Some(self.waiting.range(Rank::first(rank.gateway)..=*rank).count())
+        let first = Rank { off_peak: rank.off_peak, ..Rank::first(rank.gateway) };
+        let last = Rank { off_peak: rank.off_peak, ..Rank::last(rank.gateway) };
+        let earlier = self.waiting.range(Rank::first(rank.gateway)..first).count();
+        let owner = |rank: &Rank| Some(self.get(*self.unfinished.get(rank)?)?.record.submission.owner);
+
+        let (own, mut before, mut others) = (owner(rank), 0, HashMap::<_, usize>::new());
+        for waiting in self.waiting.range(first..=last) {
+            let owner = owner(waiting);
+            if owner == own {
+                before += usize::from(waiting < rank);
+            } else {
+                *others.entry(owner).or_default() += 1;
+            }
+        }
+        // Each of the others may have one turn more than this account had before.
+        let ahead: usize = others.values().map(|waiting| (*waiting).min(before + 1)).sum();
+        Some(earlier + ahead + before + 1)
     }
 
     /// The same tasks to be written down elsewhere: shares what is large.

@@ -1,5 +1,5 @@
-//! A data directory, verified whole: the journal by itself, sled and the snapshot against the journal, keys against what is sealed
-//! with them, content files against their names and against the versions that name them.
+//! Verification of a data directory: the journal itself, sled and the snapshot against the journal, user keys against
+//! the data sealed with them, and content files against their hashes and the versions that refer to them.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -22,7 +22,7 @@ use crate::media::contents::{self, AREAS, Contents};
 use crate::projections::read_models::Models;
 use crate::words::count;
 
-/// Why a directory cannot be verified.
+/// Reason why a directory cannot be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum Unverifiable {
     #[error("{} is not a data directory: there is no log/journal in it; name one with --data-dir", .0.display())]
@@ -34,47 +34,49 @@ pub enum Unverifiable {
 }
 
 impl Unverifiable {
-    /// Wraps a refusal of the file system.
+    /// Wraps a file system error.
     pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |reason| Self::File { path, reason }
     }
 }
 
-/// What a data directory turned out to be.
+/// Result of verifying a data directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub journal: JournalReport,
     pub archives: u64,
     pub pictures: u64,
-    /// Everything that is wrong, of the journal and beyond.
+    /// All defects, of the journal and beyond.
     pub findings: Vec<Finding>,
-    /// What could not be looked at.
+    /// Parts that could not be verified.
     pub unverified: Vec<String>,
-    /// What is no damage and should be known.
+    /// Remarks that are not defects.
     pub notes: Vec<String>,
 }
 
-/// Whether a service holds the directory.
+/// Use of the directory by a service.
 pub enum Use {
-    /// None does, and none can start while this is held.
+    /// No service uses it, and none can start while this is held.
     Free(Option<File>),
     Running,
 }
 
-/// Looks whether a service holds the directory, without making or changing anything.
+/// Checks whether a service holds the directory, without creating or changing anything.
 ///
 /// # Errors
-/// When it is no data directory, or cannot be read.
+/// If it is not a data directory, or cannot be read.
 pub fn use_of(root: &Path) -> Result<Use, Unverifiable> {
     if !is_directory(&root.join("log/journal")).map_err(Unverifiable::file(root))? {
         return Err(Unverifiable::NoDirectory(root.to_owned()));
     }
+
     let path = root.join("lock");
     let lock = match File::open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Use::Free(None)),
         opened => opened.map_err(Unverifiable::file(&path))?,
     };
+
     match lock.try_lock_shared() {
         Ok(()) => Ok(Use::Free(Some(lock))),
         Err(TryLockError::WouldBlock) => Ok(Use::Running),
@@ -85,7 +87,7 @@ pub fn use_of(root: &Path) -> Result<Use, Unverifiable> {
 /// Verifies everything. `since` is a checkpoint that the history must contain.
 ///
 /// # Errors
-/// When it could not be verified; what is wrong with it is in the report.
+/// If the directory cannot be verified. Defects are in the report instead.
 pub fn verify(
     root: &Path,
     since: Option<&SignedCheckpoint>,
@@ -93,6 +95,7 @@ pub fn verify(
     progress: Progress<'_>,
 ) -> Result<Report, Unverifiable> {
     let in_use = use_of(root)?;
+
     let mut saved = SavedModels::look(root);
     let total = journal_bytes(root) + content_bytes(root)?;
     let mut done = 0;
@@ -101,12 +104,15 @@ pub fn verify(
         progress(done.min(total), total);
     };
     let running = matches!(in_use, Use::Running);
-    let (mut models, mut found) = (Models::default(), Found::default());
+    let mut models = Models::default();
+    let mut found = Found::default();
+
     let mut sled = (!running).then(|| SledCopy::of(root, surroundings));
     if running {
         let note = "a service is running on it: the journal was read up to its signed HEAD, sled was not compared";
         found.notes.push(note.to_owned());
     }
+
     let mut each = |record: &Walked<'_>| {
         record.commit.iter().for_each(|event| models.apply(event));
         saved.compare(record, &models);
@@ -114,23 +120,29 @@ pub fn verify(
             sled.take(&record.commit, record.payload);
         }
     };
+
     let directory = root.join("log");
     let verification =
         Verification { directory: &directory, in_use: running, since, each: &mut each, progress: &mut advance };
     let mut journal = verification.run()?;
+
     found.findings = std::mem::take(&mut journal.findings);
     found.notes.append(&mut journal.notes);
+
     if let Some(unsigned) = &journal.unsigned {
-        let (first, last) = (unsigned.start(), unsigned.end());
+        let first = unsigned.start();
+        let last = unsigned.end();
         found.notes.push(format!(
             "positions {first} to {last} are covered by no signature: the service ended before it signed them, and the next \
              start does"
         ));
     }
+
     saved.finish(running, &mut found.findings, &mut found.notes);
     if let Some(sled) = sled {
         sled.finish(&directory.join("sled"), &mut found);
     }
+
     let named: Vec<_> = models.nodes.archives().copied().collect();
     let mut keys = Keys::look(root, &models.users);
     if let Some(head) = journal.head.filter(|_| running)
@@ -139,6 +151,7 @@ pub fn verify(
         found.unverified.push(format!("the keys of users, of whom some may have been erased a moment ago: {error}"));
     }
     keys.finish(root, &mut found.findings, &mut found.notes);
+
     let Contents { archives, pictures, findings: files } =
         contents::check(root, &named, advance).map_err(Unverifiable::file(root))?;
     let Found { mut findings, unverified, notes } = found;
@@ -162,23 +175,25 @@ fn content_bytes(root: &Path) -> Result<u64, Unverifiable> {
 }
 
 impl Report {
-    /// Whether everything was looked at and nothing is wrong.
+    /// Returns `true` if everything was verified and nothing is wrong.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.unverified.is_empty()
     }
 
-    /// What came out, in one line.
+    /// The result in one line.
     #[must_use]
     pub fn summary(&self) -> String {
         let JournalReport { events, head, public_key, .. } = &self.journal;
         let (position, chain) = head.map_or((0, String::new()), |head| (head.position.0, hex::encode(&head.chain.0)));
         let files = format!("{}, {}", count(self.archives, "archive"), count(self.pictures, "picture"));
         let events = count(*events, "event");
+
         if self.is_clean() {
             let key = key_text(*public_key).unwrap_or_default();
             return format!("clean: {events} up to position {position}, {files}; chain {chain}, signed with key {key}");
         }
+
         match self.findings.len() as u64 {
             0 => format!(
                 "could not be verified as a whole: nothing was found in {events} up to position {position}, {files}"
@@ -187,12 +202,13 @@ impl Report {
         }
     }
 
-    /// For machines.
+    /// The report for machines.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let JournalReport { log, public_key, head, events, schemas, .. } = &self.journal;
         let schemas: serde_json::Map<_, _> =
             schemas.iter().map(|(version, records)| (version.to_string(), (*records).into())).collect();
+
         let mut json = json!({
             "result": if self.is_clean() { "clean" } else if self.findings.is_empty() { "unverified" } else { "damaged" },
             "events": events,
@@ -203,9 +219,11 @@ impl Report {
             "unverified": self.unverified,
             "notes": self.notes,
         });
+
         if let Some(unsigned) = &self.journal.unsigned {
             json["unsigned"] = json!({"from": unsigned.start(), "to": unsigned.end()});
         }
+
         if let Some(log) = log {
             json["log"] = log.to_string().into();
         }
@@ -216,6 +234,7 @@ impl Report {
             json["position"] = head.position.0.into();
             json["chain"] = hex::encode(&head.chain.0).into();
         }
+
         json
     }
 }

@@ -1,14 +1,14 @@
-//! The export of a log: JSON Lines that anybody can read, and that can be verified anywhere with the public key alone.
+//! Export of a log: readable JSON Lines that can be verified anywhere with the public key alone.
 //!
 //! ```text
 //! {"format":"mediary export 1","head":CHECKPOINT,"log":UUID,"public_key":HEX,"schema":N}
 //! {"chain":HEX,"events":[EVENT,…],"payload":BASE64,"position":1}          a line for each commit
-//! {"checkpoint":CHECKPOINT}                                                after each 10,000 events, and in the end
+//! {"checkpoint":CHECKPOINT}                                                after each 10,000 events, and at the end
 //! ```
 //!
-//! Every line is canonical JSON (RFC 8785), so that there is one way to write it. `payload` is what the log stores; the chain is
-//! computed over it, and `events` says what it says. The head in the first line is the checkpoint in the last one: what is missing
-//! at the end is missed.
+//! Every line is canonical JSON (RFC 8785), so it has one valid form. `payload` holds the stored bytes, which the chain
+//! covers, and `events` renders them. The head in the first line equals the last checkpoint, so a truncated export is
+//! detected.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -31,12 +31,12 @@ use crate::events::schema;
 use crate::events::stream::Position;
 use crate::events::verify::Finding;
 
-/// What an export says that it is.
+/// Format tag of an export.
 pub const FORMAT: &str = "mediary export 1";
-/// After how many events there is a checkpoint.
+/// Number of events after which a checkpoint is written.
 pub const CHECKPOINT_EVERY: u64 = 10_000;
 
-/// How events are written, and how JSON is made canonical.
+/// Rendering of events and canonicalization of JSON.
 #[derive(Clone, Copy)]
 pub struct Style {
     pub event: fn(&RecordedEvent) -> Value,
@@ -44,7 +44,7 @@ pub struct Style {
 }
 
 impl Default for Style {
-    /// As the audit writes them.
+    /// Renders events as the audit does.
     fn default() -> Self {
         let event = |event: &RecordedEvent| serde_json::to_value(RecordJson::from(event)).unwrap_or_default();
         Self { event, canonical }
@@ -52,14 +52,14 @@ impl Default for Style {
 }
 
 impl Style {
-    /// One line of JSON.
+    /// A value as one line of JSON.
     #[must_use]
     pub fn line(&self, json: &Value) -> String {
         (self.canonical)(json)
     }
 }
 
-/// Why there is no export.
+/// Reason why an export fails.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error(transparent)]
@@ -81,45 +81,48 @@ impl ExportError {
     }
 }
 
-/// What a journal directory (`<data dir>/log`) says of itself.
+/// Key, id and signed head of a log directory (`<data dir>/log`).
 pub struct Vouched {
     pub key: SigningKey,
     pub log: uuid::Uuid,
     pub head: Head,
 }
 
-/// Reads the signing key and HEAD of a log directory; changes nothing, also while a service writes to it.
+/// Reads the signing key and HEAD of a log directory. Writes nothing, and works while a service writes to the log.
 ///
 /// # Errors
-/// When one of them is missing or damaged.
+/// If one of them is missing or damaged.
 pub fn vouched(directory: &Path) -> Result<Vouched, ExportError> {
     let unvouched =
         |path: &Path, what: &dyn std::fmt::Display| ExportError::Unvouched(format!("{}: {what}", path.display()));
-    let (key_path, head_path) = (directory.join("signing.key"), directory.join("journal/HEAD"));
+    let key_path = directory.join("signing.key");
+    let head_path = directory.join("journal/HEAD");
     let key = chain::load_key(&key_path);
     let key = key.map_err(|error| unvouched(&key_path, &format!("{error}{}", to_help(&key_path, &error))))?;
     let key = key.ok_or_else(|| unvouched(&key_path, &"the signing key is missing"))?;
+
     let segments = walk::segments(&directory.join("journal"))?;
     let log =
         walk::log_of(&segments).ok_or_else(|| unvouched(&head_path, &"there is no segment with a whole header"))?;
     let head =
         chain::read_head(&head_path, &key.verifying_key(), log).map_err(|error| unvouched(&head_path, &error))?;
+
     Ok(Vouched { key, log, head })
 }
 
-/// Signs what HEAD of a log directory says.
+/// Signs a checkpoint of a log directory's HEAD.
 ///
 /// # Errors
-/// As [`vouched`].
+/// See [`vouched`].
 pub fn checkpoint(directory: &Path, surroundings: &Surroundings) -> Result<SignedCheckpoint, ExportError> {
     let Vouched { key, log, head } = vouched(directory)?;
     Ok(Checkpoint { log, head, at: surroundings.now() }.sign(&key))
 }
 
-/// Exports a log directory up to its HEAD, and says up to which checkpoint.
+/// Exports a log directory up to its HEAD. Returns the final checkpoint.
 ///
 /// # Errors
-/// When the journal is damaged, or the export cannot be written.
+/// If the journal is damaged, or the export cannot be written.
 pub fn export(
     directory: &Path,
     style: Style,
@@ -129,7 +132,9 @@ pub fn export(
 ) -> Result<SignedCheckpoint, ExportError> {
     let Vouched { key, log, head } = vouched(directory)?;
     let signed = Checkpoint { log, head, at: surroundings.now() }.sign(&key);
+
     writeln!(out, "{}", (style.canonical)(&header(&signed)))?;
+
     let mut lines = Lines {
         style,
         key,
@@ -140,10 +145,12 @@ pub fn export(
         progress,
         failed: Ok(()),
     };
+
     if head.position.0 > 0 {
         let segments = walk::segments(&directory.join("journal"))?;
         walk::walk(&segments, log, Some(head), true, &mut lines)?;
     }
+
     lines.finish()?;
     out.flush()?;
     Ok(signed)
@@ -179,13 +186,13 @@ pub fn checkpoint_line(style: Style, checkpoint: &SignedCheckpoint) -> String {
     (style.canonical)(&json!({"checkpoint": checkpoint.to_json()}))
 }
 
-/// Writes the lines after the first one.
+/// Writer of the lines after the first.
 struct Lines<'l> {
     style: Style,
     key: SigningKey,
-    /// Of the end.
+    /// The final checkpoint.
     signed: SignedCheckpoint,
-    /// The position from which on there is a checkpoint.
+    /// Position from which the next checkpoint is due.
     next: u64,
     reached: ChainHash,
     out: &'l mut dyn Write,
@@ -218,7 +225,7 @@ impl Lines<'_> {
     }
 }
 
-/// The position at which the next checkpoint is due once `position` is reached.
+/// Returns the position at which the next checkpoint is due after `position`.
 #[must_use]
 pub fn after(position: u64) -> u64 {
     (position / CHECKPOINT_EVERY + 1) * CHECKPOINT_EVERY

@@ -1,6 +1,6 @@
-//! An export, verified with nothing but itself and, so that nobody can have made it up, the public key of the log.
+//! Verification of an export with nothing but the export and, to prove its origin, the public key of the log.
 //!
-//! Every line is made anew from what the chain and the signatures vouch for, and must be the same to the byte.
+//! Every line is rendered again from the data covered by chain and signatures, and must match byte for byte.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -17,45 +17,45 @@ use crate::events::schema;
 use crate::events::stream::Position;
 use crate::words::count;
 
-/// Most findings that are told one by one.
+/// Maximum number of findings listed individually.
 const TOLD_MAX: usize = 100;
 
-/// What the reader of an export knows of its log from elsewhere.
+/// Knowledge about the log from a trusted source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known<'k> {
-    /// Nothing: the export can only be checked against itself.
+    /// None: the export can only be checked against itself.
     Nothing,
     /// The public key of the log.
     Key([u8; 32]),
-    /// A checkpoint that the history must contain, and so the key.
+    /// A checkpoint that the history must contain, and with it the key.
     Since(&'k SignedCheckpoint),
 }
 
-/// Something that is wrong with a line.
+/// A defect of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineFinding {
-    /// The first line is 1.
+    /// Line number, starting at 1.
     pub line: u64,
     pub what: String,
 }
 
-/// What an export turned out to be.
+/// Result of verifying an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportReport {
     pub events: u64,
     pub lines: u64,
-    /// The last whole commit.
+    /// Position of the last intact commit.
     pub position: u64,
     pub log: String,
     pub public_key: String,
     pub checkpoints: u64,
     pub findings: Vec<LineFinding>,
-    /// What could not be verified.
+    /// Parts that could not be verified.
     pub unverified: Vec<String>,
     pub notes: Vec<String>,
 }
 
-/// Why an export cannot be verified.
+/// Reason why an export cannot be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
     #[error("it cannot be read: {0}")]
@@ -72,7 +72,7 @@ pub enum Unreadable {
 /// Verifies an export.
 ///
 /// # Errors
-/// When it cannot be read, or this release cannot judge it.
+/// If the export cannot be read, or this release cannot verify its schema.
 pub fn verify(
     input: impl Read,
     style: Style,
@@ -82,8 +82,10 @@ pub fn verify(
     let mut input = BufReader::with_capacity(1 << 16, input);
     let mut line = Vec::new();
     input.read_until(b'\n', &mut line)?;
+
     let (mut check, first) = Check::begin(&line, style, known)?;
     check.first_line(&line, &first);
+
     loop {
         progress(line.len() as u64);
         line.clear();
@@ -98,14 +100,14 @@ pub fn verify(
 struct Check<'k> {
     style: Style,
     known: Known<'k>,
-    /// The end, as the first line says it; none when that is damaged.
+    /// The final checkpoint according to the first line; `None` if that is damaged.
     head: Option<SignedCheckpoint>,
     since_met: bool,
     next: u64,
     chain: Option<ChainHash>,
-    /// A checkpoint is due from this position on.
+    /// Position from which the next checkpoint is due.
     due: u64,
-    /// Whether the next line must be a checkpoint.
+    /// `true` if the next line must be a checkpoint.
     owed: bool,
     ended: bool,
     untold: usize,
@@ -118,11 +120,13 @@ impl<'k> Check<'k> {
         if first["format"] != FORMAT {
             return Err(Unreadable::NotAnExport);
         }
+
         let text = |name: &str| first[name].as_str().unwrap_or_default().to_owned();
         if let Some(theirs) = first["schema"].as_u64().filter(|theirs| *theirs != u64::from(schema::VERSION)) {
             return Err(Unreadable::OtherSchema { theirs });
         }
-        let (log, public_key) = (text("log"), text("public_key"));
+        let log = text("log");
+        let public_key = text("public_key");
         let report = ExportReport {
             events: 0,
             lines: 1,
@@ -134,6 +138,7 @@ impl<'k> Check<'k> {
             unverified: Vec::new(),
             notes: Vec::new(),
         };
+
         let due = export::CHECKPOINT_EVERY;
         let check = Self {
             style,
@@ -148,6 +153,7 @@ impl<'k> Check<'k> {
             untold: 0,
             report,
         };
+
         Ok((check, first))
     }
 
@@ -166,7 +172,7 @@ impl<'k> Check<'k> {
         }
     }
 
-    /// Of an empty log there is nothing but the last line.
+    /// An empty log has no commits, so the final checkpoint follows at once.
     fn due_at_end(&mut self, head: &SignedCheckpoint) {
         self.owed = head.checkpoint().head.position == Position(0);
     }
@@ -181,17 +187,23 @@ impl<'k> Check<'k> {
             Known::Key(key) => (key, None),
             Known::Since(since) => (since.public_key(), Some(since)),
         };
+
         if head.public_key() != key {
-            let (theirs, ours) = (hex::encode(&head.public_key()), hex::encode(&key));
+            let theirs = hex::encode(&head.public_key());
+            let ours = hex::encode(&key);
             self.tell(format!("the export is signed with key {theirs}, not with {ours}"));
         }
+
         let Some(since) = since else { return };
-        let (wanted, end) = (since.checkpoint(), head.checkpoint());
+        let wanted = since.checkpoint();
+        let end = head.checkpoint();
         self.since_met = wanted.head == Head { position: Position(0), chain: ChainHash::genesis(end.log) };
+
         if wanted.log != end.log {
             self.tell(format!("this is log {}, the checkpoint was taken of log {}", end.log, wanted.log));
         } else if wanted.head.position > end.head.position {
-            let (end, taken) = (end.head.position, wanted.head.position);
+            let end = end.head.position;
+            let taken = wanted.head.position;
             self.tell(format!("the history ends at position {end}, the checkpoint was taken at {taken}"));
         }
     }
@@ -201,10 +213,12 @@ impl<'k> Check<'k> {
         if self.ended {
             return self.tell("there is nothing to come after the last checkpoint".to_owned());
         }
+
         let json: Value = match serde_json::from_slice(line) {
             Ok(json) => json,
             Err(error) => return self.tell(format!("the line is not JSON: {error}")),
         };
+
         if json.get("checkpoint").is_some() {
             self.checkpoint(line, &json["checkpoint"]);
         } else {
@@ -216,12 +230,15 @@ impl<'k> Check<'k> {
         if std::mem::take(&mut self.owed) {
             self.tell("a checkpoint is missing before this line".to_owned());
         }
+
         let payload = json["payload"].as_str().and_then(|text| STANDARD.decode(text).ok());
         let Some(payload) = payload else { return self.lose("the line holds no payload".to_owned()) };
+
         let commit = match codec::decode(&payload) {
             Ok(commit) => commit,
             Err(error) => return self.lose(format!("the payload is not a commit: {error}")),
         };
+
         let position = commit[0].position.0;
         if position != self.next {
             self.tell(match position {
@@ -232,22 +249,25 @@ impl<'k> Check<'k> {
             });
             self.chain = None;
         }
+
         let claimed = json["chain"].as_str().and_then(hex::decode).map(ChainHash);
         let chain = self.chain.map(|chain| chain.next(&payload)).or(claimed);
         self.next = position + commit.len() as u64;
         self.report.events += commit.len() as u64;
         self.report.position = self.next - 1;
+
         let Some(chain) = chain else { return self.lose("the line holds no chain hash".to_owned()) };
         if claimed != Some(chain) {
             self.tell("the line does not follow from the one before it (hash chain)".to_owned());
         } else if !same(line, &export::commit_line(self.style, &commit, &payload, &chain)) {
             self.tell("the line does not say what its payload says".to_owned());
         }
+
         self.chain = claimed.or(Some(chain));
         self.reached(Head { position: Position(self.next - 1), chain });
     }
 
-    /// What is due once a commit was read.
+    /// Updates the state after a commit: progress towards `since`, and whether a checkpoint is due.
     fn reached(&mut self, reached: Head) {
         if let Known::Since(since) = self.known {
             self.since_met |= since.checkpoint().head == reached;
@@ -266,20 +286,24 @@ impl<'k> Check<'k> {
                 return self.tell(format!("the checkpoint: {error}"));
             }
         };
+
         let Head { position, chain } = signed.checkpoint().head;
         if !same(line, &export::checkpoint_line(self.style, &signed)) {
             self.tell("the checkpoint is written in another way than exports are".to_owned());
         }
+
         if self.head.is_some_and(|head| {
             head.public_key() != signed.public_key() || head.checkpoint().log != signed.checkpoint().log
         }) {
             self.tell("the checkpoint was signed with another key or for another log".to_owned());
         }
+
         if position.0 + 1 != self.next || self.chain.is_some_and(|reached| reached != chain) {
             self.tell(format!("the checkpoint of position {position} does not fit what stands before it"));
         } else if !std::mem::take(&mut self.owed) {
             self.tell(format!("no checkpoint is due at position {position}"));
         }
+
         self.ended = self.head == Some(signed);
     }
 
@@ -290,17 +314,20 @@ impl<'k> Check<'k> {
             self.report.lines += 1;
             self.tell(format!("lines are missing: the export goes on to a last checkpoint{end}"));
         }
+
         if matches!(self.known, Known::Since(_)) && !self.since_met && self.report.findings.is_empty() {
             self.tell("the history was rewritten: it does not contain the checkpoint".to_owned());
         }
+
         if self.untold > 0 {
             let what = format!("and {} more findings", self.untold);
             self.report.findings.push(LineFinding { line: self.report.lines, what });
         }
+
         self.report
     }
 
-    /// A commit that cannot be read: what comes next cannot be compared with it.
+    /// Reports an unreadable commit. The chain cannot be checked against the lines after it.
     fn lose(&mut self, what: String) {
         self.tell(what);
         self.chain = None;
@@ -327,7 +354,7 @@ impl ExportReport {
         self.findings.is_empty() && self.unverified.is_empty()
     }
 
-    /// What came out, in one line.
+    /// The result in one line.
     #[must_use]
     pub fn summary(&self) -> String {
         let Self { events, position, public_key, checkpoints, .. } = self;
@@ -342,7 +369,7 @@ impl ExportReport {
         }
     }
 
-    /// For machines.
+    /// The report for machines.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let finding = |finding: &LineFinding| json!({"line": finding.line, "what": finding.what});

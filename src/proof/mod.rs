@@ -1,5 +1,5 @@
-//! Proof for those who must not have to trust: a data directory verified whole, and exports that are verified elsewhere with the
-//! public key alone. Nothing here changes what it looks at.
+//! Proof without trust: verification of a data directory, and exports that can be verified elsewhere with the public
+//! key alone. Nothing in this module changes the files it reads.
 
 pub mod directory;
 pub mod export;
@@ -13,19 +13,19 @@ use serde_json::{Value, json};
 use crate::events::hex;
 use crate::events::verify::Finding;
 
-/// Is told how many bytes were gone through, and of how many.
+/// Progress callback: bytes processed, and bytes in total.
 pub type Progress<'p> = &'p mut dyn FnMut(u64, u64);
 
-/// What a verification has come upon so far.
+/// Intermediate result of a verification.
 #[derive(Default)]
 struct Found {
     findings: Vec<Finding>,
-    /// What could not be looked at.
+    /// Parts that could not be verified.
     unverified: Vec<String>,
     notes: Vec<String>,
 }
 
-/// A finding as a line for people.
+/// Formats a finding as a line for people.
 #[must_use]
 pub fn line(finding: &Finding) -> String {
     let Finding { file, offset, position, what } = finding;
@@ -34,7 +34,7 @@ pub fn line(finding: &Finding) -> String {
     format!("{}{offset}{position}: {what}", file.display())
 }
 
-/// Findings for machines.
+/// Formats findings for machines.
 fn findings_json(findings: &[Finding]) -> Value {
     let finding = |finding: &Finding| {
         let mut json = json!({"file": finding.file.display().to_string(), "what": finding.what});

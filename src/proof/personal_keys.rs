@@ -1,4 +1,4 @@
-//! The keys of users, which lie outside the log: every personal field of a user who is there must open with its key.
+//! User keys, which are stored outside the log: every personal field of an existing user must open with the user's key.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use crate::personal::Keyring;
 use crate::projections::read_models::Models;
 use crate::projections::user::Users;
 
-/// What is wrong with keys.
+/// Defects of user keys.
 pub(super) struct Keys {
     wrong: Vec<(UserId, &'static str)>,
-    /// Erased users who have one still.
+    /// Erased users whose key still exists.
     left: Vec<UserId>,
 }
 
@@ -27,24 +27,27 @@ impl Keys {
         Self { wrong: wrong.collect(), left: users.erased().filter(|user| keyring.has_key(*user)).collect() }
     }
 
-    /// Of a service that runs: a user who was erased after `after` is no matter. Such an event is in the journal before the key goes.
+    /// Drops defects of users who were erased after `after`, for a service that is running. The event of an erasure is
+    /// in the journal before the key is destroyed.
     ///
     /// # Errors
-    /// When the journal cannot be read on; then nothing is known of keys.
+    /// If the rest of the journal cannot be read. The state of the keys is then unknown.
     pub fn without_erased(&mut self, log: &Path, after: Position, models: &mut Models) -> Result<(), OpenError> {
         let wrong = std::mem::take(&mut self.wrong);
         if wrong.is_empty() {
             return Ok(());
         }
+
         let mut journal = StoppedJournal::open(log)?.read_from(after)?;
         while let Some(record) = journal.next_record()? {
             record.commit.iter().filter(|event| event.position > after).for_each(|event| models.apply(event));
         }
+
         self.wrong.extend(wrong.into_iter().filter(|(user, _)| models.users.get(*user).is_some()));
         Ok(())
     }
 
-    /// Tells them.
+    /// Adds the defects to the findings and notes.
     pub fn finish(self, root: &Path, findings: &mut Vec<Finding>, notes: &mut Vec<String>) {
         findings.extend(self.wrong.into_iter().map(|(user, what)| {
             let what = format!("{what}: put the one of a backup there, or name and e-mail address stay unreadable");
@@ -56,20 +59,23 @@ impl Keys {
     }
 }
 
-/// What keeps the fields of a user from being read.
+/// Reason why the fields of a user cannot be read.
 fn flaw(keyring: &Keyring, profile: &UserProfile) -> Option<&'static str> {
     let fields = [(PersonalField::Email, &profile.email), (PersonalField::Name, &profile.name)];
     let secrets = profile.webhook_secrets.kept().map(|secret| (PersonalField::WebhookSecret, secret));
+
     let mut sealed = fields
         .into_iter()
         .filter_map(|(field, value)| Some((field, value.as_ref()?)))
         .chain(secrets)
         .filter(|(_, value)| matches!(value, Personal::Sealed(_)))
         .peekable();
+
     sealed.peek()?;
     if !keyring.has_key(profile.id) {
         return Some("the key of a user is missing");
     }
+
     sealed
         .any(|(field, value)| keyring.read(profile.id, field, value).is_none())
         .then_some("the key does not open what is sealed of its user")

@@ -1,4 +1,4 @@
-//! The snapshot of the read models, against a fold of the log from nothing up to the place at which it was taken.
+//! Verification of the read model snapshot against a replay of the log up to the snapshot's position.
 
 use std::path::{Path, PathBuf};
 
@@ -8,16 +8,16 @@ use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 use crate::projections::snapshot::{Found, Unusable, directory_in};
 
-/// What became of the snapshot.
+/// State of the comparison.
 pub(super) enum SavedModels {
     Absent,
-    /// Its place in the log was not met yet.
+    /// The snapshot's position has not been reached.
     Waiting(Box<Found>),
-    /// No start uses it, and nothing is wrong.
+    /// No start uses the snapshot, and nothing is wrong.
     Other(String),
-    /// It is not as it was written.
+    /// The snapshot does not hold what was written.
     Damaged(PathBuf, String),
-    /// What of it is not as the log; nothing when all is.
+    /// Difference from the log, if any.
     Compared(PathBuf, Option<String>),
 }
 
@@ -40,15 +40,17 @@ impl SavedModels {
         }
     }
 
-    /// Compares it with the models that were folded up to this record, when it was taken there.
+    /// Compares the snapshot with the replayed models, if it was taken at this record.
     pub fn compare(&mut self, record: &Walked<'_>, folded: &Models) {
         let Self::Waiting(found) = self else { return };
         let anchor = found.anchor;
         if record.end.position < anchor.position {
             return;
         }
+
         let Self::Waiting(found) = std::mem::replace(self, Self::Absent) else { return };
-        let (file, position) = (found.path().to_owned(), anchor.position);
+        let file = found.path().to_owned();
+        let position = anchor.position;
         *self = if record.end != anchor.head() {
             Self::Compared(file, Some(format!("the journal has another history up to position {position}")))
         } else if record.offset != anchor.offset {
@@ -61,7 +63,7 @@ impl SavedModels {
         };
     }
 
-    /// Tells what is wrong; `findings` is what is wrong with the journal.
+    /// Reports the result. `findings` already contains the defects of the journal.
     pub fn finish(self, running: bool, findings: &mut Vec<Finding>, notes: &mut Vec<String>) {
         match self {
             Self::Absent | Self::Compared(_, None) => {}
@@ -73,7 +75,7 @@ impl SavedModels {
                 let what = format!("{reason}; the next start does not use it, and folds the log");
                 findings.push(Finding::of_file(file, what));
             }
-            // What was folded lacks what could not be read.
+            // The replay lacks unreadable records.
             Self::Waiting(_) | Self::Compared(..) if !findings.is_empty() => {
                 notes.push("the snapshot of the read models was not compared: the journal is damaged".to_owned());
             }
@@ -86,7 +88,7 @@ impl SavedModels {
     }
 }
 
-/// What differs, in a sentence.
+/// Describes the differences in a sentence.
 fn told(differences: &[String]) -> Option<String> {
     let all = differences.join(", ");
     (!differences.is_empty())

@@ -1,4 +1,4 @@
-//! sled against the journal, on a copy: opening it writes to it.
+//! Verification of sled against the journal, on a copy, because opening sled writes to it.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -12,10 +12,10 @@ use crate::events::sled_log::compare::{Compared, Comparison};
 use crate::events::verify::Finding;
 use crate::words::count;
 
-/// A copy of sled, because opening it writes to it.
+/// A copy of sled, with the state of the comparison.
 pub(super) enum SledCopy {
     Absent,
-    /// It is marked for a rebuild, or cannot be copied: nothing is known of it.
+    /// Sled is marked for a rebuild, or cannot be copied; its state is unknown.
     Skipped(String),
     Unusable(String),
     Open {
@@ -25,15 +25,18 @@ pub(super) enum SledCopy {
 }
 
 impl SledCopy {
-    /// Copies the sled of a data directory that nobody uses.
+    /// Copies sled from a data directory that is not in use.
     pub fn of(root: &Path, surroundings: &Surroundings) -> Self {
-        let (sled, mark) = (root.join("log/sled"), root.join("log/sled.damaged"));
+        let sled = root.join("log/sled");
+        let mark = root.join("log/sled.damaged");
         if let Ok(reason) = fs::read_to_string(&mark) {
             return Self::Skipped(format!("sled is marked for a rebuild at the next start ({reason}): not compared"));
         }
+
         if !sled.is_dir() {
             return if sled.exists() { Self::Unusable("it is no directory".to_owned()) } else { Self::Absent };
         }
+
         let copied = Scratch::new(surroundings).and_then(|scratch| copy_tree(&sled, &scratch.0).map(|()| scratch));
         match copied {
             Err(error) => Self::Skipped(format!("sled was not compared: it could not be copied ({error})")),
@@ -44,14 +47,14 @@ impl SledCopy {
         }
     }
 
-    /// Takes the next record of the journal.
+    /// Compares the next record of the journal.
     pub fn take(&mut self, commit: &Commit, payload: &[u8]) {
         if let Self::Open { comparison, .. } = self {
             comparison.take(commit, payload);
         }
     }
 
-    /// Tells what came out.
+    /// Reports the result.
     pub fn finish(self, sled: &Path, found: &mut Found) {
         match self {
             Self::Absent => {
@@ -78,7 +81,7 @@ impl SledCopy {
     }
 }
 
-/// A directory that is removed in the end.
+/// Temporary directory, removed on drop.
 pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -91,7 +94,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left lies where temporary files lie.
+        // Best effort: the directory is in the system's temporary directory.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

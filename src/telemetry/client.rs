@@ -1,18 +1,18 @@
-//! The addresses of clients, as log lines tell them.
+//! Client addresses in log lines.
 
 use std::net::IpAddr;
 
-/// How much of an address is told.
+/// Part of an address that is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientAddress {
     Full,
-    /// Of IPv4 the first 24 bits, of IPv6 the first 48: enough to keep a flood away, and of no single person.
+    /// The first 24 bits of IPv4, the first 48 of IPv6: enough to block a flood, without identifying a person.
     Network,
     None,
 }
 
 impl ClientAddress {
-    /// What is told of an address.
+    /// Returns the part of an address to log.
     #[must_use]
     pub fn told(self, address: IpAddr) -> Option<String> {
         match (self, address.to_canonical()) {

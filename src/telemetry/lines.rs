@@ -7,22 +7,22 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, fmt};
 
-/// How a log line is written.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A line for people, in colour on a terminal (unless `NO_COLOR` is set).
+    /// For people; with colours on a terminal, unless `NO_COLOR` is set.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Which log lines are written.
+/// Selection of log lines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filter(Targets);
 
 impl Filter {
-    /// Reads levels separated by commas, for everything (`info`) or for a part of the program (`mediary::http=debug`).
-    /// `None` when a part is neither, so that a misspelt level is not taken for the name of a part.
+    /// Parses levels separated by commas, for everything (`info`) or for a target (`mediary::http=debug`). `None` if a
+    /// part is neither, so that a misspelt level is not taken for a target.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         text.split(',')
@@ -53,7 +53,7 @@ fn checked_part(part: &str) -> Option<&str> {
     (!part.is_empty() && part.chars().all(allowed)).then_some(part)
 }
 
-/// Starts writing log lines to stderr, also of panics. Only the first call of a process counts.
+/// Starts logging to stderr, including panics. Only the first call in a process has an effect.
 pub fn start(format: Format, filter: Filter) {
     let lines = match format {
         Format::Text => fmt::layer().with_writer(io::stderr).with_ansi(colour_is_wanted()).boxed(),

@@ -1,7 +1,7 @@
-//! Every metric, named once: what is counted while the service works, and what is looked at when somebody asks.
+//! All metrics: those counted while the service runs, and gauges read at each scrape.
 //!
-//! Nothing of what a caller sends becomes a label, so their number is bounded by the program: routes, statuses, kinds of events.
-//! What is known beforehand is told with 0 ([`Foreseen`]).
+//! No client input becomes a label, so the number of time series is bounded by the program's routes, statuses and event
+//! types. Known series start at 0 ([`Foreseen`]).
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,34 +25,34 @@ use foreseen::ISSUER_OUTCOMES;
 /// The media type of [`Metrics::told`].
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What the route of a request is called that none fits.
+/// Route label of requests without a matching route.
 const UNMATCHED: &str = "unmatched";
-/// What the code of a failure is called that this program does not give.
+/// Code label of failures with a code that this program does not define.
 const OTHER: &str = "other";
 
-/// From a tenth of a millisecond to 13 s: reads of pages lie at its beginning, uploads at its end.
+/// Buckets from 0.1 ms to 13 s: reads of pages are in the lowest, uploads in the highest.
 fn request_seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.0001, 2.0, 18))
 }
 
-/// From a millisecond to 131 s: the engine inside answers at its beginning, a film that is fetched at its end.
+/// Buckets from 1 ms to 131 s: the built-in engine is in the lowest, downloads of videos in the highest.
 fn call_seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.001, 2.0, 18))
 }
 
-/// From 32 µs, which is a disk that promises too much, to 1 s, which is one that stalls.
+/// Buckets from 32 µs, a disk that probably does not sync, to 1 s, a disk that stalls.
 fn sync_seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.000_032, 2.0, 16))
 }
 
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 
-/// The metrics of one service. Clones count together.
+/// Metrics of one service. Clones share their values.
 #[derive(Clone)]
 pub struct Metrics(Arc<Counted>);
 
 struct Counted {
-    /// What is counted.
+    /// Registry of the counters below.
     registry: Registry,
     requests: Family<(Labels<2>, StatusLabel), Counter>,
     seconds: Family<Labels<2>, Histogram, fn() -> Histogram>,
@@ -67,10 +67,10 @@ struct Counted {
     syncs: Histogram,
 }
 
-/// The label of a status.
+/// Status label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, prometheus_client::encoding::EncodeLabelSet)]
 struct StatusLabel {
-    /// 0 of a request whose caller went away before it was answered.
+    /// 0 if the client disconnected before the response.
     status: u16,
 }
 
@@ -95,27 +95,35 @@ impl Default for Metrics {
 }
 
 impl Counted {
-    /// With everything in the registry, each with a sentence.
+    /// Registers all metrics, each with its help text.
     fn registered(mut self) -> Self {
         let registry = &mut self.registry;
         let about = "Requests by route, method and status; status 0: the caller went away first";
         registry.register("http_requests", about, self.requests.clone());
+
         let about = "From the head of a request to the head of its answer, with the body of the request";
         registry.register_with_unit("http_request_duration", about, Unit::Seconds, self.seconds.clone());
         registry.register("http_requests_in_flight", "Requests that are being answered", self.in_flight.clone());
+
         let about = "Requests that were answered 429, by the code of the error";
         registry.register("limit_refusals", about, self.refused.clone());
+
         let about = "Spans of traces: sent to the collector, lost because it did not take them, dropped because too many waited";
         registry.register("spans", about, self.spans.clone());
+
         let about = "Questions to the issuer of tokens for its keys since the start, by what came of it";
         registry.register("issuer_key_fetches", about, self.issuer.clone());
+
         registry.register("events", "Events recorded since the start, by name", self.events.clone());
+
         let about = "Tasks that failed since the start, by kind and code; what this program has no name for is `other`";
         registry.register("task_failures", about, self.failures.clone());
+
         let about = "Calls to vendors since the start, by what was asked and what came of it";
         registry.register("vendor_calls", about, self.calls.clone());
         let about = "How long calls to vendors take; of `result` with bringing the files home";
         registry.register_with_unit("vendor_call_duration", about, Unit::Seconds, self.call_seconds.clone());
+
         let about = "How long the disk takes to confirm a group of changes";
         registry.register_with_unit("journal_sync_duration", about, Unit::Seconds, self.syncs.clone());
         self
@@ -123,7 +131,7 @@ impl Counted {
 }
 
 impl Metrics {
-    /// A request has come for this route; it is counted when the meter is dropped.
+    /// Begins a request to this route. The request is counted when the meter is dropped.
     #[must_use]
     pub fn request(&self, method: &'static str, route: &'static str) -> Meter {
         self.0.in_flight.inc();
@@ -135,55 +143,55 @@ impl Metrics {
         }
     }
 
-    /// A request was refused because no route, or no method of one, fits.
+    /// Counts a request rejected because no route, or no method of the route, matches.
     pub fn unmatched(&self, status: u16) {
         self.answered([("method", "any"), ("route", UNMATCHED)], status);
     }
 
-    /// Tells of what is known beforehand with 0: of a counter that is born with 1 nobody sees that it has grown.
+    /// Creates the known series with value 0, so that `rate()` sees their first increment.
     pub fn foresee(&self, foreseen: &Foreseen) {
         foreseen.begin(&self.0);
     }
 
-    /// A request was answered 429, with an error of this code.
+    /// Counts a 429 response with an error of this code.
     pub fn refused(&self, code: &'static str) {
         self.0.refused.get_or_create(&[("code", code)]).inc();
     }
 
-    /// Spans came to an end of this kind.
+    /// Counts spans by outcome.
     pub fn spans(&self, outcome: &'static str, spans: u64) {
         self.0.spans.get_or_create(&[("outcome", outcome)]).inc_by(spans);
     }
 
-    /// The issuer of tokens was asked for its keys, and they were had or not.
+    /// Counts a fetch of the token issuer's keys.
     pub fn issuer_asked(&self, had: bool) {
         let outcome = if had { ISSUER_OUTCOMES[0] } else { ISSUER_OUTCOMES[1] };
         self.0.issuer.get_or_create(&[("outcome", outcome)]).inc();
     }
 
-    /// An event was recorded.
+    /// Counts a recorded event.
     pub fn recorded(&self, name: &'static str) {
         self.0.events.get_or_create(&[("event", name)]).inc();
     }
 
-    /// A task of this kind has failed.
+    /// Counts a failed task of this kind.
     pub fn failed(&self, kind: &'static str, code: Option<&'static str>) {
         self.0.failures.get_or_create(&[("kind", kind), ("code", code.unwrap_or(OTHER))]).inc();
     }
 
-    /// A vendor was asked for something ([`VENDOR_CALLS`]), and this ([`CALL_OUTCOMES`]) came of it.
+    /// Counts a call to a vendor, one of [`VENDOR_CALLS`], with its outcome, one of [`CALL_OUTCOMES`].
     pub fn called(&self, vendor: &'static str, call: &'static str, outcome: &'static str, took: Duration) {
         self.0.calls.get_or_create(&[("vendor", vendor), ("call", call), ("outcome", outcome)]).inc();
         let seconds = self.0.call_seconds.get_or_create(&[("vendor", vendor), ("call", call)]);
         seconds.observe(took.as_secs_f64());
     }
 
-    /// A group of the journal was synced.
+    /// Observes the duration of a journal sync.
     pub fn synced(&self, took: Duration) {
         self.0.syncs.observe(took.as_secs_f64());
     }
 
-    /// Everything in the text format of `OpenMetrics`, with what is looked at now.
+    /// Renders everything in the `OpenMetrics` text format, including the given gauges.
     #[must_use]
     pub fn told(&self, looked: &Looked) -> String {
         let mut text = String::new();
@@ -199,7 +207,7 @@ impl Metrics {
     }
 }
 
-/// A request that is being answered.
+/// A request in progress.
 pub struct Meter {
     metrics: Metrics,
     labels: Labels<2>,
@@ -208,12 +216,12 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// It is answered 429, with an error of this code.
+    /// Counts a 429 response with an error of this code.
     pub fn refused(&self, code: &'static str) {
         self.metrics.refused(code);
     }
 
-    /// It is answered with this status.
+    /// Records the status of the response.
     pub fn answer(mut self, status: u16) {
         self.status = status;
     }

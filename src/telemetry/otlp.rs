@@ -1,4 +1,4 @@
-//! Spans as a collector takes them: OTLP over HTTP, in JSON (the protocol's 1.x, which is stable).
+//! Export of spans: OTLP over HTTP with JSON encoding (protocol 1.x, stable).
 
 use std::fmt::Write;
 
@@ -6,14 +6,15 @@ use serde_json::{Value as Json, json};
 
 use super::trace::{Ended, Value};
 
-/// Where a collector takes traces, below its own URL.
+/// Path of the traces endpoint, relative to the collector's URL.
 pub const PATH: &str = "/v1/traces";
 
-/// A batch of spans, of a service of this name.
+/// Encodes a batch of spans of the named service.
 #[must_use]
 pub fn batch(service: &str, spans: &[Ended]) -> Vec<u8> {
     let resource = [attribute("service.name", &Value::Text(service.to_owned())), version("service.version")];
     let spans: Vec<_> = spans.iter().map(span).collect();
+
     let batch = json!({"resourceSpans": [{
         "resource": {"attributes": resource},
         "scopeSpans": [{"scope": {"name": "mediary", "version": env!("CARGO_PKG_VERSION")}, "spans": spans}],
@@ -27,7 +28,7 @@ fn version(name: &str) -> Json {
 
 fn span(span: &Ended) -> Json {
     let attributes: Vec<_> = span.attributes.iter().map(|(name, value)| attribute(name, value)).collect();
-    // 64-bit numbers are text in JSON, and ids hexadecimal: so the protocol has it.
+    // OTLP writes 64-bit numbers as text and ids as hexadecimal.
     let mut written = json!({
         "traceId": hex(&span.context.trace),
         "spanId": hex(&span.context.span),
@@ -38,6 +39,7 @@ fn span(span: &Ended) -> Json {
         "attributes": attributes,
         "status": span.failure.as_ref().map_or_else(|| json!({}), |why| json!({"code": 2, "message": why})),
     });
+
     if let Some(parent) = span.parent {
         written["parentSpanId"] = hex(&parent).into();
     }
@@ -78,12 +80,14 @@ mod tests {
             attributes: vec![("http.response.status_code", Value::Number(500))],
             failure: Some("500".to_owned()),
         };
+
         let written: Json = serde_json::from_slice(&batch("mediary", &[span])).unwrap();
         let told = &written["resourceSpans"][0];
         assert_eq!(
             told["resource"]["attributes"][0],
             json!({"key": "service.name", "value": {"stringValue": "mediary"}})
         );
+
         let expected = json!({
             "traceId": "0af7651916cd43dd8448eb211c80319c",
             "spanId": "b7ad6b7169203331",

@@ -1,5 +1,5 @@
-//! Traces: what a request set going, and how long each part of it took (W3C Trace Context). Spans that have ended wait in a
-//! bounded queue for whoever sends them on; what does not fit is dropped and counted. Without a tracer nothing is noted.
+//! Traces (W3C Trace Context): what a request caused, and the duration of each part. Finished spans wait in a bounded
+//! queue for the exporter; spans that do not fit are dropped and counted. Without a tracer nothing is recorded.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -18,12 +18,12 @@ mod threads;
 pub use context::Context;
 use threads::Threads;
 
-/// Spans that may wait to be sent on.
+/// Maximum number of spans waiting for export.
 const WAITING_MAX: usize = 8192;
-/// Most spans that are sent on together.
+/// Maximum number of spans per export.
 pub const BATCH: usize = 512;
 
-/// Where time and chance come from.
+/// Sources of time and random numbers.
 #[derive(Clone)]
 pub struct Sources {
     /// Nanoseconds since 1970.
@@ -31,7 +31,7 @@ pub struct Sources {
     pub chance: Arc<dyn Fn() -> [u8; 24] + Send + Sync>,
 }
 
-/// What a span is to others (the numbers of OTLP).
+/// Kind of span, with the numbers of OTLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Internal = 1,
@@ -39,18 +39,18 @@ pub enum Kind {
     Client = 3,
 }
 
-/// What is noted of a span.
+/// Value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     Text(String),
     Number(i64),
 }
 
-/// A span that has ended.
+/// A finished span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     pub context: Context,
-    /// The span within which it happened.
+    /// The enclosing span.
     pub parent: Option<[u8; 8]>,
     pub kind: Kind,
     pub name: Cow<'static, str>,
@@ -58,17 +58,17 @@ pub struct Ended {
     pub begun: u64,
     pub ended: u64,
     pub attributes: Vec<(&'static str, Value)>,
-    /// Why it failed, if it did.
+    /// Error message, if the span failed.
     pub failure: Option<String>,
 }
 
-/// Notes spans; cheap to clone. The default notes nothing.
+/// Recorder of spans. Cheap to clone. The default records nothing.
 #[derive(Clone, Default)]
 pub struct Tracer(Option<Arc<Inner>>);
 
 struct Inner {
     sources: Sources,
-    /// How many of a hundred traces that begin here are noted.
+    /// Percentage of the traces begun here that are sampled.
     percent: u8,
     waiting: Mutex<VecDeque<Ended>>,
     threads: Mutex<Threads>,
@@ -81,27 +81,31 @@ tokio::task_local! {
 }
 
 impl Tracer {
-    /// Notes so many of a hundred traces; those that somebody else has begun, as they have decided.
+    /// Creates a tracer that samples this percentage of the traces begun here. Traces of callers keep the caller's
+    /// decision.
     #[must_use]
     pub fn new(sources: Sources, percent: u8, metrics: Metrics) -> Self {
-        let (waiting, threads, enough) = (Mutex::default(), Mutex::default(), Notify::new());
+        let waiting = Mutex::default();
+        let threads = Mutex::default();
+        let enough = Notify::new();
         Self(Some(Arc::new(Inner { sources, percent, waiting, threads, enough, metrics })))
     }
 
-    /// Whether anything is noted.
+    /// Returns `true` if the tracer records spans.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Begins the span of a request, which may go on a trace that a caller has begun.
+    /// Begins the span of a request, which may continue the caller's trace.
     #[must_use]
     pub fn request(&self, traceparent: Option<&str>) -> Option<Span> {
         let parent = traceparent.and_then(Context::parse);
         self.begin("request".into(), Kind::Server, parent)
     }
 
-    /// Begins the span of a call for a task, in the trace that submitted it, if that is known still.
+    /// Begins the span of a vendor call or delivery for a task, in the trace that submitted the task if it is still
+    /// known.
     #[must_use]
     pub fn call(&self, name: impl Into<Cow<'static, str>>, task: Uuid) -> Option<Span> {
         let inner = self.0.as_ref()?;
@@ -117,6 +121,7 @@ impl Tracer {
             Some(parent) => parent.child((inner.sources.chance)()),
             None => Context::fresh((inner.sources.chance)(), inner.percent),
         };
+
         let span = || Ended {
             context,
             parent: parent.map(|parent| parent.span),
@@ -127,10 +132,11 @@ impl Tracer {
             attributes: Vec::new(),
             failure: None,
         };
+
         context.sampled.then(|| Span { tracer: self.clone(), span: span() })
     }
 
-    /// Up to [`BATCH`] spans that wait, the oldest first.
+    /// Removes and returns up to [`BATCH`] finished spans, oldest first.
     #[must_use]
     pub fn take(&self) -> Vec<Ended> {
         let Some(inner) = &self.0 else { return Vec::new() };
@@ -139,7 +145,7 @@ impl Tracer {
         waiting.drain(..most).collect()
     }
 
-    /// Ends when as many spans wait as are sent on together.
+    /// Waits until a full batch of spans is queued.
     pub async fn enough(&self) {
         match &self.0 {
             Some(inner) => inner.enough.notified().await,
@@ -147,7 +153,7 @@ impl Tracer {
         }
     }
 
-    /// Counts spans that were sent on, or not.
+    /// Counts spans by the outcome of their export.
     pub fn count(&self, outcome: &'static str, spans: usize) {
         if let Some(inner) = &self.0 {
             inner.metrics.spans(outcome, spans as u64);
@@ -170,29 +176,29 @@ impl Inner {
     }
 }
 
-/// A span that goes on; it ends when it is dropped.
+/// A span in progress. Dropping it ends it.
 pub struct Span {
     tracer: Tracer,
     span: Ended,
 }
 
 impl Span {
-    /// Calls it otherwise than when it began.
+    /// Replaces the name.
     pub fn rename(&mut self, name: impl Into<Cow<'static, str>>) {
         self.span.name = name.into();
     }
 
-    /// Notes something of it.
+    /// Adds an attribute.
     pub fn note(&mut self, name: &'static str, value: Value) {
         self.span.attributes.push((name, value));
     }
 
-    /// It failed.
+    /// Marks the span as failed.
     pub fn fail(&mut self, why: impl Into<String>) {
         self.span.failure = Some(why.into());
     }
 
-    /// Does work within it: what begins there is a part of it.
+    /// Runs work within the span: spans begun there become its children.
     pub fn within<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
         CURRENT.scope(Some((self.tracer.clone(), self.span.context)), work)
     }
@@ -207,21 +213,21 @@ impl Drop for Span {
     }
 }
 
-/// Begins a part of what is being done, if that is traced.
+/// Begins a child of the current span, if there is one.
 #[must_use]
 pub fn part(name: impl FnOnce() -> String) -> Option<Span> {
     let (tracer, context) = CURRENT.try_with(Clone::clone).ok().flatten()?;
     tracer.begin(name().into(), Kind::Internal, Some(context))
 }
 
-/// Remembers that a task belongs to what is being done, for the calls that are made for it later.
+/// Associates a task with the current trace, for later calls on behalf of the task.
 pub fn remember(task: Uuid) {
     if let Ok(Some((Tracer(Some(inner)), context))) = CURRENT.try_with(Clone::clone) {
         inner.threads.lock().insert(task, context);
     }
 }
 
-/// Work that goes on by itself within what is being done now.
+/// Carries the current span into work that runs on its own.
 pub fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> + use<F> {
     CURRENT.scope(CURRENT.try_with(Clone::clone).ok().flatten(), work)
 }

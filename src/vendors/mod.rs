@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::image::ImageWork;
-use crate::domain::task::{Failure, Results, VendorKey, VendorReference, Work};
+use crate::domain::task::{Failure, Results, Submission, VendorKey, VendorReference, Work};
 use crate::domain::video::VideoWork;
 
 pub mod error;
@@ -77,6 +77,13 @@ pub struct Job {
 }
 
 impl Job {
+    /// The job of a task.
+    #[must_use]
+    pub fn of(submission: Submission, key: VendorKey) -> Self {
+        let Submission { task, owner: account, work, .. } = submission;
+        Self { task, account, key, work }
+    }
+
     /// The work on pictures that it is.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use crate::support::picture::base64_png;
 
 const VIDEO: &str = "/proxy/videovendor/start-end2video";
 /// Longest wait of a test for something that must happen.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 /// Elements of unknown fields in one body: nearly as many as are taken.
 const JUNK: usize = 98_000;
 

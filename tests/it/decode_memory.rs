@@ -76,7 +76,7 @@ fn deflated(zeros: u64) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn chunk(name: &[u8; 4], content: &[u8]) -> Vec<u8> {
+fn chunk(name: &[u8], content: &[u8]) -> Vec<u8> {
     let mut crc = flate2::Crc::new();
     crc.update(name);
     crc.update(content);

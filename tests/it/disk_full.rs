@@ -31,6 +31,8 @@ mod uploads;
 
 /// How long a change may take to come back once there is room.
 const BACK_WITHIN: Duration = Duration::from_secs(8);
+/// Deadline of states that a busy machine reaches late.
+const REACHED_WITHIN: Duration = Duration::from_mins(1);
 /// Of four bytes each, so that few changes fill a disk.
 const TEXT_CHARACTERS: usize = 19_000;
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
@@ -393,7 +395,7 @@ impl Drop for SmallDisk {
 fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let started = Instant::now();
     while !done() {
-        assert!(started.elapsed() < BACK_WITHIN, "{what}: not within {BACK_WITHIN:?}");
+        assert!(started.elapsed() < REACHED_WITHIN, "{what}: not within {REACHED_WITHIN:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -47,7 +47,15 @@ fn replayed(answer: &Answer) -> bool {
 /// All headers but those that name this very exchange.
 fn headers(answer: &Answer) -> Vec<(String, String)> {
     // The exposed headers come in an order that each worker has for itself.
-    let of_the_exchange = ["x-request-id", "date", "idempotent-replayed", "access-control-expose-headers"];
+    let of_the_exchange = [
+        "x-request-id",
+        "date",
+        "idempotent-replayed",
+        "access-control-expose-headers",
+        // A replay is charged to no quota, so it tells of none.
+        "ratelimit",
+        "ratelimit-policy",
+    ];
     let named = answer.headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
     let mut kept: Vec<_> = named.filter(|(name, _)| !of_the_exchange.contains(&name.as_str())).collect();
     kept.sort();

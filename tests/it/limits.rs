@@ -63,9 +63,29 @@ async fn a_burst_is_answered_then_refused_and_comes_back_with_time() {
     for _ in 0..5 {
         assert_eq!(told(&app.get("/health").await.expect(200)), ["", "", ""]);
     }
+    surroundings.advance(Duration::from_secs(2));
     let metrics = app.get("/metrics").await.expect(200).text();
     assert!(metrics.contains("mediary_limit_refusals_total{code=\"rate_limited\"} 2\n"), "{metrics}");
     app.stop().await;
+}
+
+#[actix_web::test]
+async fn metrics_and_the_document_count_as_reads_and_probes_do_not() {
+    for path in ["/metrics", "/openapi.json", "/openapi", "/docs", "/.well-known/webhook-key"] {
+        let app = TestApp::start_with(two, noon()).await;
+
+        assert_eq!(told(&app.get(path).await.expect(200))[0], "\"reads\";r=1;t=2", "{path}");
+        app.get(path).await.expect(200);
+        let refused = app.get(path).await.expect(429);
+        assert_eq!(refused.json()["error"], "rate_limited", "{path}");
+
+        for probe in ["/health", "/ready"] {
+            assert_eq!(told(&app.get(probe).await.expect(200)), ["", "", ""]);
+        }
+        // The files that a page loads do not count: one page has many.
+        app.get("/").await.expect(200);
+        app.stop().await;
+    }
 }
 
 #[actix_web::test]

@@ -100,7 +100,7 @@ async fn what_may_happen_is_told_with_0_before_it_has() {
     let counters = told.keys().filter(|name| name.contains("_total{")).count();
     assert!(
         counters < 800,
-        "{counters} series are foreseen: docs/operations.md says how many, and they cost on every scrape"
+        "{counters} series are foreseen: docs/metrics.md says how many, and they cost on every scrape"
     );
     app.stop().await;
 }
@@ -130,13 +130,13 @@ async fn every_metric_is_documented_and_none_is_named_that_there_is_not() {
     let told: BTreeSet<_> = told.map(str::to_owned).collect();
     assert!(told.len() > 20, "{told:?}");
     // Then what is told of it, and what alarms look at, is there, and all of it is told of
-    let (page, rules) = (document("docs/operations.md"), document("contrib/alerts.yml"));
+    let (page, rules) = (document("docs/metrics.md"), document("contrib/alerts.yml"));
     let named = &names(&page, "mediary_") | &names(&rules, "mediary_");
     let unknown: Vec<_> = named.iter().filter(|name| family(name, &told).is_none()).collect();
     assert!(unknown.is_empty(), "there is no {unknown:?}");
     let documented: BTreeSet<_> = names(&page, "mediary_").iter().filter_map(|name| family(name, &told)).collect();
     let silent: Vec<_> = told.iter().filter(|name| !documented.contains(name.as_str())).collect();
-    assert!(silent.is_empty(), "docs/operations.md does not tell of {silent:?}");
+    assert!(silent.is_empty(), "docs/metrics.md does not tell of {silent:?}");
     app.stop().await;
 }
 
@@ -146,7 +146,7 @@ fn document(path: &str) -> String {
 
 #[test]
 fn every_alarm_is_explained_and_told_in_a_story_and_knows_the_codes_that_it_passes_over() {
-    let (page, rules) = (document("docs/operations.md"), document("contrib/alerts.yml"));
+    let (page, rules) = (document("docs/alerts.md"), document("contrib/alerts.yml"));
     let alarms: BTreeSet<_> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
     let explained = page.lines().filter_map(|line| line.strip_prefix("| `Mediary")?.split_once('`'));
     let explained: BTreeSet<_> = explained.map(|(name, _)| format!("Mediary{name}")).collect();

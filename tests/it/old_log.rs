@@ -117,7 +117,7 @@ async fn an_old_log_goes_on_in_the_newest_version() {
     let acme = app.get_as(app.admin_token(), "/publishers/acme").await.expect(200).text();
     assert!(!page.contains("carol") && !acme.contains("carol"), "{page} {acme}");
     let dir = app.stop().await;
-    assert!(journal_holds(dir.path(), "carol@example.org"), "docs/operations.md says so");
+    assert!(journal_holds(dir.path(), "carol@example.org"), "docs/erasure.md says so");
     start(dir).await.stop().await;
 }
 

@@ -89,6 +89,8 @@ impl Traffic {
             traffic.accounts.push(token["token"].as_str().expect("a token").to_owned());
         }
         registry::create(&traffic).await;
+        // The first check comes before the first run.
+        traffic.serve(None, 0);
         traffic
     }
 

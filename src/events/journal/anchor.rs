@@ -1,4 +1,5 @@
-//! A place in the journal that a cache was made at: enough to find it again, and to tell whether it is still the same history.
+//! Anchors: the position in the journal at which a cache was made, with enough data to find the position again and to
+//! verify that the history is the same.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -16,25 +17,25 @@ use crate::events::codec;
 use crate::events::log::COMMIT_BYTES_MAX;
 use crate::events::stream::Position;
 
-/// Where a record ends.
+/// End of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anchor {
     pub log: Uuid,
-    /// Of its last event.
+    /// Position of the record's last event.
     pub position: Position,
-    /// Its hash.
+    /// Chain hash of the record.
     pub chain: ChainHash,
-    /// The first position of its segment.
+    /// The first position of the record's segment.
     pub segment: u64,
-    /// Where in the segment it begins.
+    /// Offset of the record in the segment.
     pub offset: u64,
 }
 
 impl Anchor {
-    /// How many bytes an anchor has.
+    /// Size of an encoded anchor in bytes.
     pub const BYTES: usize = 72;
 
-    /// The anchor as bytes.
+    /// Encodes the anchor.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -46,7 +47,7 @@ impl Anchor {
         bytes
     }
 
-    /// Reads the bytes of an anchor.
+    /// Decodes an anchor.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
         let number = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -65,28 +66,33 @@ impl Anchor {
         Head { position: self.position, chain: self.chain }
     }
 
-    /// Whether the journal has this very record at this place. How many bytes of the journal come before its end.
+    /// Verifies that the journal holds this record at this place. Returns the number of bytes of the journal before the
+    /// record.
     ///
     /// # Errors
-    /// Why the journal does not have it.
+    /// Returns the reason if the journal does not hold the record.
     pub fn check(&self, options: &JournalOptions) -> Result<u64, String> {
         let directory = options.journal_directory();
         let segments = segment::list(&directory).map_err(|error| error.to_string())?;
+
         let before = segments.iter().take_while(|path| first_position(path).is_some_and(|first| first < self.segment));
         let bytes: u64 = before.filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
+
         let path = segments.iter().find(|path| first_position(path) == Some(self.segment));
         let path =
             path.ok_or_else(|| format!("the journal has no segment that begins with position {}", self.segment))?;
         let header = segment::header(path, self.segment).map_err(|error| error.to_string())?;
+
         let mut record = vec![0; FRAME_BYTES + COMMIT_BYTES_MAX];
         let file = File::open(path).map_err(|error| error.to_string())?;
         let from = usize::try_from(self.offset).unwrap_or(usize::MAX / 2);
         let read = read_at(&file, &mut record, from).map_err(|error| error.to_string())?;
+
         self.find(&header, &record[..read])?;
         Ok(bytes + self.offset.saturating_sub(RECORDS_START as u64))
     }
 
-    /// The anchor's record, which should be the first of `bytes` of a segment with this header.
+    /// The anchor's record, which must be at the beginning of `bytes`, from a segment with this header.
     pub(super) fn find(&self, header: &Header, bytes: &[u8]) -> Result<Frame, String> {
         if header.log != self.log || header.first != self.segment {
             return Err("the journal is that of another log".to_owned());
@@ -101,8 +107,8 @@ impl Anchor {
     }
 }
 
-/// A reader of what comes after the anchor, once somebody else knows the log up to `known`: from the anchor on, or from the
-/// segment on that holds what comes after `known`, if that is earlier.
+/// Returns a reader for a log that a follower knows up to `known`. It begins after the anchor; or, if `known` is
+/// earlier, at the segment that holds the events after `known`.
 pub(super) fn reader_from(
     segments: Vec<PathBuf>,
     anchor: &Anchor,

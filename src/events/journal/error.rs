@@ -1,4 +1,4 @@
-//! Why a log cannot be opened or read: always with the place and what to do.
+//! Errors of opening or reading a log, with the place and the remedy.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,26 +9,26 @@ use crate::events::stream::Position;
 const REMEDY: &str = "keep a copy of the data directory, see all that is wrong with `mediary audit \
                       verify`, then put a backup into a fresh data directory with `mediary restore`";
 
-/// Why a log cannot be opened, or its journal not be read.
+/// Reason why a log cannot be opened, or its journal not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The file system refused.
+    /// A file system error.
     #[error("cannot {doing} {}: {reason}{}", file.display(), to_help(file, reason))]
     Io { doing: &'static str, file: PathBuf, reason: io::Error },
-    /// What the journal holds is not what was written to it.
+    /// The journal does not hold what was written to it.
     #[error("damage in {} at offset {offset}, position {position}: {reason}; {REMEDY}", file.display())]
     Damaged { file: PathBuf, offset: u64, position: Position, reason: String },
-    /// The journal cannot be checked without this file.
+    /// A file that is necessary to verify the journal is unusable.
     #[error("{} cannot vouch for the journal: {reason}; {REMEDY}", file.display())]
     Unvouched { file: PathBuf, reason: String },
-    /// A snapshot proves that the log once had more.
+    /// A snapshot proves that the log once held more events.
     #[error(
         "events are lost: {} was taken at position {taken}, and the log ends at position {head}; put the newer log back, or {REMEDY}; to \
          go on without those events, move that file away",
         snapshot.display()
     )]
     Lost { snapshot: PathBuf, taken: Position, head: Position },
-    /// sled could not be filled from the journal.
+    /// Sled could not be filled from the journal.
     #[error(
         "cannot build {} from the journal: {reason}; the journal is whole and nothing is lost: make room or mend the disk, then \
          start again",
@@ -38,7 +38,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Says of damage that no copy heals it.
+    /// Adds to a damage report that no copy could repair it.
     pub(crate) fn unhealed(self) -> Self {
         match self {
             Self::Damaged { file, offset, position, reason } => {
@@ -49,7 +49,7 @@ impl OpenError {
         }
     }
 
-    /// Wraps a refusal of the file system.
+    /// Wraps a file system error.
     pub(crate) fn io(doing: &'static str, file: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let file = file.into();
         move |reason| Self::Io { doing, file, reason }

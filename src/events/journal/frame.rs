@@ -1,13 +1,14 @@
-//! The bytes of a segment: one header, then one frame a commit.
+//! Binary format of a segment: one header, then one frame per commit.
 //!
 //! ```text
 //! header:  magic 8 │ format 4 │ log id 16 │ first position 8 │ chain hash before it 32 │ crc32c 4
 //! frame:   payload length 4 │ crc32c 4 │ position 8 │ group 8 │ chain hash 32 │ payload
 //! ```
 //!
-//! `group` is the position of the first event that was synced together with this record. It tells, when a record is bad
-//! and a later one is whole, whether the two were written together (the remains of a group that was never acknowledged: a
-//! disk may write its pages in any order) or one after the other (then the bad record was acknowledged: damage).
+//! `group` is the position of the first event that was synced together with this record. It classifies a bad record
+//! that is followed by an intact one. If both belong to one group, the group was never acknowledged, because a disk may
+//! write its pages in any order. If the intact record is of a later group, the bad record was acknowledged, and the
+//! journal is damaged.
 
 use std::ops::Range;
 
@@ -20,23 +21,23 @@ const MAGIC: &[u8; 8] = b"MDYJRNL1";
 const FORMAT: u32 = 1;
 /// Bytes of the header of a segment.
 pub const HEADER_BYTES: usize = 72;
-/// Where the first record of a segment begins: the sector of the header is never written again.
+/// Offset of the first record of a segment. Appends never touch the sector of the header.
 pub const RECORDS_START: usize = 512;
 /// Bytes of a frame before its payload.
 pub const FRAME_BYTES: usize = 56;
 
-/// What a segment says of itself.
+/// Header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     pub log: Uuid,
     /// The position of the first event in the segment.
     pub first: u64,
-    /// The hash of the last record of the segment before.
+    /// Chain hash of the last record of the previous segment.
     pub chain: ChainHash,
 }
 
 impl Header {
-    /// The bytes of the header.
+    /// Encodes the header.
     #[must_use]
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
@@ -50,12 +51,13 @@ impl Header {
         bytes
     }
 
-    /// Reads a header.
+    /// Decodes a header.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Describes the defect.
     pub fn parse(segment: &[u8]) -> Result<Self, &'static str> {
         let bytes = segment.first_chunk::<HEADER_BYTES>().ok_or("the segment is shorter than its header")?;
+
         if !bytes.starts_with(MAGIC) {
             return Err("this is not a journal segment");
         }
@@ -65,24 +67,25 @@ impl Header {
         if u32_at(bytes, 8) != FORMAT {
             return Err("the segment has a format that this release does not know");
         }
+
         let log = Uuid::from_slice(&bytes[12..28]).unwrap_or_default();
         Ok(Self { log, first: u64_at(bytes, 28), chain: chain_at(bytes, 36) })
     }
 }
 
-/// A whole record: its checksum fits.
+/// An intact record, whose checksum matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// The position of the first event.
     pub position: u64,
-    /// The position of the first event of the group that the record was synced with.
+    /// The position of the first event that was synced together with the record.
     pub group: u64,
     pub chain: ChainHash,
-    /// Where the payload is in the segment; the record ends with it.
+    /// Range of the payload in the segment. The record ends with the payload.
     pub payload: Range<usize>,
 }
 
-/// Fills in the frame of `record`, whose payload is in place.
+/// Fills in the frame of `record`, whose payload is already in place.
 pub fn seal(record: &mut [u8], position: u64, group: u64, chain: &ChainHash) {
     let length = u32::try_from(record.len() - FRAME_BYTES).unwrap_or(u32::MAX);
     record[..4].copy_from_slice(&length.to_le_bytes());
@@ -93,26 +96,29 @@ pub fn seal(record: &mut [u8], position: u64, group: u64, chain: &ChainHash) {
     record[4..8].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Over everything but itself.
+/// Checksum of everything except the checksum itself.
 fn checksum(record: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&record[..4]), &record[8..])
 }
 
-/// Reads the record that begins at `offset`.
+/// Decodes the record at `offset`.
 ///
 /// # Errors
-/// Why no whole record begins there.
+/// Returns the reason if no intact record begins there.
 pub fn parse(segment: &[u8], offset: usize) -> Result<Frame, &'static str> {
     let rest = segment.get(offset..).unwrap_or_default();
     let frame = rest.first_chunk::<FRAME_BYTES>().ok_or("the file ends within a record")?;
+
     let length = u32_at(frame, 0) as usize;
     if length == 0 || length > COMMIT_BYTES_MAX {
         return Err("the length of the record is impossible");
     }
+
     let record = rest.get(..FRAME_BYTES + length).ok_or("the file ends within a record")?;
     if u32_at(frame, 4) != checksum(record) {
         return Err("the checksum of the record does not fit");
     }
+
     Ok(Frame {
         position: u64_at(frame, 8),
         group: u64_at(frame, 16),
@@ -121,19 +127,19 @@ pub fn parse(segment: &[u8], offset: usize) -> Result<Frame, &'static str> {
     })
 }
 
-/// The chain hash in the frame that a record begins with, whether the record is whole or not.
+/// The chain hash in the frame of a record, intact or not.
 #[must_use]
 pub fn chain_in(record: &[u8]) -> Option<ChainHash> {
     record.first_chunk::<FRAME_BYTES>().map(|frame| chain_at(frame, 24))
 }
 
-/// A whole record after `offset` that was synced after position `position` was: a sign that what is bad at `offset` was
-/// acknowledged.
+/// Finds an intact record after `offset` that was synced after `position`. It proves that the bad bytes at `offset`
+/// were acknowledged.
 #[must_use]
 pub fn later_group(segment: &[u8], offset: usize, position: u64) -> Option<(usize, Frame)> {
     let mut at = offset + 1;
     while at + FRAME_BYTES <= segment.len() {
-        // Zeros and chance are told apart by the cheap fields before any checksum is computed.
+        // Cheap checks reject zeros and random bytes before a checksum is computed.
         let plausible = segment[at..at + 4] != [0; 4] && u64_at(&segment[at..], 8) > position;
         match plausible.then(|| parse(segment, at)) {
             Some(Ok(frame)) if frame.group > position && frame.group <= frame.position => return Some((at, frame)),

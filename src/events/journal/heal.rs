@@ -1,16 +1,16 @@
-//! Healing a damaged journal in place, at the start, from the copy that a follower (sled) has of every record.
+//! Repair of a damaged journal in place, during startup, from the follower's (sled's) copy of every record.
 //!
-//! A copy is written back only when the hash chain proves it right: the hash of everything before, continued with the copy (or
-//! with the copies of several records in a row), comes out at a place that the damage did not reach:
+//! A copy is written back only if the hash chain proves it. The hash of everything before it, continued with the copy
+//! or with copies of consecutive records, must match a hash that the damage did not reach:
 //! - the chain hash in the damaged record's own frame,
-//! - the chain hash of the whole record after it,
+//! - the chain hash of the intact record after it,
 //! - the header of the next segment, which holds the hash of the last record before it,
 //! - the signed HEAD.
 //!
-//! What a segment's header must say follows from the log's id and the record before. What lies after the last record of
-//! a full segment is zeros. Everything else is left as it is found, and stops the start.
+//! The header of a segment follows from the log's id and the previous record. After the last record of a full segment
+//! there are zeros. Any other damage is left unchanged and prevents the start.
 //!
-//! A start that is killed while it heals leaves damage that the next one heals: the same copies are proven by the same hashes.
+//! An interrupted repair leaves damage that the next start repairs, because the same hashes prove the same copies.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -32,67 +32,67 @@ use crate::events::chain::{ChainHash, Head, HeadFile};
 use crate::events::codec;
 use crate::events::stream::Position;
 
-/// How far back from its position the group of a record may have begun.
+/// Maximum distance of a record from the beginning of its group.
 const GROUP_MAX: u64 = 1024;
 
-/// Gives the payload of the commit that begins at a position, if there is a copy.
+/// Returns the payload of the commit that begins at a position, if there is a copy.
 pub type Copies<'c> = dyn FnMut(Position) -> Option<Vec<u8>> + 'c;
 
-/// What was damaged and is as it was written.
+/// A repaired part of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mended {
     pub file: PathBuf,
-    /// Where the damaged part begins.
+    /// Offset of the damaged part.
     pub offset: u64,
-    /// The first position that it concerns.
+    /// The first affected position.
     pub position: Position,
     pub part: MendedPart,
 }
 
-/// A part of the journal.
+/// Kind of repaired part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MendedPart {
-    /// So many records.
+    /// This many records.
     Records(usize),
     Header,
-    /// A whole file, of so many records, that was missing.
+    /// A whole missing file with this many records.
     Segment(usize),
     /// Bytes after the last record of a full segment.
     Rest,
 }
 
-/// Heals what a reader stumbles over.
+/// Repairs the damage at which a reader stops.
 pub struct Healer<'c> {
     pub options: &'c JournalOptions,
     pub log: Uuid,
-    /// What the signed HEAD says.
+    /// The signed HEAD.
     pub head: Head,
     pub copies: &'c mut Copies<'c>,
     pub mended: Vec<Mended>,
 }
 
-/// A record as the copy has it.
+/// A record from the copy.
 struct Piece {
     payload: Vec<u8>,
     position: u64,
     chain: ChainHash,
 }
 
-/// How far a run of copies has come.
+/// End of a run of copies.
 struct Reached {
-    /// Where its last record begins and ends, from the beginning of the run.
+    /// Offsets of the beginning and the end of its last record, relative to the run.
     at: usize,
     end: usize,
-    /// The position after it.
+    /// The position after the run.
     next: u64,
     chain: ChainHash,
 }
 
 impl Healer<'_> {
-    /// Heals what keeps the reader from going on; false when nothing proves what was there.
+    /// Repairs the damage at the reader's place. Returns `false` if nothing proves what was there.
     ///
     /// # Errors
-    /// When the file system refuses, or does not keep what is written.
+    /// If the file system fails, or does not keep what is written.
     pub fn mend(&mut self, reader: &mut JournalReader) -> Result<bool, OpenError> {
         match reader.segment.take() {
             Some(passing) => self.mend_records(reader, passing.whole()?),
@@ -103,9 +103,11 @@ impl Healer<'_> {
         }
     }
 
-    /// Heals the records from the reader's place on, or the rest of a full segment.
+    /// Repairs the records from the reader's place on, or the rest of a full segment.
     fn mend_records(&mut self, reader: &mut JournalReader, segment: Segment) -> Result<bool, OpenError> {
-        let (offset, next, chain) = (reader.offset, reader.next, reader.chain);
+        let offset = reader.offset;
+        let next = reader.next;
+        let chain = reader.chain;
         let following = reader.upcoming().and_then(header_of);
         if following.is_some_and(|header| header.first == next && header.chain == chain) {
             let rest = vec![0; segment.bytes.len() - offset];
@@ -113,26 +115,31 @@ impl Healer<'_> {
             self.note(&segment.path, offset, next, MendedPart::Rest);
             return Ok(true);
         }
+
         let Some(run) = self.run_in(&segment, offset, (next, chain), following) else {
             reader.segment = Some(Passing::open(segment.path, segment.header.first)?);
             return Ok(false);
         };
+
         let bytes = sealed(&run, segment.bytes.get(offset..).unwrap_or_default());
         reader.segment = Some(rewritten(&segment, offset, &bytes)?);
         self.note(&segment.path, offset, next, MendedPart::Records(run.len()));
         Ok(true)
     }
 
-    /// Heals the header of the segment that comes next, or makes the one that is missing before it.
+    /// Repairs the header of the next segment, or recreates a segment that is missing before it.
     fn mend_beginning(&mut self, reader: &mut JournalReader, path: PathBuf) -> Result<bool, OpenError> {
-        let (next, chain) = (reader.next, reader.chain);
+        let next = reader.next;
+        let chain = reader.chain;
         let mut bytes = fs::read(&path).map_err(OpenError::io("read", &path))?;
         let header = Header { log: self.log, first: next, chain };
+
         match Header::parse(&bytes) {
             Ok(found) if found.log == self.log && found.first > next => {
                 let fits = |reached: &Reached| reached.next < found.first;
                 let proven = |reached: &Reached| reached.next == found.first && reached.chain == found.chain;
                 let Some(run) = self.run((next, chain), fits, proven) else { return Ok(false) };
+
                 let made = self.make_segment(&header, &run)?;
                 self.note(&made, 0, next, MendedPart::Segment(run.len()));
                 reader.insert(made);
@@ -145,9 +152,11 @@ impl Healer<'_> {
                 let follows = frame::parse(&candidate.bytes, RECORDS_START).is_ok_and(|first| {
                     first.position == next && first.chain == chain.next(&candidate.bytes[first.payload])
                 });
+
                 let proven = follows
                     || candidate.is_unused()
                     || self.run_in(&candidate, RECORDS_START, (next, chain), None).is_some();
+
                 if proven {
                     rewritten(&candidate, 0, &candidate.bytes[..RECORDS_START])?;
                     self.note(&candidate.path, 0, next, MendedPart::Header);
@@ -158,7 +167,7 @@ impl Healer<'_> {
         }
     }
 
-    /// Copies that belong at `offset` of a segment, proven.
+    /// Collects proven copies for the records at `offset` of a segment.
     fn run_in(
         &mut self,
         segment: &Segment,
@@ -178,33 +187,39 @@ impl Healer<'_> {
                 || following.is_some_and(|header| header.first == reached.next && header.chain == reached.chain)
                 || (head.position.0 + 1 == reached.next && head.chain == reached.chain)
         };
+
         let fits = |reached: &Reached| match following {
             Some(header) => reached.next < header.first,
             None => reached.end < bytes.len() || reached.next <= head.position.0,
         };
+
         self.run(start, fits, proven)
     }
 
-    /// Copies from a place on, until they are proven.
+    /// Collects copies from a position on, until they are proven.
     fn run(
         &mut self,
         (mut next, mut chain): (u64, ChainHash),
         fits: impl Fn(&Reached) -> bool,
         proven: impl Fn(&Reached) -> bool,
     ) -> Option<Vec<Piece>> {
-        let (mut run, mut at) = (Vec::new(), 0);
+        let mut run = Vec::new();
+        let mut at = 0;
         loop {
             let position = next;
             let payload = (self.copies)(Position(position))?;
             let commit = codec::decode(&payload).ok().filter(|commit| commit[0].position.0 == position)?;
+
             chain = chain.next(&payload);
             next += commit.len() as u64;
             let end = at + FRAME_BYTES + payload.len();
+
             run.push(Piece { payload, position, chain });
             let reached = Reached { at, end, next, chain };
             if proven(&reached) {
                 return Some(run);
             }
+
             if !fits(&reached) {
                 return None;
             }
@@ -225,15 +240,17 @@ impl Healer<'_> {
     }
 
     fn note(&mut self, file: &Path, offset: usize, position: u64, part: MendedPart) {
-        let (file, offset, position) = (file.to_owned(), offset as u64, Position(position));
+        let file = file.to_owned();
+        let offset = offset as u64;
+        let position = Position(position);
         self.mended.push(Mended { file, offset, position, part });
     }
 }
 
-/// Heals the header of the first segment by what HEAD has signed, when the segment has its name.
+/// Repairs the header of the first segment from the signed HEAD, if the segment has the expected name.
 ///
 /// # Errors
-/// `damage`, when HEAD says nothing; or when the file system refuses.
+/// Returns `damage` if HEAD is unusable, or the file system error.
 pub fn mend_first_header(
     path: &Path,
     head: &Path,
@@ -242,19 +259,21 @@ pub fn mend_first_header(
 ) -> Result<(Passing, Mended), OpenError> {
     let log = HeadFile::log_of(head, key).filter(|_| first_position(path) == Some(1));
     let Some(log) = log else { return Err(damage) };
+
     let bytes = fs::read(path).map_err(OpenError::io("read", path))?;
     let header = Header { log, first: 1, chain: ChainHash::genesis(log) };
     if Header::parse(&bytes).is_ok() || bytes.len() < RECORDS_START {
         return Err(damage);
     }
+
     let segment = Segment { path: path.to_owned(), bytes, header };
     let healed = rewritten(&segment, 0, &header.to_bytes())?;
     let mended = Mended { file: path.to_owned(), offset: 0, position: Position(1), part: MendedPart::Header };
     Ok((healed, mended))
 }
 
-/// Writes records once more that no signed HEAD vouches for: when the disk had refused them before, they may be nowhere but
-/// in memory, where a sync would not look for them again.
+/// Rewrites the records that no signed HEAD covers. If the disk refused them earlier, they may exist only in the page
+/// cache, where a later sync would not write them again.
 pub fn write_again(file: &File, from: usize, to: usize) -> io::Result<()> {
     if from < to {
         let mut records = vec![0; to - from];
@@ -264,20 +283,21 @@ pub fn write_again(file: &File, from: usize, to: usize) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The header of a segment that is whole.
+/// The header of a segment, if intact.
 fn header_of(path: &Path) -> Option<Header> {
     let mut bytes = [0; RECORDS_START];
     File::open(path).and_then(|file| file.read_exact_at(&mut bytes, 0)).ok()?;
     Header::parse(&bytes).ok()
 }
 
-/// Writes into a segment, durably, and reads it back.
+/// Writes into a segment durably, and reads it back.
 fn rewritten(segment: &Segment, offset: usize, bytes: &[u8]) -> Result<Passing, OpenError> {
     let write = || -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(&segment.path)?;
         file.write_all_at(bytes, offset as u64)?;
         file.sync_all()
     };
+
     write().map_err(OpenError::io("heal", &segment.path))?;
     let healed = Segment::load(segment.path.clone(), segment.header.first)?;
     if healed.bytes.get(offset..offset + bytes.len()) != Some(bytes) {
@@ -286,21 +306,23 @@ fn rewritten(segment: &Segment, offset: usize, bytes: &[u8]) -> Result<Passing, 
     Passing::open(healed.path, healed.header.first)
 }
 
-/// The records of a run in their frames. `found` is what lies there now: where its checksum is whole, it tells of which group
-/// the record was.
+/// Encodes the records of a run with their frames. `found` holds the present bytes; an intact checksum in them
+/// identifies the group of its record.
 fn sealed(run: &[Piece], found: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for Piece { payload, position, chain } in run {
         let start = bytes.len();
         let mut record = vec![0; FRAME_BYTES];
         record.extend_from_slice(payload);
+
         let checksum = found.get(start + 4..start + 8);
         let oldest = position.saturating_sub(GROUP_MAX).max(1);
         let group = (oldest..=*position).rev().find(|group| {
             frame::seal(&mut record, *position, *group, chain);
             Some(&record[4..8]) == checksum
         });
-        // Whatever is proven was acknowledged; a record that is its own group says just that.
+
+        // A proven record was acknowledged, which a group that begins with the record states.
         frame::seal(&mut record, *position, group.unwrap_or(*position), chain);
         bytes.extend_from_slice(&record);
     }

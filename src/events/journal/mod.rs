@@ -1,20 +1,21 @@
-//! The journal: append-only segment files that are synced once a group. What is in it is what was acknowledged.
+//! The journal: append-only segment files, synced once per group. A commit is acknowledged only after it is durable
+//! here.
 //!
 //! ```text
 //! signing.key                            signs HEAD; readable by its owner only
-//! journal/HEAD                           how far it was acknowledged, signed
+//! journal/HEAD                           end of the acknowledged records, signed
 //! journal/00000000000000000001.seg       positions from 1 on, full
 //! journal/00000000000000170001.seg       positions from 170001 on, in use: records, then zeros
-//! journal/next.tmp                       zeros, to be used next
+//! journal/next.tmp                       zeros, for the next segment
 //! ```
 //!
-//! A record is a commit, so a commit is in the journal whole or not at all. A group is one write and one sync. When the
-//! sync fails, nobody knows what the disk holds: nothing of the group is acknowledged, nothing more is written by this
-//! process, and the next start decides. It may then find the group whole and keep it: as after any command that was not
-//! answered, the client cannot know.
+//! A record is a commit, so a commit is in the journal completely or not at all. A group is one write and one sync. If
+//! the sync fails, the state of the disk is unknown: nothing of the group is acknowledged, this process writes nothing
+//! more, and the next start decides. It may find the group intact and keep it; as after any command without a response,
+//! the client cannot know.
 //!
-//! A full disk is another matter: what a refused write left is wiped, so that nothing of the group is there, and the next
-//! group is tried as if nothing had happened.
+//! A full disk is different: the remains of the failed write are wiped, so that nothing of the group exists, and the
+//! next group is tried normally.
 
 mod anchor;
 mod error;
@@ -55,24 +56,24 @@ use crate::space::{Part, Space, lacking};
 use frame::{FRAME_BYTES, Header, RECORDS_START};
 use segment::Preparation;
 
-/// Makes the data of a file durable. Tests count the calls, or refuse.
+/// Makes the data of a file durable. Tests count the calls, or fail them.
 pub type SyncFile = Arc<dyn Fn(&File) -> io::Result<()> + Send + Sync>;
 
-/// Where the journal is, and how it is written.
+/// Location of the journal, and how it is written.
 #[derive(Clone)]
 pub struct JournalOptions {
-    /// The data directory.
+    /// The directory of the log, which contains `journal`.
     pub directory: PathBuf,
-    /// Size of a segment in bytes. A group is never split: one that is larger has a segment of its own.
+    /// Size of a segment in bytes. A group is never split; a larger group gets a segment of its own.
     pub segment_bytes: u64,
-    /// How a group becomes durable.
+    /// Makes a group durable.
     pub sync: SyncFile,
-    /// The room on the disk.
+    /// Free space on the disk.
     pub space: Space,
 }
 
 impl JournalOptions {
-    /// Segments of 64 MiB, synced by fdatasync; no reserve of room.
+    /// Segments of 64 MiB, synced by fdatasync, without a reserve of disk space.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         let sync = Arc::new(File::sync_data);
@@ -84,34 +85,34 @@ impl JournalOptions {
     }
 }
 
-/// The end of a group that was never acknowledged and was cut.
+/// The end of a group that was never acknowledged, removed at the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TornTail {
     pub file: PathBuf,
-    /// Where the first bad byte was.
+    /// Offset of the first bad byte.
     pub offset: u64,
-    /// The position that the first bad record would have had.
+    /// Position that the first bad record would have had.
     pub position: Position,
-    /// How many bytes were cut.
+    /// Number of bytes removed.
     pub bytes: u64,
     pub reason: String,
 }
 
-/// A journal that was opened, and what was wrong with it.
+/// An opened journal, with what had to be removed and repaired.
 pub struct Found {
     pub journal: Journal,
     pub torn: Option<TornTail>,
     pub mended: Vec<Mended>,
 }
 
-/// A journal open for appending, by one thread.
+/// A journal open for appending by one thread.
 pub struct Journal {
     options: JournalOptions,
     header: Header,
     head_file: HeadFile,
     /// The last durable record.
     head: Head,
-    /// What HEAD says.
+    /// The position in the signed HEAD.
     signed: Position,
     file: File,
     offset: u64,
@@ -121,22 +122,22 @@ pub struct Journal {
     mishaps: Mishaps,
 }
 
-/// What there must be room for, as operators are told.
+/// Purpose of the required disk space, in messages for operators.
 const SEGMENT: &str = "a new journal segment";
 
-/// The records that the next write will make durable together.
+/// The records that the next write makes durable together.
 struct Group {
     bytes: Vec<u8>,
-    /// The last record of the group, or the head of the journal when the group is empty.
+    /// The last record of the group, or the head of the journal if the group is empty.
     end: Head,
 }
 
 impl Journal {
-    /// Opens or creates the journal. `followed` is how far somebody else, who is only ever given what is durable, knows it:
-    /// a journal that ends before was cut. `each` is given every record in order, when it was checked.
+    /// Opens or creates the journal. `followed` is the position of the follower, which only receives durable events: a
+    /// journal that ends earlier was cut. Calls `each` with every verified record in order.
     ///
     /// # Errors
-    /// When the journal is damaged, or the file system refuses.
+    /// If the journal is damaged, or the file system fails.
     pub fn open(
         options: JournalOptions,
         surroundings: &Surroundings,
@@ -147,12 +148,12 @@ impl Journal {
             .map(|found| (found.journal, found.torn))
     }
 
-    /// As [`Journal::open`]; a damaged record is healed from `copies`, which gives the payload of the commit that begins at a
-    /// position, where the chain proves that copy right. With an anchor, what comes before it is left for later: `each` is
-    /// given what comes after it, or after `followed` if that is earlier.
+    /// Opens the journal like [`Journal::open`], and repairs damaged records. `copies` returns the payload of the
+    /// commit that begins at a position; a copy is used if the chain proves it. With an anchor, the check of the
+    /// records before it is left for later: `each` receives those after it, or after `followed` if that is earlier.
     ///
     /// # Errors
-    /// As [`Journal::open`], and when the journal does not have the anchor.
+    /// See [`Journal::open`]; also if the journal does not hold the anchor.
     pub fn open_healing(
         options: JournalOptions,
         surroundings: &Surroundings,
@@ -163,7 +164,8 @@ impl Journal {
     ) -> Result<Found, OpenError> {
         let open::Opened { header, head_file, head, file, offset, torn, mended } =
             open::open(&options, surroundings, (followed, anchor), copies, each)?;
-        let (signed, group) = (head.position, Group { bytes: Vec::new(), end: head });
+        let signed = head.position;
+        let group = Group { bytes: Vec::new(), end: head };
         let mishaps = surroundings.mishaps();
         let journal =
             Self { options, header, head_file, head, signed, file, offset, next: None, group, syncs: 0, mishaps };
@@ -176,29 +178,29 @@ impl Journal {
         self.head.position
     }
 
-    /// Up to where HEAD is signed.
+    /// The position up to which HEAD is signed.
     #[must_use]
     pub fn signed(&self) -> Position {
         self.signed
     }
 
-    /// The last event staged, or the head when none is.
+    /// The last staged event, or the head if nothing is staged.
     #[must_use]
     pub fn staged_head(&self) -> Position {
         self.group.end.position
     }
 
-    /// How many times a group was synced since the journal was opened.
+    /// Number of groups synced since the journal was opened.
     #[must_use]
     pub fn sync_count(&self) -> u64 {
         self.syncs
     }
 
-    /// Adds a commit to the group; it must begin after [`Journal::staged_head`]. Gives the place of its payload in what
-    /// [`Journal::write_group`] returns.
+    /// Adds a commit, which must begin after [`Journal::staged_head`], to the group. Returns the range of its payload
+    /// in the result of [`Journal::write_group`].
     ///
     /// # Errors
-    /// When the commit is too large: then the group is as it was.
+    /// If the commit is too large. The group is then unchanged.
     pub fn stage(&mut self, commit: &[RecordedEvent]) -> Result<Range<usize>, TooLarge> {
         let Group { bytes, end } = &mut self.group;
         let start = bytes.len();
@@ -207,19 +209,21 @@ impl Journal {
             bytes.truncate(start);
             return Err(refusal);
         }
+
         let payload = start + FRAME_BYTES..bytes.len();
         let chain = end.chain.next(&bytes[payload.clone()]);
         frame::seal(&mut bytes[start..], end.position.0 + 1, self.head.position.0 + 1, &chain);
         *end = Head { position: Position(end.position.0 + commit.len() as u64), chain };
+
         self.mishaps.done(Step::Staged);
         Ok(payload)
     }
 
-    /// Makes the group durable, with one write and one sync, and gives its bytes.
+    /// Makes the group durable with one write and one sync, and returns its bytes.
     ///
     /// # Errors
-    /// [`LogFailure::Full`] when there is no room: the group is gone, the journal as it was before. Any other failure: what
-    /// the disk then holds is unknown, the journal must not be written again.
+    /// Returns [`LogFailure::Full`] if there is no disk space: the group is dropped and the journal unchanged. After
+    /// any other failure the state of the disk is unknown, and the journal must not be written again.
     pub fn write_group(&mut self) -> Result<Vec<u8>, LogFailure> {
         self.make_durable().inspect_err(|_| self.forget_group())?;
         self.offset += self.group.bytes.len() as u64;
@@ -230,7 +234,7 @@ impl Journal {
         Ok(written)
     }
 
-    /// Drops what was staged and not written.
+    /// Drops the staged commits.
     pub fn forget_group(&mut self) {
         self.group = Group { bytes: Vec::new(), end: self.head };
     }
@@ -248,21 +252,23 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes the group; of one that does not find room nothing is left.
+    /// Writes the group. If the disk is full, removes the partial write.
     fn write(&self) -> Result<(), LogFailure> {
         let length = self.file.metadata().map_err(storage("look at the journal"))?.len();
         let (written, error) = segment::write_counted(&self.file, &self.group.bytes, self.offset);
         let Some(error) = error else { return Ok(()) };
+
         let Some(full) = LogFailure::full("write to the journal", &error) else {
             return Err(storage("write to the journal")(error));
         };
+
         segment::wipe(&self.file, self.offset, self.offset + written, length)
             .and_then(|()| (self.options.sync)(&self.file))
             .map_err(storage("take back what did not fit into the journal"))?;
         Err(full)
     }
 
-    /// Begins to make the next segment ready when the present one is half full, and there is room for one.
+    /// Starts preparing the next segment when the current one is half full, if there is disk space.
     fn prepare_next(&mut self) {
         let bytes = self.options.segment_bytes;
         if self.next.is_none()
@@ -277,17 +283,20 @@ impl Journal {
         let directory = self.options.journal_directory();
         let file = self.prepared(&directory)?;
         let header = Header { log: self.header.log, first: self.head.position.0 + 1, chain: self.head.chain };
+
         segment::put_to_use(&directory, &file, &header, &self.mishaps).map_err(|error| {
-            // A name that may be there or not would be read at the next start.
+            // A segment whose name may or may not be durable would be read at the next start.
             if segment::path_of(&directory, header.first).exists() {
                 return storage("begin a journal segment")(error);
             }
             let _ = segment::remove_unfinished(&directory);
             refused("begin a journal segment")(error)
         })?;
-        (self.file, self.offset) = (file, RECORDS_START as u64);
+        self.file = file;
+        self.offset = RECORDS_START as u64;
+
         match self.sign_head().and_then(|()| self.head_file.sync()) {
-            // An older HEAD vouches for less, and for nothing wrong.
+            // An older HEAD covers less, but nothing wrong.
             Err(error) if lacking(&error).is_some() => {
                 tracing::warn!(%error, "HEAD could not be written; it is tried again");
             }
@@ -296,7 +305,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The segment that was made ready; or one that is made ready now, also when there was no room for it before.
+    /// Returns the prepared segment, or prepares one now, even if there was no space for it before.
     fn prepared(&mut self, directory: &Path) -> Result<File, LogFailure> {
         let ready = self.next.take().map(Preparation::finish);
         if let Some(ready) = ready {
@@ -305,16 +314,17 @@ impl Journal {
                 Err(error) => tracing::warn!(%error, "a journal segment could not be prepared; it is tried again"),
             }
         }
+
         let bytes = self.options.segment_bytes;
         let shortage = self.options.space.check_for(Part::Log, SEGMENT, bytes);
         shortage.map_err(|shortage| LogFailure::Full { reason: shortage.to_string() })?;
         Preparation::start(directory, bytes, &self.mishaps).finish().map_err(refused("prepare a journal segment"))
     }
 
-    /// Writes down how far the journal was acknowledged; not synced.
+    /// Signs the end of the acknowledged records into HEAD, without syncing.
     ///
     /// # Errors
-    /// When the file system refuses.
+    /// If the file system fails.
     pub fn sign_head(&mut self) -> io::Result<()> {
         if self.signed != self.head.position {
             self.head_file.write(&self.head)?;
@@ -324,16 +334,16 @@ impl Journal {
         Ok(())
     }
 
-    /// Signs what the journal is now, up to its last durable record.
+    /// Signs a checkpoint at the last durable record.
     #[must_use]
     pub fn checkpoint(&self, at: Timestamp) -> SignedCheckpoint {
         self.head_file.checkpoint(self.head, at)
     }
 
-    /// Makes HEAD durable and lets the threads end.
+    /// Makes HEAD durable and joins the preparing thread.
     ///
     /// # Errors
-    /// When the file system refuses.
+    /// If the file system fails.
     pub fn close(&mut self) -> io::Result<()> {
         self.sign_head()?;
         self.head_file.sync()?;
@@ -342,22 +352,23 @@ impl Journal {
         Ok(())
     }
 
-    /// Waits for the segment that is being prepared: a journal opened next in the same directory must not meet its thread.
+    /// Waits for the segment in preparation, so that its thread does not interfere with a journal opened next in the
+    /// same directory.
     fn let_go(&mut self) {
         if let Some(Err(error)) = self.next.take().map(Preparation::finish) {
             tracing::warn!(%error, "a journal segment could not be prepared");
         }
     }
 
-    /// Reads the durable records that hold events after `after`; the first record may begin before it.
+    /// Reads the durable records that hold events after `after`. The first record may begin before it.
     ///
     /// # Errors
-    /// When the file system refuses, or the segment to begin with is damaged.
+    /// If the file system fails, or the first segment to read is damaged.
     pub fn read_from(&self, after: Position) -> Result<JournalReader, OpenError> {
         self.place().read(after, self.head.position)
     }
 
-    /// Where its records can be read, also by others than its writer.
+    /// The location of the records, for readers other than the writer.
     #[must_use]
     pub fn place(&self) -> Place {
         Place::new(self.options.journal_directory(), self.header.log)
@@ -370,7 +381,7 @@ impl Drop for Journal {
     }
 }
 
-/// A failure after which nobody knows what the disk holds.
+/// A failure after which the state of the disk is unknown.
 fn storage(doing: &'static str) -> impl FnOnce(io::Error) -> LogFailure {
     move |error| LogFailure::Storage { doing: doing.to_owned(), reason: error.to_string() }
 }

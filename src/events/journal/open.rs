@@ -1,16 +1,16 @@
-//! Opening a journal: every record is checked, a torn tail is cut, damage is healed where there is a copy that the chain
-//! proves ([`super::heal`]), and anything else that is wrong stops the start.
+//! Opening a journal: every record is checked, a torn tail is removed, and damage is repaired if the chain proves a
+//! copy ([`super::heal`]). Any other defect prevents the start.
 //!
-//! What may be wrong, and what it means:
-//! - bad bytes after HEAD, with nothing after them but zeros or records of the same group: a group that was never
-//!   acknowledged was not written to its end. It is cut and reported.
-//! - bad bytes at or before HEAD, a whole record of a later group after bad bytes, a whole record that does not follow from
-//!   the one before it or that this release cannot read, a HEAD or a sled beyond the last record: damage, or history that was cut.
-//!   The start stops.
+//! Defects and their meaning:
+//! - Bad bytes after HEAD, followed only by zeros or records of the same group: a group that was never acknowledged is
+//!   incomplete. It is removed and reported.
+//! - Bad bytes at or before HEAD, an intact record of a later group after bad bytes, an intact record that does not
+//!   follow from the previous one or that this release cannot read, or a HEAD or a sled beyond the last record: the
+//!   journal was damaged or cut. The start fails.
 //!
-//! A start may be killed at any moment. The order in which the first one creates things makes every half-way state
-//! recognisable: the signing key, the first segment, HEAD (synced), and only then the first record. So a missing HEAD is
-//! innocent exactly when no record was ever written.
+//! A start may be killed at any moment. The first start creates files in an order that makes every intermediate state
+//! recognizable: the signing key, the first segment, HEAD (synced), and only then the first record. So a missing HEAD
+//! is harmless exactly if no record was ever written.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -37,7 +37,7 @@ use crate::events::stream::Position;
 pub struct Opened {
     pub header: Header,
     pub head_file: HeadFile,
-    /// The last record there is, acknowledged or not.
+    /// The last record, acknowledged or not.
     pub head: Head,
     /// The segment to append to.
     pub file: File,
@@ -46,15 +46,15 @@ pub struct Opened {
     pub mended: Vec<Mended>,
 }
 
-/// What must be in the journal.
+/// Events that the journal must contain.
 struct Known {
     head: Head,
-    /// How far a follower has taken it over.
+    /// The position of the follower.
     followed: Position,
 }
 
 impl Known {
-    /// Who knows of an event after `end`.
+    /// Returns the evidence for events after `end`, if any.
     fn beyond(&self, end: Position) -> Option<String> {
         if self.head.position > end {
             Some(format!("HEAD says that events up to position {} were acknowledged", self.head.position))
@@ -64,7 +64,7 @@ impl Known {
     }
 }
 
-/// Creates or checks the journal, and hands every record to `each`.
+/// Creates or checks the journal, and calls `each` with every record.
 pub fn open<'c>(
     options: &'c JournalOptions,
     surroundings: &Surroundings,
@@ -74,23 +74,28 @@ pub fn open<'c>(
 ) -> Result<Opened, OpenError> {
     let directory = options.journal_directory();
     create_durably(&directory).map_err(OpenError::io("create", &directory))?;
-    // A start that was killed may have made it without that.
+
+    // An interrupted start may have created the directory without syncing its parent.
     sync_parent(&directory).map_err(OpenError::io("sync", &directory))?;
     segment::remove_unfinished(&directory).map_err(OpenError::io("clean", &directory))?;
+
     let found = segment::list(&directory).map_err(OpenError::io("list", &directory))?;
     let head_path = directory.join("HEAD");
     let key = signing_key(options, surroundings, found.is_empty() && !head_path.exists())?;
     let segments = if found.is_empty() { vec![first_segment(options, surroundings, &head_path)?] } else { found };
+
     sync_last(&segments)?;
     let (first, mended) = match Passing::open(segments[0].clone(), 1) {
         Ok(first) => (first, None),
         Err(damage) => heal::mend_first_header(&segments[0], &head_path, &key, damage).map(|(s, m)| (s, Some(m)))?,
     };
+
     let is_new = !head_path.exists();
     let (head_file, head) = head_of(&head_path, key, &first, segments.len())?;
     if is_new {
         surroundings.mishaps().done(Step::HeadMade);
     }
+
     let known = Known { head, followed };
     let mended = mended.into_iter().collect();
     let header = first.header;
@@ -98,6 +103,7 @@ pub fn open<'c>(
         None => JournalReader::new(segments, 1, ChainHash::genesis(header.log)),
         Some(anchor) => reader_from(segments, anchor, known.head.position.min(known.followed))?,
     };
+
     let repairs = Healer { options, log: header.log, head, copies, mended };
     walk(reader, header, (head_file, anchor), &known, repairs, each)
 }
@@ -126,6 +132,7 @@ fn first_segment(options: &JournalOptions, surroundings: &Surroundings, head: &P
     let directory = options.journal_directory();
     let log = surroundings.uuid();
     let header = Header { log, first: 1, chain: ChainHash::genesis(log) };
+
     let mishaps = surroundings.mishaps();
     Preparation::start(&directory, options.segment_bytes, &mishaps)
         .finish()
@@ -133,7 +140,8 @@ fn first_segment(options: &JournalOptions, surroundings: &Surroundings, head: &P
         .map_err(OpenError::io("create a segment in", &directory))
 }
 
-/// What is served from now on must be durable: after kill -9 the last group may be in the page cache only.
+/// Syncs the last segment, because the records served from now on must be durable. After kill -9 the last group may be
+/// in the page cache only.
 fn sync_last(segments: &[PathBuf]) -> Result<(), OpenError> {
     let Some(path) = segments.last() else { return Ok(()) };
     File::open(path).and_then(|file| file.sync_all()).map_err(OpenError::io("sync", path))
@@ -148,6 +156,7 @@ fn head_of(path: &Path, key: SigningKey, first: &Passing, segments: usize) -> Re
             other => unvouched(other.to_string()),
         });
     }
+
     if segments == 1 && first.is_blank_from(RECORDS_START)? {
         HeadFile::create(path, key, log).map_err(OpenError::io("create", path))
     } else {
@@ -164,6 +173,7 @@ fn walk(
     mut each: impl FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
     let mut course = Course::start(&reader, known.head, anchor);
+
     loop {
         let stopped;
         (reader, course, stopped) = pump(reader, course, &mut each);
@@ -172,35 +182,45 @@ fn walk(
             break;
         }
     }
-    let (end, last) = (reader.reached(), reader.begun_at());
-    let (options, mended) = (repairs.options, repairs.mended);
+
+    let end = reader.reached();
+    let last = reader.begun_at();
+    let options = repairs.options;
+    let mended = repairs.mended;
     let directory = options.journal_directory();
+
     let Some((segment, offset, flaw)) = reader.into_end() else {
         return Err(OpenError::Unvouched { file: directory, reason: "it has no segments".to_owned() });
     };
+
     let torn = judge_tail(&segment, offset, &flaw, &end, known).map_err(OpenError::unhealed)?;
+
     if let Some(missed) = course.missed {
         let reason = format!("the journal has another history up to position {}", missed.position);
         return Err(segment.damaged(offset, missed.position.0, reason));
     }
+
     let Some((signed_in, signed_to)) = course.vouched else {
         let position = known.head.position;
         let reason = format!("HEAD was signed for another history up to position {position}");
         return Err(segment.damaged(offset, position.0, reason));
     };
+
     let file = OpenOptions::new().read(true).write(true).open(&segment.path);
     let file = file.map_err(OpenError::io("open", &segment.path))?;
     if torn.is_some() {
         let length = file.metadata().map_or(0, |metadata| metadata.len()).max(options.segment_bytes);
         blank(&file, offset as u64, length).map_err(OpenError::io("cut the tail of", &segment.path))?;
     }
+
     let unsigned = if signed_in == last { signed_to } else { RECORDS_START };
     heal::write_again(&file, unsigned, offset).map_err(OpenError::io("sync", &segment.path))?;
     head_file.write(&end).map_err(OpenError::io("write HEAD in", &directory))?;
+
     Ok(Opened { header, head_file, head: end, file, offset: offset as u64, torn, mended })
 }
 
-/// Decides whether what lies after the last whole record is nothing, a torn tail, or damage.
+/// Decides whether the bytes after the last intact record are unused, a torn tail, or damage.
 fn judge_tail(
     passing: &Passing,
     offset: usize,
@@ -210,21 +230,26 @@ fn judge_tail(
 ) -> Result<Option<TornTail>, OpenError> {
     let next = end.position.0 + 1;
     let blank = passing.is_blank_from(offset)?;
+
     if let Some(witness) = known.beyond(end.position) {
         let what = if blank { "the journal ends here" } else { flaw };
         return Err(passing.damaged(offset, next, format!("{what}, but {witness}")));
     }
+
     if blank {
         return Ok(None);
     }
+
     let segment = Segment::load(passing.path.clone(), passing.header.first)?;
     if frame::parse(&segment.bytes, offset).is_ok() {
         return Err(segment.damaged(offset, next, flaw));
     }
+
     if let Some((at, later)) = frame::later_group(&segment.bytes, offset, next) {
         let reason = format!("{flaw}, but position {} at offset {at} was written later and is whole", later.position);
         return Err(segment.damaged(offset, next, reason));
     }
+
     let used = segment.bytes.iter().rposition(|byte| *byte != 0).map_or(offset, |last| last + 1);
     Ok(Some(TornTail {
         file: segment.path.clone(),
@@ -235,7 +260,7 @@ fn judge_tail(
     }))
 }
 
-/// Overwrites with zeros from the end to the front, so that a kill half-way leaves a tail that is judged as before.
+/// Zeroes a range from its end to its front, so that an interruption leaves a tail that is classified as before.
 fn blank(file: &File, from: u64, to: u64) -> io::Result<()> {
     let zeros = vec![0; 64 * 1024];
     let mut end = to;

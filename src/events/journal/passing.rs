@@ -1,4 +1,4 @@
-//! A segment that is read from front to back, a part of it in memory at a time.
+//! Sequential reading of a segment, with a part of it in memory at a time.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,25 +12,26 @@ use super::segment::{Segment, damage};
 use crate::events::chain::ChainHash;
 use crate::events::log::COMMIT_BYTES_MAX;
 
-/// Most bytes of a record.
+/// Maximum size of a record in bytes.
 const RECORD_BYTES_MAX: usize = FRAME_BYTES + COMMIT_BYTES_MAX;
-/// Bytes that are read ahead of the largest record. As many are worked off before what is left is moved to the front.
+/// Bytes read ahead beyond the largest record. This many are consumed before the remaining bytes are moved to the
+/// front.
 const AHEAD_BYTES: usize = 4 << 20;
 
-/// A segment on its way through memory. Offsets are those in the file.
+/// A segment being read sequentially. Offsets are offsets in the file.
 pub struct Passing {
     pub path: PathBuf,
     pub header: Header,
     file: File,
-    /// Where in the file the part in memory begins.
+    /// Offset in the file of the part in memory.
     start: usize,
     part: Vec<u8>,
-    /// Whether the file ends with the part.
+    /// `true` if the part extends to the end of the file.
     ended: bool,
 }
 
 impl Passing {
-    /// Reads the header of a segment, which should begin with position `expected`.
+    /// Reads the header of a segment that should begin with position `expected`.
     pub fn open(path: PathBuf, expected: u64) -> Result<Self, OpenError> {
         let mut bytes = Vec::new();
         let opened = File::open(&path).and_then(|file| {
@@ -38,25 +39,27 @@ impl Passing {
             Ok(file)
         });
         let file = opened.map_err(OpenError::io("read", &path))?;
+
         match Header::parse(&bytes) {
             Ok(header) => Ok(Self { path, header, file, start: 0, part: bytes, ended: false }),
             Err(reason) => Err(damage(&path, 0, expected, reason)),
         }
     }
 
-    /// Brings a whole record that begins at `offset` into memory, if there is one. What comes before is let go of.
+    /// Loads the record that begins at `offset`, if there is one. Earlier bytes are dropped.
     pub fn reach(&mut self, offset: usize) -> Result<(), OpenError> {
         let end = self.start + self.part.len();
         if self.ended || (offset >= self.start && offset + RECORD_BYTES_MAX <= end) {
             return Ok(());
         }
+
         let kept = if (self.start..end).contains(&offset) { offset - self.start } else { self.part.len() };
         self.part.drain(..kept);
         self.start = offset;
         self.fill(RECORD_BYTES_MAX + AHEAD_BYTES).map_err(OpenError::io("read", &self.path))
     }
 
-    /// Reads on until so many bytes are in memory, or the file ends.
+    /// Reads until this many bytes are in memory, or the file ends.
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
         let have = self.part.len();
         self.part.resize(have.max(wanted), 0);
@@ -66,29 +69,30 @@ impl Passing {
         Ok(())
     }
 
-    /// What is in memory from a place on.
+    /// The bytes in memory from an offset on.
     pub fn from(&self, offset: usize) -> &[u8] {
         offset.checked_sub(self.start).and_then(|from| self.part.get(from..)).unwrap_or_default()
     }
 
-    /// The record that begins at `offset`, which was reached.
+    /// The record at `offset`, which must be loaded.
     ///
     /// # Errors
-    /// Why no whole record begins there.
+    /// Returns the reason if no intact record begins there.
     pub fn parse(&self, offset: usize) -> Result<Frame, &'static str> {
         let frame = frame::parse(self.from(offset), 0)?;
         Ok(Frame { payload: frame.payload.start + offset..frame.payload.end + offset, ..frame })
     }
 
-    /// Bytes that are in memory.
+    /// Bytes in memory.
     pub fn bytes(&self, place: Range<usize>) -> &[u8] {
         let from = place.start.checked_sub(self.start);
         from.and_then(|from| self.part.get(from..place.end - self.start)).unwrap_or_default()
     }
 
-    /// Whether nothing was written after `offset`.
+    /// Returns `true` if there are only zeros from `offset` on.
     pub fn is_blank_from(&self, offset: usize) -> Result<bool, OpenError> {
-        let (mut at, mut part) = (offset, vec![0; AHEAD_BYTES]);
+        let mut at = offset;
+        let mut part = vec![0; AHEAD_BYTES];
         loop {
             let read = read_at(&self.file, &mut part, at).map_err(OpenError::io("read", &self.path))?;
             if part[..read].iter().any(|byte| *byte != 0) {
@@ -101,7 +105,7 @@ impl Passing {
         }
     }
 
-    /// Checks that the segment goes on where the last one ended.
+    /// Checks that the segment continues where the previous one ended.
     pub fn check_continues(&self, position: u64, chain: ChainHash) -> Result<(), OpenError> {
         let Header { first, chain: before, .. } = self.header;
         if first != position {
@@ -114,18 +118,18 @@ impl Passing {
         Ok(())
     }
 
-    /// The whole segment.
+    /// Loads the whole segment.
     pub fn whole(self) -> Result<Segment, OpenError> {
         Segment::load(self.path, self.header.first)
     }
 
-    /// Damage in this segment.
+    /// Describes damage in this segment.
     pub fn damaged(&self, offset: usize, position: u64, reason: impl Into<String>) -> OpenError {
         damage(&self.path, offset, position, reason)
     }
 }
 
-/// Fills `bytes` from a place on; gives how many there were.
+/// Fills `bytes` from an offset on; returns the number of bytes read.
 pub fn read_at(file: &File, bytes: &mut [u8], from: usize) -> io::Result<usize> {
     let mut have = 0;
     while have < bytes.len() {

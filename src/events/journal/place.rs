@@ -1,4 +1,4 @@
-//! Where a journal is, for those who read it while it is written.
+//! Location of a journal, for reading it while it is written.
 
 use std::path::{Path, PathBuf};
 
@@ -23,25 +23,25 @@ impl Place {
         Self { directory, log }
     }
 
-    /// Reads the records that hold events after `after`, up to `until`, which must be durable; the first record may begin
-    /// before `after`.
+    /// Reads the records that hold events after `after`, up to `until`, which must be durable. The first record may
+    /// begin before `after`.
     ///
     /// # Errors
-    /// When the file system refuses, or the segment to begin with is damaged.
+    /// If the file system fails, or the first segment to read is damaged.
     pub fn read(&self, after: Position, until: Position) -> Result<JournalReader, OpenError> {
         let segments = segments_in(&self.directory)?;
         reader_of(segments, after, Some(until), self.log)
     }
 
-    /// Reads the records that hold events after `after`, to where nothing whole is left.
+    /// Reads the records that hold events after `after`, up to the last intact one.
     ///
     /// # Errors
-    /// As [`Place::read`].
+    /// See [`Place::read`].
     pub(super) fn read_on(&self, after: Position) -> Result<JournalReader, OpenError> {
         reader_of(segments_in(&self.directory)?, after, None, self.log)
     }
 
-    /// Where its segments are.
+    /// The directory of the segments.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -51,7 +51,7 @@ fn segments_in(directory: &Path) -> Result<Vec<PathBuf>, OpenError> {
     segment::list(directory).map_err(OpenError::io("list", directory))
 }
 
-/// A reader of the records that hold events after `after`.
+/// Returns a reader of the records that hold events after `after`.
 pub(super) fn reader_of(
     mut segments: Vec<PathBuf>,
     after: Position,
@@ -61,6 +61,7 @@ pub(super) fn reader_of(
     let begins_after = |path: &PathBuf| first_position(path).is_none_or(|first| first > after.0 + 1);
     let skipped = segments.partition_point(|path| !begins_after(path)).saturating_sub(1);
     segments.drain(..skipped);
+
     let (next, chain) = match segments.first() {
         Some(path) if skipped > 0 => {
             let header = segment::header(path, after.0 + 1)?;
@@ -68,6 +69,7 @@ pub(super) fn reader_of(
         }
         _ => (1, ChainHash::genesis(log)),
     };
+
     Ok(JournalReader::new(segments, next, chain).between(after, until))
 }
 

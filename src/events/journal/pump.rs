@@ -1,4 +1,4 @@
-//! Reading on one thread, working on another: checking and decoding a record costs about as much as folding it.
+//! Prefetching: one thread reads and checks records while another applies them, because both cost about the same.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
@@ -10,29 +10,29 @@ use super::reader::{JournalReader, Record};
 use crate::events::chain::Head;
 use crate::events::envelope::Commit;
 
-/// Bytes of payload that are handed over at once.
+/// Bytes of payload per batch.
 const BATCH_BYTES: usize = 256 * 1024;
-/// Batches that may wait.
+/// Maximum number of batches in the channel.
 const WAITING: usize = 4;
 
-/// Records that follow each other.
+/// Consecutive records.
 #[derive(Default)]
 struct Batch {
     bytes: Vec<u8>,
     records: Vec<(Commit, Range<usize>)>,
 }
 
-/// What a reader has to come by, and what it came by.
+/// Records that a reader must encounter, and those it has encountered.
 pub struct Course {
     head: Head,
-    /// Where what HEAD vouches for ends, once that was read: the first position of its segment, and the place in it.
+    /// Place where the record of HEAD ends, once it was read: the first position of its segment, and the offset.
     pub vouched: Option<(u64, usize)>,
     /// The record of the anchor, until it was read.
     pub missed: Option<Head>,
 }
 
 impl Course {
-    /// What stands before the reader counts as read.
+    /// Begins a course. The record before the reader counts as read.
     pub fn start(reader: &JournalReader, head: Head, anchor: Option<&Anchor>) -> Self {
         let mut course = Self { head, vouched: None, missed: anchor.map(Anchor::head) };
         course.note(reader);
@@ -50,8 +50,8 @@ impl Course {
     }
 }
 
-/// Hands all that `reader` reads to `each`, in order. Gives the reader back where nothing whole is left, with what is wrong
-/// there, if anything is.
+/// Calls `each` with all records of `reader` in order. Returns the reader at the place after the last intact record,
+/// with the damage there, if any.
 pub fn pump(
     reader: JournalReader,
     course: Course,
@@ -59,16 +59,19 @@ pub fn pump(
 ) -> (JournalReader, Course, Option<OpenError>) {
     thread::scope(|scope| {
         let (full, batches) = sync_channel::<Batch>(WAITING);
-        // What was worked on goes back, to be freed where it was allocated.
+
+        // Processed batches go back to the reader thread, to be freed where they were allocated.
         let (back, used) = channel::<Batch>();
         let reading = scope.spawn(move || read(reader, course, &full, &used));
+
         for batch in batches {
             for (commit, place) in &batch.records {
                 each(Record { commit: commit.clone(), payload: &batch.bytes[place.clone()] });
             }
-            // The reader may have come to its end.
+            // The send fails if the reader thread has ended.
             let _ = back.send(batch);
         }
+
         reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
@@ -80,6 +83,7 @@ fn read(
     used: &Receiver<Batch>,
 ) -> (JournalReader, Course, Option<OpenError>) {
     let mut batch = Batch::default();
+
     let stopped = loop {
         match reader.next_record() {
             Ok(Some(Record { commit, payload })) => {
@@ -90,15 +94,17 @@ fn read(
             Ok(None) => break None,
             Err(damage) => break Some(damage),
         }
+
         course.note(&reader);
         if batch.bytes.len() >= BATCH_BYTES {
             let mut next = used.try_recv().unwrap_or_default();
             next.bytes.clear();
             next.records.clear();
-            // Whoever works on them is there until the last one.
+            // The receiver lives until the last batch.
             let _ = full.send(std::mem::replace(&mut batch, next));
         }
     };
+
     let _ = full.send(batch);
     (reader, course, stopped)
 }

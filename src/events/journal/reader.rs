@@ -1,4 +1,4 @@
-//! Reading the journal from front to back, every record checked: checksum, position, chain and shape.
+//! Sequential reading of the journal. Checks the checksum, position, chain and shape of every record.
 
 use std::path::{Path, PathBuf};
 
@@ -19,55 +19,61 @@ pub struct Record<'r> {
     pub payload: &'r [u8],
 }
 
-/// A pass over the journal.
+/// A sequential pass over the journal.
 pub struct JournalReader {
-    /// The segments that come after the present one.
+    /// The segments after the current one.
     paths: std::vec::IntoIter<PathBuf>,
     pub(super) segment: Option<Passing>,
     pub(super) offset: usize,
-    /// Where the last record begins.
+    /// Offset of the last record read.
     last: usize,
-    /// The position that comes next.
+    /// The next position.
     pub(super) next: u64,
     pub(super) chain: ChainHash,
-    /// Records that end here or before are checked, but not handed out.
+    /// Records that end at or before this position are checked but not returned.
     after: Position,
-    /// The last position to read; none to read on to where nothing whole is left.
+    /// The last position to read; `None` to read up to the last intact record.
     until: Option<Position>,
-    /// What the history must contain.
+    /// Head that the history must contain.
     signed: Option<Head>,
 }
 
 impl JournalReader {
-    /// Over all of `paths`, of which the first begins at `next` after `chain`.
+    /// Reads all of `paths`; the first begins at `next` after `chain`.
     pub(super) fn new(paths: Vec<PathBuf>, next: u64, chain: ChainHash) -> Self {
-        let (paths, segment, offset) = (paths.into_iter(), None, RECORDS_START);
+        let paths = paths.into_iter();
+        let segment = None;
+        let offset = RECORDS_START;
         Self { paths, segment, offset, last: offset, next, chain, after: Position(0), until: None, signed: None }
     }
 
-    /// Over what comes after an anchor.
+    /// Reads what comes after an anchor.
     ///
     /// # Errors
-    /// Why the anchor is not in these segments.
+    /// Returns the reason if the anchor is not in these segments.
     pub(super) fn resume(mut paths: Vec<PathBuf>, anchor: &Anchor) -> Result<Self, String> {
         let missing = || format!("the journal has no segment that begins with position {}", anchor.segment);
         let at = paths.iter().position(|path| first_position(path) == Some(anchor.segment)).ok_or_else(missing)?;
         let path = paths.drain(..=at).next_back().ok_or_else(missing)?;
+
         let mut segment = Passing::open(path, anchor.segment).map_err(|error| error.to_string())?;
         let last = usize::try_from(anchor.offset).unwrap_or(usize::MAX / 2);
         segment.reach(last).map_err(|error| error.to_string())?;
         let frame = anchor.find(&segment.header, segment.from(last))?;
+
         let mut reader = Self::new(paths, anchor.position.0 + 1, anchor.chain);
-        (reader.segment, reader.last, reader.offset) = (Some(segment), last, last + frame.payload.end);
+        reader.segment = Some(segment);
+        reader.last = last;
+        reader.offset = last + frame.payload.end;
         Ok(reader)
     }
 
-    /// Hands out only the records that hold events after `after`, up to `until` if it is given.
+    /// Limits the result to the records that hold events after `after`, up to `until` if it is given.
     pub(super) fn between(self, after: Position, until: Option<Position>) -> Self {
         Self { after, until, ..self }
     }
 
-    /// Reads a history that must contain what was signed, if it comes to it.
+    /// Requires the history to contain the signed head, if the reader reaches its position.
     pub(super) fn vouched_by(self, signed: Head) -> Self {
         Self { signed: Some(signed), ..self }
     }
@@ -78,27 +84,29 @@ impl JournalReader {
         Self { until: Some(until), ..self }
     }
 
-    /// The last record that was read, to be found again.
+    /// The anchor of the last record read.
     #[must_use]
     pub fn anchor(&self) -> Option<Anchor> {
         let header = &self.segment.as_ref()?.header;
-        let (log, segment, offset) = (header.log, header.first, self.last as u64);
+        let log = header.log;
+        let segment = header.first;
+        let offset = self.last as u64;
         Some(Anchor { log, position: Position(self.next - 1), chain: self.chain, segment, offset })
     }
 
-    /// The next record, to be found again; `None` unless it ends at `position`.
+    /// The anchor of the next record; `None` unless it ends at `position`.
     ///
     /// # Errors
-    /// As [`JournalReader::next_record`].
+    /// See [`JournalReader::next_record`].
     pub fn anchor_at(mut self, position: Position) -> Result<Option<Anchor>, OpenError> {
         let found = self.next_record()?.is_some();
         Ok(self.anchor().filter(|anchor| found && anchor.position == position))
     }
 
-    /// The next record; `None` at the end.
+    /// Returns the next record; `None` at the end.
     ///
     /// # Errors
-    /// When the journal is damaged here; there is nothing to be read after that.
+    /// If the journal is damaged here. Nothing can be read after that.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, OpenError> {
         while self.until.is_none_or(|until| self.next <= until.0) {
             let Some((frame, commit)) = self.advance()? else { break };
@@ -116,13 +124,16 @@ impl JournalReader {
                 let Some(path) = self.upcoming() else { return Ok(None) };
                 let segment = Passing::open(path.to_owned(), self.next)?;
                 segment.check_continues(self.next, self.chain)?;
+
                 self.check_signed(self.reached(), self.reached())
                     .map_err(|flaw| segment.damaged(RECORDS_START, self.next, flaw))?;
+
                 self.paths.next();
                 self.offset = RECORDS_START;
                 self.segment = Some(segment);
                 continue;
             };
+
             segment.reach(self.offset)?;
             let Some(segment) = &self.segment else { continue };
             match self.check(segment) {
@@ -130,7 +141,9 @@ impl JournalReader {
                     let position = Position(self.next + commit.len() as u64 - 1);
                     self.check_signed(self.reached(), Head { position, chain: frame.chain })
                         .map_err(|flaw| segment.damaged(self.offset, self.next, flaw))?;
-                    (self.last, self.offset, self.chain) = (self.offset, frame.payload.end, frame.chain);
+                    self.last = self.offset;
+                    self.offset = frame.payload.end;
+                    self.chain = frame.chain;
                     self.next += commit.len() as u64;
                     return Ok(Some((frame, commit)));
                 }
@@ -141,16 +154,18 @@ impl JournalReader {
         }
     }
 
-    /// The record at the present place, or what is wrong with it.
+    /// Checks the record at the current place; returns the defect if it is bad.
     fn check(&self, segment: &Passing) -> Result<(Frame, Commit), String> {
         let frame = segment.parse(self.offset)?;
         let payload = segment.bytes(frame.payload.clone());
+
         if frame.position != self.next {
             return Err(format!("the record has position {}", frame.position));
         }
         if frame.chain != self.chain.next(payload) {
             return Err("the record does not follow from the one before it (hash chain)".to_owned());
         }
+
         let commit = codec::decode(payload).map_err(|error| error.to_string())?;
         if commit[0].position.0 != self.next {
             return Err(format!("the record holds position {}", commit[0].position));
@@ -158,7 +173,8 @@ impl JournalReader {
         Ok((frame, commit))
     }
 
-    /// Whether what was signed, if it lies between two ends of records or is one of them, is one of them.
+    /// Checks the signed head: if its position is between two record ends, or equals one of them, it must be one of
+    /// them.
     fn check_signed(&self, before: Head, end: Head) -> Result<(), String> {
         let within = |signed: &Head| (before.position..=end.position).contains(&signed.position);
         match self.signed.filter(within) {
@@ -169,53 +185,54 @@ impl JournalReader {
         }
     }
 
-    /// The segment that comes after the present one, or the one that could not be begun with.
+    /// The segment after the current one, or the first segment if it could not be opened.
     pub(super) fn upcoming(&self) -> Option<&Path> {
         self.paths.as_slice().first().map(PathBuf::as_path)
     }
 
-    /// Puts a segment before those that come.
+    /// Inserts a segment before the remaining ones.
     pub(super) fn insert(&mut self, segment: PathBuf) {
         let segments: Vec<_> = std::iter::once(segment).chain(self.paths.by_ref()).collect();
         self.paths = segments.into_iter();
     }
 
-    /// The hash of the last record that was read.
+    /// Chain hash of the last record read.
     #[must_use]
     pub fn chain(&self) -> ChainHash {
         self.chain
     }
 
-    /// The position after the last record that was read.
+    /// The position after the last record read.
     #[must_use]
     pub fn next_position(&self) -> Position {
         Position(self.next)
     }
 
-    /// Where in its segment the next record begins.
+    /// Offset of the next record in its segment.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The last record that was read.
+    /// The last record read.
     pub(super) fn reached(&self) -> Head {
         Head { position: Position(self.next - 1), chain: self.chain }
     }
 
-    /// The position with which the present segment begins.
+    /// The first position of the current segment.
     pub(super) fn begun_at(&self) -> u64 {
         self.segment.as_ref().map_or(1, |segment| segment.header.first)
     }
 
-    /// The last segment and the place in it where nothing whole is left, once `None` was read without a bound; with what
-    /// is wrong at that place.
+    /// After `None` was read without a bound: the last segment, the offset after the last intact record, and the defect
+    /// at that offset.
     pub(super) fn into_end(mut self) -> Option<(Passing, usize, String)> {
         let reached = self.segment.as_mut().map_or(Ok(()), |segment| segment.reach(self.offset));
         let flaw = reached.map_err(|error| error.to_string()).and_then(|()| {
             let segment = self.segment.as_ref();
             segment.map_or(Ok(()), |segment| self.check(segment).map(drop))
         });
+
         let flaw = flaw.err().unwrap_or_default();
         let offset = self.offset;
         self.segment.map(|segment| (segment, offset, flaw))

@@ -1,4 +1,4 @@
-//! The files of the journal: their names, how one is made ready, and how one is read.
+//! Files of the journal: names, preparation and reading.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,11 +12,11 @@ use crate::clock::{Mishaps, Step};
 use crate::events::stream::Position;
 
 const EXTENSION: &str = "seg";
-/// The segment that is not in use yet.
+/// The segment in preparation.
 const PREPARED: &str = "next.tmp";
 const CHUNK_BYTES: usize = 1024 * 1024;
 
-/// The segments of a journal, in their order.
+/// The segments of a journal, in order.
 pub fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut segments = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -29,7 +29,7 @@ pub fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(segments)
 }
 
-/// Removes what a start that was killed left behind.
+/// Removes the segment that an interrupted start left in preparation.
 pub fn remove_unfinished(directory: &Path) -> io::Result<()> {
     match fs::remove_file(directory.join(PREPARED)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -37,36 +37,38 @@ pub fn remove_unfinished(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// A segment of zeros being written by a thread of its own.
+/// A segment of zeros, written by its own thread.
 pub struct Preparation(JoinHandle<io::Result<File>>);
 
 impl Preparation {
-    /// Begins to write zeros.
+    /// Starts writing zeros.
     pub fn start(directory: &Path, bytes: u64, mishaps: &Mishaps) -> Self {
-        let (path, mishaps) = (directory.join(PREPARED), mishaps.clone());
+        let path = directory.join(PREPARED);
+        let mishaps = mishaps.clone();
         Self(thread::spawn(move || prepare(&path, bytes).inspect(|_| mishaps.done(Step::SegmentZeroed))))
     }
 
-    /// Waits for the zeros to be on disk.
+    /// Waits until the zeros are on disk.
     pub fn finish(self) -> io::Result<File> {
         self.0.join().unwrap_or_else(|_| Err(io::Error::other("the thread that prepares segments panicked")))
     }
 }
 
-/// A segment that does not find room leaves none taken.
+/// Writes zeros. If the disk is full, frees the space again.
 fn prepare(path: &Path, bytes: u64) -> io::Result<File> {
     write_zeros(path, bytes).inspect_err(|_| {
-        // The next one begins it anew, and a start removes it.
+        // Best effort: the next preparation truncates the file, and a start removes it.
         let _ = fs::remove_file(path);
     })
 }
 
-/// Zeros are really written: a segment that is only reserved costs at each sync. Synced in chunks, so that the appends
-/// going on meanwhile never wait for a whole segment.
+/// Writes real zeros, because appends to a merely reserved segment make each sync slower. Syncs in chunks, so that
+/// concurrent appends never wait for a whole segment.
 fn write_zeros(path: &Path, bytes: u64) -> io::Result<File> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
     let zeros = vec![0; CHUNK_BYTES];
     let mut left = bytes;
+
     while left > 0 {
         let chunk = usize::try_from(left).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
         file.write_all(&zeros[..chunk])?;
@@ -76,19 +78,19 @@ fn write_zeros(path: &Path, bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// Where the segment lies that begins with this position.
+/// Path of the segment that begins with this position.
 pub fn path_of(directory: &Path, first: u64) -> PathBuf {
     directory.join(format!("{first:020}.{EXTENSION}"))
 }
 
-/// Takes back what was written from `from` to `to` into a file that had `length` bytes.
+/// Reverts a write from `from` to `to` into a file that had `length` bytes.
 pub fn wipe(file: &File, from: u64, to: u64, length: u64) -> io::Result<()> {
     let inside = usize::try_from(to.min(length).saturating_sub(from)).unwrap_or(0);
     file.write_all_at(&vec![0; inside], from)?;
     if to > length { file.set_len(length) } else { Ok(()) }
 }
 
-/// How much was written, and what kept the rest from being written.
+/// Writes bytes; returns the number written, and the error that stopped the write.
 pub fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (u64, Option<io::Error>) {
     let mut written = 0;
     while written < bytes.len() {
@@ -102,22 +104,26 @@ pub fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (u64, Option<io:
     (written as u64, None)
 }
 
-/// Puts a prepared segment to use: its header and its name are durable when this returns.
+/// Puts a prepared segment into use. Its header and name are durable when this returns.
 pub fn put_to_use(directory: &Path, file: &File, header: &Header, mishaps: &Mishaps) -> io::Result<PathBuf> {
-    // Opened first: a name that could not be made durable for want of a file would close the journal.
+    // Opened before the rename: if no descriptor were left afterwards, the name could not be made durable, and the
+    // journal would have to close.
     let folder = File::open(directory)?;
+
     file.write_all_at(&header.to_bytes(), 0)?;
     file.sync_all()?;
     mishaps.done(Step::SegmentBegun);
+
     let path = path_of(directory, header.first);
     fs::rename(directory.join(PREPARED), &path)?;
     mishaps.done(Step::SegmentRenamed);
+
     folder.sync_all()?;
     mishaps.done(Step::SegmentNamed);
     Ok(path)
 }
 
-/// The header of a segment, which should begin with position `expected`.
+/// The header of a segment that should begin with position `expected`.
 pub fn header(path: &Path, expected: u64) -> Result<Header, OpenError> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(RECORDS_START as u64).read_to_end(&mut bytes));
@@ -133,7 +139,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Reads a segment whole and checks its header. `expected` is the position that it should begin with.
+    /// Loads a segment and checks its header. `expected` is the position that it should begin with.
     pub fn load(path: PathBuf, expected: u64) -> Result<Self, OpenError> {
         let bytes = fs::read(&path).map_err(OpenError::io("read", &path))?;
         match Header::parse(&bytes) {
@@ -142,23 +148,23 @@ impl Segment {
         }
     }
 
-    /// Whether nothing was written after `offset`.
+    /// Returns `true` if there are only zeros from `offset` on.
     pub fn is_blank_from(&self, offset: usize) -> bool {
         self.bytes.get(offset..).unwrap_or_default().iter().all(|byte| *byte == 0)
     }
 
-    /// Whether no record was ever written to it.
+    /// Returns `true` if the segment contains no record.
     pub fn is_unused(&self) -> bool {
         self.is_blank_from(RECORDS_START)
     }
 
-    /// Damage in this segment.
+    /// Describes damage in this segment.
     pub fn damaged(&self, offset: usize, position: u64, reason: impl Into<String>) -> OpenError {
         damage(&self.path, offset, position, reason)
     }
 }
 
-/// Damage in a segment.
+/// Describes damage in a segment.
 pub fn damage(file: &Path, offset: usize, position: u64, reason: impl Into<String>) -> OpenError {
     OpenError::Damaged {
         file: file.to_owned(),

@@ -1,4 +1,4 @@
-//! The journal of a service that does not run, looked at without changing anything: nothing is made, cut or signed.
+//! Read-only access to the journal of a stopped service: nothing is created, cut or signed.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,52 +11,57 @@ use super::{Place, segment};
 use crate::events::chain::{self, Head};
 use crate::events::stream::Position;
 
-/// A journal that nobody writes. The caller sees to that.
+/// A journal without a writer, which the caller must ensure.
 pub struct StoppedJournal {
     place: Place,
-    /// How far it was acknowledged, as HEAD says.
+    /// The signed HEAD.
     signed: Head,
 }
 
 impl StoppedJournal {
-    /// Looks at the journal of the log in `directory`.
+    /// Opens the journal of the log in `directory`.
     ///
     /// # Errors
-    /// When there is no journal, HEAD does not belong to it, or the file system refuses.
+    /// If there is no journal, HEAD does not belong to it, or the file system fails.
     pub fn open(directory: &Path) -> Result<Self, OpenError> {
-        let (journal, key) = (directory.join("journal"), directory.join("signing.key"));
+        let journal = directory.join("journal");
+        let key = directory.join("signing.key");
         let unvouched = |file: &Path, reason: String| OpenError::Unvouched { file: file.to_owned(), reason };
+
         let segments = segment::list(&journal).map_err(OpenError::io("list", &journal))?;
         let Some(first) = segments.first() else {
             return Err(unvouched(&journal, "it has no segments".to_owned()));
         };
         let log = header_of(first)?.log;
+
         let signing = chain::load_key(&key).map_err(OpenError::io("read", &key))?;
         let signing = signing.ok_or_else(|| unvouched(&key, "the signing key is missing".to_owned()))?;
+
         let head = journal.join("HEAD");
         let signed = match chain::read_head(&head, &signing.verifying_key(), log) {
             Ok(head) => head,
             Err(chain::HeadError::Io(reason)) => return Err(OpenError::io("read", head)(reason)),
             Err(other) => return Err(unvouched(&head, other.to_string())),
         };
+
         Ok(Self { place: Place::new(journal, log), signed })
     }
 
-    /// Reads the records that hold events after `after`, to where nothing whole is left. The reader says so when it comes to where
-    /// HEAD was signed and the history is another one.
+    /// Reads the records that hold events after `after`, up to the last intact one. The reader fails at the position of
+    /// HEAD if the history there is another one.
     ///
     /// # Errors
-    /// When the file system refuses, or the segment to begin with is damaged.
+    /// If the file system fails, or the first segment to read is damaged.
     pub fn read_from(&self, after: Position) -> Result<JournalReader, OpenError> {
-        // What lies behind HEAD is read from HEAD on, or nothing would vouch for it.
+        // Starts at HEAD or earlier: otherwise nothing would vouch for the records after HEAD.
         let reader = self.place.read_on(after.min(self.signed.position))?;
         Ok(reader.between(after, None).vouched_by(self.signed))
     }
 
-    /// The position of the last whole record.
+    /// The position of the last intact record.
     ///
     /// # Errors
-    /// When the journal is damaged before its end, is another one than HEAD was signed for, or ends before what was acknowledged.
+    /// If the journal is damaged before its end, does not match HEAD, or ends before HEAD.
     pub fn head(&self) -> Result<Position, OpenError> {
         let mut reader = self.read_from(self.signed.position)?;
         while reader.next_record()?.is_some() {}
@@ -64,19 +69,21 @@ impl StoppedJournal {
         Ok(Position(reader.next_position().0.saturating_sub(1)))
     }
 
-    /// Whether a reader that is through has seen everything that was acknowledged.
+    /// Checks that a reader that has reached its end has read everything acknowledged.
     ///
     /// # Errors
-    /// When the journal ends before.
+    /// If the journal ends before HEAD.
     pub fn check_end(&self, reader: &JournalReader) -> Result<(), OpenError> {
         let end = reader.next_position();
         if end > self.signed.position {
             return Ok(());
         }
+
         let reason = format!(
             "the journal ends here, but HEAD says that events up to {} were acknowledged",
             self.signed.position
         );
+
         Err(OpenError::Damaged {
             file: self.place.directory().to_owned(),
             offset: reader.offset() as u64,

@@ -1,5 +1,5 @@
-//! A walk over the files of a journal for whoever must know everything that is wrong with them: it changes nothing, and where a
-//! start would stop, it says what is wrong, finds the next whole record and goes on.
+//! Scan of the files of a journal that reports every defect. It changes nothing. At damage that would prevent a start,
+//! it reports the damage and continues at the next intact record.
 
 use std::fs;
 use std::ops::Range;
@@ -17,59 +17,59 @@ use crate::events::envelope::Commit;
 use crate::events::log::COMMIT_BYTES_MAX;
 use crate::events::stream::Position;
 
-/// A record that is whole; what does not fit before it was told before.
+/// An intact record. Gaps before it have already been reported.
 pub struct Walked<'w> {
     pub commit: Commit,
     /// The bytes that [`codec::decode`] reads.
     pub payload: &'w [u8],
-    /// The last event of the record, and its hash.
+    /// The last event of the record, with its chain hash.
     pub end: Head,
     pub file: &'w Path,
-    /// Where in the file the record begins.
+    /// Offset of the record in the file.
     pub offset: u64,
 }
 
-/// Something that is wrong.
+/// A defect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     pub file: PathBuf,
     pub offset: u64,
-    /// The position that is concerned, or would come next.
+    /// The affected position, or the next expected one.
     pub position: Position,
     pub reason: String,
 }
 
-/// Who is told what a walk meets, in the order of the journal.
+/// Receives the results of a walk, in the order of the journal.
 pub trait Watch {
-    /// A whole record.
+    /// Called for each intact record.
     fn record(&mut self, record: &Walked<'_>);
-    /// Something wrong.
+    /// Called for each defect.
     fn damage(&mut self, damage: Damage);
-    /// A segment was gone through; `used` are its bytes without the zeros behind its last record.
+    /// Called at the end of a segment. `used` holds its bytes without the zeros after the last record.
     ///
     /// # Errors
-    /// Why the walk should end here.
+    /// An error ends the walk.
     fn segment(&mut self, path: &Path, used: &[u8]) -> Result<(), OpenError>;
 }
 
-/// How far a walk came.
+/// End of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
-    /// The last whole record, or what stands before the first one.
+    /// The last intact record, or the state before the first one.
     pub head: Head,
-    /// Bytes after the last record that were never acknowledged: file, offset, what they are. The next start cuts them off.
+    /// Bytes after the last record that were never acknowledged: file, offset and defect. The next start removes them.
     pub torn: Option<(PathBuf, u64, String)>,
 }
 
-/// The segments of a journal in their order.
+/// The segments of a journal, in order.
 ///
 /// # Errors
-/// When the directory cannot be read.
+/// If the directory cannot be read.
 pub fn segments(directory: &Path) -> Result<Vec<PathBuf>, OpenError> {
     segment::list(directory).map_err(OpenError::io("list", directory))
 }
 
-/// The log that these segments belong to: that of the first whose header is whole.
+/// The id of the log that these segments belong to, from the first intact header.
 #[must_use]
 pub fn log_of(segments: &[PathBuf]) -> Option<Uuid> {
     segments.iter().find_map(|path| Some(header_of(path)?.log))
@@ -82,11 +82,11 @@ fn header_of(path: &Path) -> Option<Header> {
     Header::parse(&bytes).ok()
 }
 
-/// Goes through all segments of `log`. `acknowledged` is what HEAD says: what is bad after it may be the end of a write that was
-/// never acknowledged. With `to_head` the walk ends there: somebody may be writing behind it.
+/// Walks all segments of `log`. `acknowledged` is the signed HEAD: bad bytes after it may belong to a write that was
+/// never acknowledged. With `to_head` the walk ends at HEAD, because a service may be writing after it.
 ///
 /// # Errors
-/// When a file cannot be read, or the watcher ends the walk.
+/// If a file cannot be read, or the watcher ends the walk.
 pub fn walk(
     segments: &[PathBuf],
     log: Uuid,
@@ -97,12 +97,14 @@ pub fn walk(
     let until = acknowledged.filter(|_| to_head).map_or(u64::MAX, |head| head.position.0);
     let acknowledged = acknowledged.map_or(0, |head| head.position.0);
     let mut walk = Walk { log, next: 1, chain: Some(ChainHash::genesis(log)), acknowledged, until, torn: None, watch };
+
     for (nth, path) in segments.iter().enumerate() {
         if walk.next > until {
             break;
         }
         walk.segment(path, nth + 1 == segments.len())?;
     }
+
     let chain = walk.chain.unwrap_or(ChainHash([0; 32]));
     Ok(End { head: Head { position: Position(walk.next - 1), chain }, torn: walk.torn })
 }
@@ -110,7 +112,7 @@ pub fn walk(
 struct Walk<'w> {
     log: Uuid,
     next: u64,
-    /// None where damage hides what came before.
+    /// `None` if damage hides the previous record.
     chain: Option<ChainHash>,
     acknowledged: u64,
     until: u64,
@@ -123,6 +125,7 @@ impl Walk<'_> {
         let bytes = fs::read(path).map_err(OpenError::io("read", path))?;
         self.begin(path, &bytes);
         let mut offset = RECORDS_START.min(bytes.len());
+
         while self.next <= self.until {
             match frame::parse(&bytes, offset) {
                 Ok(frame) => {
@@ -139,10 +142,11 @@ impl Walk<'_> {
                 },
             }
         }
+
         self.watch.segment(path, &bytes[..offset])
     }
 
-    /// Compares what the segment says of itself with what came before it.
+    /// Compares the header of a segment with the records before it.
     fn begin(&mut self, path: &Path, bytes: &[u8]) {
         let header = match Header::parse(bytes) {
             Ok(header) if header.log == self.log => header,
@@ -151,12 +155,13 @@ impl Walk<'_> {
             }
             Err(reason) => {
                 self.tell(path, 0, reason.to_owned());
-                // Its name still tells where it begins.
+                // The file name still states its first position.
                 let named = first_position(path).unwrap_or(self.next);
                 (self.next, self.chain) = (named, self.chain.filter(|_| named == self.next));
                 return;
             }
         };
+
         if header.first > self.next {
             self.tell(
                 path,
@@ -169,6 +174,7 @@ impl Walk<'_> {
             self.tell(path, 0, "the segment belongs to another history".to_owned());
         }
         (self.next, self.chain) = (header.first, Some(header.chain));
+
         if first_position(path).is_some_and(|named| named != header.first) {
             self.tell(path, 0, format!("the segment begins with position {}, which is not its name", header.first));
         }
@@ -185,6 +191,7 @@ impl Walk<'_> {
             self.tell(path, offset, reason.to_owned());
         }
         (self.next, self.chain) = (frame.position, Some(frame.chain));
+
         match codec::decode(payload) {
             Ok(commit) if commit[0].position.0 == frame.position => {
                 self.next += commit.len() as u64;
@@ -197,13 +204,13 @@ impl Walk<'_> {
             }
             Err(error) => {
                 self.tell(path, offset, error.to_string());
-                // How many events it holds is not known: the next record says.
+                // The number of events is unknown, so the next record determines the position.
                 self.next = following(bytes, frame).unwrap_or(frame.position + 1);
             }
         }
     }
 
-    /// Says what is wrong at `offset`, and finds the next whole record behind it.
+    /// Reports the defect at `offset`, and finds the next intact record.
     fn resume(&mut self, path: &Path, bytes: &[u8], offset: usize, flaw: &str, last: bool) -> Option<usize> {
         if let Some((at, frame)) = next_whole(bytes, offset + 1, self.next) {
             let unfinished =
@@ -212,13 +219,15 @@ impl Walk<'_> {
                 self.torn = Some((path.to_owned(), offset as u64, flaw.to_owned()));
                 return None;
             }
+
             let missing =
                 if frame.position > self.next { self.gap(frame.position) } else { "no event is missing".to_owned() };
             self.tell(path, offset, format!("{flaw}; {missing}; the next whole record is at offset {at}"));
-            // Its own hash stands in for what is hidden.
+            // The record's own hash replaces the hidden ones.
             (self.next, self.chain) = (frame.position, None);
             return Some(at);
         }
+
         if last && self.next > self.acknowledged {
             self.torn = Some((path.to_owned(), offset as u64, flaw.to_owned()));
         } else {
@@ -256,15 +265,16 @@ fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
 
-/// The position of the record right behind another one.
+/// The position of the record directly after another one.
 fn following(bytes: &[u8], frame: &Frame) -> Option<u64> {
     frame::parse(bytes, frame.payload.end).ok().map(|next| next.position).filter(|next| *next > frame.position)
 }
 
-/// The first whole record from `offset` on that may come after position `next`.
+/// The first intact record from `offset` on that may come after position `next`.
 fn next_whole(bytes: &[u8], offset: usize, next: u64) -> Option<(usize, Frame)> {
-    // No segment has more events than bytes.
+    // A segment cannot contain more events than bytes.
     let plausible: Range<u64> = next..next.saturating_add(bytes.len() as u64);
+
     (offset..bytes.len().saturating_sub(FRAME_BYTES)).find_map(|at| {
         let number = |from: usize| bytes[from..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let length = bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize;

@@ -39,7 +39,7 @@ impl Serialize for Sha {
     }
 }
 
-/// Bytes as hexadecimal text, in lower case.
+/// Bytes as lower-case hexadecimal text.
 pub struct Hex<'b>(pub &'b [u8]);
 
 impl fmt::Display for Hex<'_> {

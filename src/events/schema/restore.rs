@@ -1,5 +1,5 @@
-//! The newest stored shapes into domain values. Limits of length are not applied again (they may have been lowered since);
-//! a name or an identifier that no release ever recorded is an error, never a panic.
+//! Conversion of the newest stored shapes to domain values. Length limits are not checked again, because they may have
+//! been lowered since. A name or identifier that no release recorded is an error, never a panic.
 
 use std::borrow::Cow;
 
@@ -19,10 +19,10 @@ mod node;
 mod registry;
 mod video;
 
-/// The commit that a stored one stands for.
+/// Converts a stored commit.
 ///
 /// # Errors
-/// When it has no events or holds a name that is unknown.
+/// If the commit has no events, or contains an unknown name.
 pub fn commit(stored: v2::Commit<'_>) -> Result<Commit, DecodeError> {
     let stream = StreamId::parse(&stored.stream).ok_or_else(|| DecodeError::Value {
         field: "stream",
@@ -30,7 +30,8 @@ pub fn commit(stored: v2::Commit<'_>) -> Result<Commit, DecodeError> {
     })?;
     let request = stored.request.map(|id| checked("request", RequestId::parse(&id))).transpose()?;
     let causation = stored.causation.map(|id| EventId(uuid(id)));
-    let (at, actor) = (Timestamp::from_micros(stored.at_micros), actor(&stored.actor));
+    let at = Timestamp::from_micros(stored.at_micros);
+    let actor = actor(&stored.actor);
     let mut events = Vec::with_capacity(stored.events.len());
     for (nth, entry) in (0..).zip(stored.events) {
         events.push(RecordedEvent {
@@ -45,6 +46,7 @@ pub fn commit(stored: v2::Commit<'_>) -> Result<Commit, DecodeError> {
             event: event(entry.event)?,
         });
     }
+
     if events.is_empty() { Err(DecodeError::Empty) } else { Ok(events.into()) }
 }
 

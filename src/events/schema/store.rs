@@ -1,4 +1,4 @@
-//! Domain values into the newest stored shapes: borrowed, nothing is copied.
+//! Conversion of domain values to the newest stored shapes. The shapes borrow, so nothing is copied.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ mod node;
 mod registry;
 mod video;
 
-/// The stored shape of a commit; `None` when it has no events.
+/// The stored shape of a commit; `None` if there are no events.
 #[must_use]
 pub fn commit(events: &[RecordedEvent]) -> Option<v2::Commit<'_>> {
     let first = events.first()?;

@@ -1,7 +1,7 @@
-//! Schema version 1, frozen: the order of fields and variants is the format. New kinds of events may be appended at the
-//! end of their enum; anything else needs a new version.
+//! Schema version 1, frozen: the order of fields and variants is the format. New event types may be appended at the end
+//! of their enum; any other change needs a new version.
 //!
-//! Enumerations of the interface are stored by name, identifiers as 16 bytes, durations and times in microseconds.
+//! Enumerations of the API are stored by name, identifiers as 16 bytes, durations and times in microseconds.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 
 pub use super::bytes::{Id, Sha};
 
-/// Text that is borrowed when written and owned when read.
+/// Text, borrowed when written and owned when read.
 pub type Str<'a> = Cow<'a, str>;
 /// A list of short texts.
 pub type Strs<'a> = Vec<Str<'a>>;
-/// Language → field → text.
+/// Texts by language and field.
 pub type Translations<'a> = BTreeMap<Str<'a>, BTreeMap<Str<'a>, Str<'a>>>;
 
-/// All events of one append: the record of the journal.
+/// All events of one append; the record of the journal.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Commit<'a> {
     /// Position of the first event.

@@ -1,6 +1,5 @@
-//! Schema version 2, frozen: personal fields of users are sealed, users can be erased, and tasks know every image job. What
-//! is not here has the shape of version 1, which is frozen too. As there, new kinds of events may be appended at the end of
-//! their enum.
+//! Schema version 2, frozen. It adds sealed personal fields, the erasure of users, and all image jobs. Other shapes are
+//! those of version 1, which is frozen too. New event types may be appended at the end of their enum here as well.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +18,7 @@ pub use video::{
     Clip, Creation, Document, Extend, Generate, KeyFrame, Multiframe, MusicStream, VideoJob, VideoWork, Watermark,
 };
 
-/// All events of one append: the record of the journal.
+/// All events of one append; the record of the journal.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Commit<'a> {
     /// Position of the first event.

@@ -1,7 +1,7 @@
-//! sled compared with the journal, record by record in both directions, for whoever must know every difference.
+//! Comparison of sled with the journal, record by record in both directions, which reports every difference.
 //!
-//! Opening sled writes to its directory, so the comparison is made on a copy that the caller provides. It needs no memory that
-//! grows: both are in the order of positions.
+//! Opening sled writes to its directory, so the comparison works on a copy that the caller provides. It needs constant
+//! memory, because both are ordered by position.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -12,39 +12,39 @@ use super::{Trees, read_commit, stream_entry, u64_at};
 use crate::events::envelope::Commit;
 use crate::events::stream::Position;
 
-/// How many differences are told one by one.
+/// Maximum number of differences listed individually.
 const TOLD_MAX: usize = 100;
 
 type Entries = Peekable<Box<dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>), String>>>>;
 
-/// Something that sled and the journal do not agree on.
+/// A difference between sled and the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     pub position: Option<Position>,
     pub what: String,
 }
 
-/// A comparison that is going on.
+/// A comparison in progress.
 pub struct Comparison {
     trees: Trees,
     entries: Entries,
-    /// The last commit that sled holds; what comes after it is not missing, but behind.
+    /// The last commit in sled. Later ones are behind, not missing.
     reach: u64,
-    /// Records that both hold.
+    /// Number of records that both hold.
     common: u64,
-    /// Events of the journal that sled does not hold yet.
+    /// Number of events that sled does not hold yet.
     behind: u64,
-    /// Whether its file has bytes that sled does not know for its own: then it holds nothing, and says nothing of it.
+    /// `true` if the file has bytes that sled does not recognize as its own. Sled then silently holds nothing.
     foreign: bool,
     told: Vec<Difference>,
     untold: usize,
 }
 
-/// What came out of a comparison.
+/// Result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compared {
     pub differences: Vec<Difference>,
-    /// Events of the journal that sled does not hold yet: the next start fills them in.
+    /// Number of events that sled does not hold yet. The next start fills them in.
     pub behind: u64,
 }
 
@@ -52,7 +52,7 @@ impl Comparison {
     /// Opens the copy of a sled directory.
     ///
     /// # Errors
-    /// Why sled does not open it.
+    /// Returns the reason if sled does not open the copy.
     pub fn open(copy: &Path) -> Result<Self, String> {
         let foreign = has_bytes(&copy.join("db"));
         let trees = Trees::open(copy).map_err(|unopened| unopened.reason)?;
@@ -64,7 +64,7 @@ impl Comparison {
         Ok(Self { trees, entries, reach, common: 0, behind: 0, foreign, told: Vec::new(), untold: 0 })
     }
 
-    /// Takes the next record of the journal.
+    /// Compares the next record of the journal.
     pub fn take(&mut self, commit: &Commit, payload: &[u8]) {
         let position = commit[0].position;
         self.skip_to(position);
@@ -72,6 +72,7 @@ impl Comparison {
             self.behind += commit.len() as u64;
             return;
         }
+
         let key = position.0.to_be_bytes();
         match self.entries.next_if(|entry| matches!(entry, Ok((found, _)) if *found == key)) {
             Some(Ok((_, value))) if value == payload => {
@@ -83,11 +84,12 @@ impl Comparison {
         }
     }
 
-    /// Tells what sled holds before a position and the journal does not.
+    /// Reports records before a position that only sled holds.
     fn skip_to(&mut self, position: Position) {
         let before = |entry: &Result<(Vec<u8>, Vec<u8>), String>| {
             entry.as_ref().map_or(true, |(key, _)| u64_at(key, 0).is_none_or(|found| found < position.0))
         };
+
         while let Some(entry) = self.entries.next_if(before) {
             match entry {
                 Ok((key, _)) => {
@@ -102,24 +104,26 @@ impl Comparison {
         }
     }
 
-    /// The index of streams must lead to the record.
+    /// Checks that the stream index leads to the record.
     fn check_stream(&mut self, commit: &Commit) {
         let (key, value) = stream_entry(commit);
         let found = self.trees.stream_value(&key);
         if found.as_ref().is_ok_and(|found| found.as_deref() == Some(&value[..])) {
             return;
         }
-        let (stream, version) = (&commit[0].stream, commit[0].version);
+        let stream = &commit[0].stream;
+        let version = commit[0].version;
         self.tell(
             Some(commit[0].position),
             &format!("the index does not lead to version {version} of stream {stream}"),
         );
     }
 
-    /// Ends the comparison: what is left in sled is not in the journal.
+    /// Ends the comparison. Records left in sled are not in the journal.
     #[must_use]
     pub fn finish(mut self) -> Compared {
         self.skip_to(Position(u64::MAX));
+
         let mut indexed = 0;
         for entry in Trees::entries(&self.trees.streams) {
             indexed += u64::from(entry.is_ok());
@@ -127,18 +131,21 @@ impl Comparison {
         if indexed > self.common {
             self.check_index();
         }
+
         if self.foreign && self.behind > 0 {
             self.tell(None, "it holds nothing, although its file is not empty");
             self.behind = 0;
         }
+
         if self.untold > 0 {
             let what = format!("and {} more differences", self.untold);
             self.told.push(Difference { position: None, what });
         }
+
         Compared { differences: self.told, behind: self.behind }
     }
 
-    /// Finds the entries of the index that lead nowhere. An entry after the last record is just being inserted.
+    /// Reports index entries without a record. Skips entries after the last record, which are just being inserted.
     fn check_index(&mut self) {
         for entry in Trees::entries(&self.trees.streams) {
             let Ok((key, value)) = entry else { continue };
@@ -163,7 +170,7 @@ impl Comparison {
     }
 }
 
-/// Whether a file has a byte that is not zero.
+/// Returns `true` if a file has a byte other than zero.
 fn has_bytes(file: &Path) -> bool {
     let Ok(file) = File::open(file) else { return false };
     BufReader::new(file).bytes().any(|byte| byte.is_ok_and(|byte| byte != 0))

@@ -1,4 +1,4 @@
-//! The durable log: journal, queue, sled and the tail in memory, as one [`EventLog`].
+//! The durable log: journal, queue, sled and the tail in memory as one [`EventLog`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,24 +25,24 @@ use crate::events::versions::VersionCache;
 use crate::priority::{Work, yield_to_answers};
 use crate::space::{Space, StorageKind, StorageState};
 
-/// Events that are inserted before the tail is shortened.
+/// Maximum number of events inserted before the tail is shortened.
 pub(super) const BATCH_EVENTS: usize = 4096;
 
-/// How the log is kept.
+/// Options of the log.
 #[derive(Clone)]
 pub struct SledLogOptions {
     pub journal: JournalOptions,
-    /// How many bytes of the journal sled may be behind; an append waits when there are more. The events behind are in
-    /// memory too, in about three times that.
+    /// Maximum lag of sled in bytes of the journal; appends wait at the limit. The lagging events are also in memory,
+    /// in about three times as many bytes.
     pub lag_bytes_max: usize,
-    /// How many streams are remembered with their versions (up to twice as many).
+    /// Number of streams whose versions are cached (up to twice as many).
     pub versions_max: usize,
-    /// Is told how far the opening is while sled is being filled.
+    /// Receives the progress of opening while sled is filled.
     pub progress: Option<OpenProgress>,
 }
 
 impl SledLogOptions {
-    /// The options of production for a data directory.
+    /// Production options for a log directory.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         let journal = JournalOptions::new(directory);
@@ -50,9 +50,9 @@ impl SledLogOptions {
     }
 }
 
-/// The durable log. Survives kill -9 and power loss from the moment that an append returns.
+/// The durable log. Events survive kill -9 and power loss from the moment an append returns.
 ///
-/// One process, one `SledLog` on a directory: the caller sees to that.
+/// The caller must ensure that a directory is open in only one `SledLog` of one process.
 pub struct SledLog {
     writer: Mutex<Writer>,
     shared: Arc<Shared>,
@@ -63,16 +63,16 @@ pub struct SledLog {
 struct Writer {
     journal: Journal,
     versions: VersionCache,
-    /// Why nothing can be appended any more.
+    /// Reason why the log accepts no more appends.
     refusal: Option<String>,
 }
 
 impl SledLog {
-    /// Opens or creates the log: checks the whole journal, brings sled up to it or rebuilds it. `on_commit` is given every
+    /// Opens or creates the log: checks the whole journal, and updates or rebuilds sled. Calls `on_commit` with every
     /// commit in order.
     ///
     /// # Errors
-    /// When the journal is damaged or sled is ahead of it, or the file system refuses.
+    /// If the journal is damaged, sled is ahead of it, or the file system fails.
     pub fn open(
         options: &SledLogOptions,
         surroundings: &Surroundings,
@@ -81,11 +81,11 @@ impl SledLog {
         Self::open_from(options, surroundings, None, on_commit)
     }
 
-    /// The same, of which what comes before an anchor is checked later, in the background: `on_commit` is given what comes
-    /// after it. When sled has to be made anew, everything is checked at once.
+    /// Opens the log like [`SledLog::open`], but checks records before an anchor later, in the background. `on_commit`
+    /// receives the commits after the anchor. If sled must be rebuilt, everything is checked at once.
     ///
     /// # Errors
-    /// As above, and when the journal does not have the anchor ([`Anchor::check`]).
+    /// See [`SledLog::open`]; also if the journal does not hold the anchor ([`Anchor::check`]).
     pub fn open_from(
         options: &SledLogOptions,
         surroundings: &Surroundings,
@@ -94,6 +94,7 @@ impl SledLog {
     ) -> Result<(Self, OpenReport), OpenError> {
         let open::Opened { journal, trees, versions, report, older } =
             open::open(options, surroundings, anchor, on_commit)?;
+
         let shared = Arc::new(Shared {
             trees: RwLock::new(Some(Arc::new(trees))),
             tail: RwLock::new(Tail::after(journal.head())),
@@ -109,8 +110,10 @@ impl SledLog {
             suspicion: open::suspicion(options),
             mishaps: surroundings.mishaps(),
         });
+
         let scrubber = older.map(|older| shared.clone().begin_scrub(older)).transpose();
         let scrubber = scrubber.map_err(OpenError::io("start the thread that checks", &options.journal.directory))?;
+
         let following = Arc::clone(&shared);
         let follower = thread::Builder::new()
             .name("sled-follower".to_owned())
@@ -119,42 +122,46 @@ impl SledLog {
                 following.follow();
             })
             .map_err(OpenError::io("start the thread that fills", options.journal.directory.join("sled")))?;
+
         let writer = Mutex::new(Writer { journal, versions, refusal: None });
-        let (follower, scrubber) = (Mutex::new(Some(follower)), Mutex::new(scrubber));
+        let follower = Mutex::new(Some(follower));
+        let scrubber = Mutex::new(scrubber);
         Ok((Self { writer, shared, follower, scrubber }, report))
     }
 
-    /// How many groups were synced since the log was opened.
+    /// Number of groups synced since the log was opened.
     #[must_use]
     pub fn sync_count(&self) -> u64 {
         self.writer.lock().journal.sync_count()
     }
 
-    /// Whether the log takes appends.
+    /// Checks that the log accepts appends.
     ///
     /// # Errors
-    /// Why it does not.
+    /// Returns the reason if it does not.
     pub fn state(&self) -> Result<(), LogFailure> {
         if let ScrubState::Damaged { reason } = self.shared.scrub.state() {
             return Err(LogFailure::ReadOnly { reason });
         }
-        // Whoever holds the lock is appending just now.
+
+        // A locked writer means an append in progress.
         let Some(writer) = self.writer.try_lock() else { return Ok(()) };
         if let Some(reason) = &writer.refusal {
             return Err(LogFailure::ReadOnly { reason: reason.clone() });
         }
         drop(writer);
+
         self.shared.check()?;
         self.shared.space.check().map_err(|shortage| LogFailure::Full { reason: shortage.to_string() })
     }
 
-    /// The room that the log goes by.
+    /// Disk space of the log.
     #[must_use]
     pub fn space(&self) -> &Space {
         &self.shared.space
     }
 
-    /// Whether changes are taken, and how much room there is.
+    /// Storage state: whether the log accepts appends, and the free space.
     #[must_use]
     pub fn storage(&self) -> StorageState {
         let (state, reason) = match self.state() {
@@ -165,75 +172,80 @@ impl SledLog {
         StorageState { state, reason, ..self.shared.space.state() }
     }
 
-    /// What was verified of the log, and what came of it.
+    /// Result and extent of the verification.
     #[must_use]
     pub fn verified(&self) -> Verified {
         self.shared.scrub.verified()
     }
 
-    /// Up to where HEAD is signed.
+    /// The position up to which HEAD is signed.
     #[must_use]
     pub fn signed(&self) -> Position {
         Position(self.shared.signed.load(Ordering::Relaxed))
     }
 
-    /// Where the journal has the commit that ends at this position; `None` when no commit ends there.
+    /// The anchor of the commit that ends at this position; `None` if no commit ends there.
     ///
     /// # Errors
-    /// As [`Journal::read_from`], and when its segment is damaged.
+    /// See [`Journal::read_from`]; also if the commit's segment is damaged.
     pub fn anchor(&self, position: Position) -> Result<Option<Anchor>, OpenError> {
         let reader = self.read_journal(Position(position.0.saturating_sub(1)));
         reader.and_then(|reader| reader.anchor_at(position)).inspect_err(|error| self.shared.note_damage(error))
     }
 
-    /// Tells what streams must have: until what the start left for later is checked, one that ends earlier is damage.
+    /// Sets the expected stream versions. Until the background check is complete, a stream that ends earlier counts as
+    /// damage.
     pub fn expect(&self, versions: StreamVersions) {
         self.shared.expect(versions);
     }
 
-    /// How far sled has followed the journal.
+    /// The position up to which sled has followed the journal.
     #[must_use]
     pub fn followed(&self) -> Position {
         Position(self.shared.tail.read().first_position().0 - 1)
     }
 
-    /// Bytes of sled on the disk; `None` while it is not open, or cannot be looked at.
+    /// Size of sled on disk in bytes; `None` if sled is not open or its size is unavailable.
     #[must_use]
     pub fn index_bytes(&self) -> Option<u64> {
         let trees = self.shared.trees.read().clone();
         trees.and_then(|trees| trees.bytes().ok())
     }
 
-    /// Reads the durable records of the journal that hold events after `after`: twice as fast as reading sled.
+    /// Reads the durable records of the journal that hold events after `after`. Twice as fast as reading sled.
     ///
     /// # Errors
-    /// As [`Journal::read_from`].
+    /// See [`Journal::read_from`].
     pub fn read_journal(&self, after: Position) -> Result<JournalReader, OpenError> {
         self.writer.lock().journal.read_from(after)
     }
 
-    /// Signs what the log is now, up to its last acknowledged event. Waits for an append that is going on.
+    /// Signs a checkpoint at the last acknowledged event. Waits for an append in progress.
     #[must_use]
     pub fn checkpoint(&self, at: Timestamp) -> SignedCheckpoint {
         self.writer.lock().journal.checkpoint(at)
     }
 
-    /// Refuses further appends, brings sled up to the journal, makes HEAD and sled durable. Reads go on.
+    /// Rejects further appends, updates sled from the journal, and makes HEAD and sled durable. Reads continue to work.
     ///
     /// # Errors
-    /// When the file system refuses; what was acknowledged is safe all the same.
+    /// If the file system fails. Acknowledged events are safe even then.
     pub fn close(&self) -> Result<(), LogFailure> {
         let mut writer = self.writer.lock();
         writer.refusal.get_or_insert_with(|| "the log was closed".to_owned());
+
         self.shared.queue.drain();
         self.join_follower();
         self.end_scrub();
+
         let failed = |doing: &str, reason: String| LogFailure::Storage { doing: doing.to_owned(), reason };
         writer.journal.close().map_err(|error| failed("close the journal", error.to_string()))?;
+
         let trees = self.shared.trees.read().clone();
-        // One that is being opened again is brought up to the journal by the next start.
+        // A sled that is being reopened is updated by the next start.
         let trees = trees.filter(|trees| !trees.has_stopped());
         trees.map_or(Ok(()), |trees| trees.flush()).map_err(|reason| failed("flush sled", reason))?;
+
         self.shared.mishaps.done(Step::SledFlushed);
         Ok(())
     }
@@ -255,7 +267,7 @@ fn join(thread: &Mutex<Option<JoinHandle<()>>>, work: &str) {
 }
 
 impl Drop for SledLog {
-    /// Leaves sled as far as it is: the next start brings it up to the journal.
+    /// Stops the threads at once. Sled may be behind; the next start updates it from the journal.
     fn drop(&mut self) {
         self.shared.queue.stop();
         self.join_follower();
@@ -275,9 +287,11 @@ impl EventLog for SledLog {
         if let ScrubState::Damaged { reason } = self.shared.scrub.state() {
             return Err(LogFailure::ReadOnly { reason });
         }
+
         let space = &self.shared.space;
         space.check().map_err(|shortage| LogFailure::Full { reason: shortage.to_string() })?;
         let outcome = self.shared.wait_for_room().and_then(|()| writer.append(group, &self.shared));
+
         match &outcome {
             Ok(_) => space.taken(),
             Err(LogFailure::Full { reason }) => space.refused(reason),
@@ -287,16 +301,18 @@ impl EventLog for SledLog {
     }
 
     fn read_stream(&self, stream: &StreamId, after: Version) -> Result<Vec<RecordedEvent>, LogFailure> {
-        // The tail first: what is not in it now has been in sled before.
+        // Reads the tail first: events that have left it are in sled already.
         let (tail, tail_from) = {
             let tail = self.shared.tail.read();
             (tail.stream(stream), tail.first_position())
         };
+
         let tail_begins = tail.first().map(|commit| commit[0].version);
         let mut events = Vec::new();
         if tail_begins.is_none_or(|begins| after.0 + 1 < begins.0) {
             events = self.shared.read_stream(stream, after, (tail_begins, tail_from))?;
         }
+
         events.extend(tail.iter().flat_map(|commit| commit.iter()).filter(|event| event.version > after).cloned());
         self.shared.check_whole(stream, after, &events).map(|()| events)
     }
@@ -306,12 +322,14 @@ impl EventLog for SledLog {
             let tail = self.shared.tail.read();
             (tail.first_position(), tail.commits_after(after, limit))
         };
+
         let in_sled = tail_begins.0.saturating_sub(after.0 + 1).min(limit as u64);
         let mut events = Vec::new();
         if in_sled > 0 {
             let last = Position(after.0 + in_sled);
             events = self.shared.read_all(after, last)?;
         }
+
         let room = limit - events.len();
         let tail = commits.iter().flat_map(|commit| commit.iter()).filter(|event| event.position > after);
         events.extend(tail.take(room).cloned());
@@ -335,7 +353,7 @@ impl EventLog for SledLog {
 }
 
 impl Writer {
-    /// Of a group that fails nothing is left, neither in the journal nor in what is known of streams.
+    /// Appends a group. After a failure nothing of it is left in the journal or in the cached versions.
     fn append(&mut self, group: Vec<Append>, shared: &Shared) -> Result<GroupOutcome, LogFailure> {
         let mut before = Vec::with_capacity(group.len());
         let appended = self.try_append(group, shared, &mut before);
@@ -346,7 +364,7 @@ impl Writer {
         appended
     }
 
-    /// Notes in `before` which versions the streams had.
+    /// Appends a group. Records the streams' previous versions in `before`.
     fn try_append(
         &mut self,
         group: Vec<Append>,
@@ -355,11 +373,13 @@ impl Writer {
     ) -> Result<GroupOutcome, LogFailure> {
         let mut records = Vec::with_capacity(group.len());
         let mut outcome = Vec::with_capacity(group.len());
+
         for append in group {
             let actual = self.version(&append.stream, shared)?;
             before.push((append.stream.clone(), actual));
             outcome.push(append.check(actual).and_then(|()| self.stage(append, &mut records)));
         }
+
         if !records.is_empty() {
             let bytes = shared.disk.during(|| self.journal.write_group())?;
             let events = records.iter().map(|(commit, _)| commit.len()).sum();

@@ -1,11 +1,12 @@
-//! Bringing sled and the journal together at the start.
+//! Reconciliation of sled with the journal during startup.
 //!
-//! One pass over the journal checks it, feeds the caller, and inserts what sled lacks. Meanwhile another thread sums up
-//! everything that sled has; at the end the sum must be that of the same commits in the journal. A flipped bit can make
-//! sled drop records without a word, anywhere: then, or when sled does not open, it is rebuilt whole.
+//! One pass over the journal checks it, calls the caller's callback, and inserts the events that sled lacks. Another
+//! thread computes a sum over everything in sled, which must equal the sum of the same commits in the journal. The sum
+//! is necessary because a flipped bit can make sled drop records silently. If the sums differ, or sled does not open,
+//! sled is rebuilt completely.
 //!
-//! sled is opened first and deleted last: its records heal the journal where the chain proves them right, also when sled as
-//! a whole cannot be trusted.
+//! Sled is opened first and deleted last: its records repair the journal if the chain proves them, even if sled as a
+//! whole cannot be trusted.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -24,34 +25,34 @@ use crate::events::journal::{Anchor, Found, Journal, JournalReader, Mended, Mend
 use crate::events::stream::Position;
 use crate::events::versions::VersionCache;
 
-/// What was found at the start, for the operator.
+/// Result of opening a log, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenReport {
     /// The last event.
     pub head: Position,
-    /// What was cut off the journal.
+    /// The torn tail removed from the journal.
     pub torn: Option<TornTail>,
-    /// What was damaged in the journal and is as it was written.
+    /// Repaired parts of the journal.
     pub mended: Vec<Mended>,
     pub sled: SledReport,
-    /// Up to where the journal is still to be checked, in the background, and sled to be compared with it.
+    /// Position up to which the journal and sled are still to be checked in the background.
     pub deferred: Option<Position>,
 }
 
-/// How sled was brought up to the journal.
+/// Changes made to sled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SledReport {
-    /// How many events sled had lacked; all of them after a rebuild.
+    /// Number of events inserted; all events after a rebuild.
     pub inserted: u64,
-    /// Why it was rebuilt whole.
+    /// Reason of a rebuild.
     pub rebuilt: Option<Rebuilt>,
 }
 
-/// Why sled was rebuilt.
+/// Reason why sled was rebuilt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rebuilt {
     pub reason: String,
-    /// What it wanted when it was opened; `None`: it was damaged, or a rebuild was asked for.
+    /// The resource that was missing at opening; `None` if sled was damaged, or a rebuild was requested.
     pub lacking: Option<&'static str>,
 }
 
@@ -71,7 +72,7 @@ impl Rebuilt {
 }
 
 impl OpenReport {
-    /// What the operator should know of the start, a sentence each; nothing when all was well.
+    /// Messages for the operator, one sentence each; empty if there was nothing unusual.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         let torn = self.torn.as_ref().map(|TornTail { file, offset, position, bytes, reason }| {
@@ -98,27 +99,27 @@ fn told(Mended { file, offset, position, part }: &Mended) -> String {
     }
 }
 
-/// A log that is ready.
+/// An opened log.
 pub(super) struct Opened {
     pub journal: Journal,
     pub trees: Trees,
     pub versions: VersionCache,
     pub report: OpenReport,
-    /// What is left for later.
+    /// The part left for the background check.
     pub older: Option<Older>,
 }
 
-/// The file that asks for a rebuild.
+/// Marker file that requests a rebuild of sled.
 pub(super) fn damage_mark(options: &SledLogOptions) -> PathBuf {
     options.journal.directory.join("sled.damaged")
 }
 
-/// The file that asks for a check of everything.
+/// Marker file that requests a full check of the journal.
 pub(super) fn suspicion(options: &SledLogOptions) -> PathBuf {
     options.journal.directory.join("journal.damaged")
 }
 
-/// Everything was checked.
+/// Removes the marker after a full check.
 fn forget_suspicion(options: &SledLogOptions) -> Result<(), OpenError> {
     let path = suspicion(options);
     match fs::remove_file(&path) {
@@ -127,15 +128,15 @@ fn forget_suspicion(options: &SledLogOptions) -> Result<(), OpenError> {
     }
 }
 
-/// Lets the next opening drop sled's copy and make it anew from the journal, which keeps everything.
+/// Makes the next opening delete sled and rebuild it from the journal.
 ///
 /// # Errors
-/// When the file that asks for it cannot be written.
+/// If the marker file cannot be written.
 pub fn distrust_sled(options: &SledLogOptions, reason: &str) -> std::io::Result<()> {
     write_private(&damage_mark(options), reason.as_bytes())
 }
 
-/// How far sled is.
+/// End of sled's content.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reach {
     /// The first position of its last commit.
@@ -144,7 +145,7 @@ pub(super) struct Reach {
     pub end: Position,
 }
 
-/// A sum over keys and values in any order.
+/// Order-independent sum over keys and values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sum(u64);
 
@@ -156,7 +157,8 @@ impl Sum {
     }
 }
 
-/// With an anchor, what comes before it is left for later: `on_commit` is given what comes after it.
+/// Opens the log. With an anchor, the check of everything before it is deferred, and `on_commit` receives the commits
+/// after it.
 pub(super) fn open(
     options: &SledLogOptions,
     surroundings: &Surroundings,
@@ -170,13 +172,15 @@ pub(super) fn open(
         Ok((trees, reach)) => (Some(trees), reach, None),
         Err(Unusable { trees, why }) => (trees.map(|trees| *trees), Reach::default(), Some(why)),
     };
+
     let after = anchor.map_or(Position(0), |anchor| anchor.position);
-    // Everything is read when sled has to be made anew, and after damage was found in what was left for later.
+    // A rebuild of sled, or damage found in the deferred part earlier, requires reading everything.
     let deferred = anchor.filter(|_| rebuilt.is_none() && !suspicion(options).exists());
     let mut versions = VersionCache::new(options.versions_max);
     if deferred.is_some() {
         versions.forget();
     }
+
     let mut filling = Filling::new(trees.as_ref().filter(|_| rebuilt.is_none()), reach, progress);
     let (summed, found) = thread::scope(|scope| {
         let trusted = trees.as_ref().filter(|_| rebuilt.is_none() && deferred.is_none());
@@ -195,6 +199,7 @@ pub(super) fn open(
         });
         (summing.map(|summing| summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned()))), found)
     });
+
     let Found { journal, torn, mended } = found?;
     let head = journal.head();
     let filled = filling.finish(summed);
@@ -211,6 +216,7 @@ pub(super) fn open(
             (trees, inserted)
         }
     };
+
     if rebuilt.is_some() && mark.exists() {
         trees.flush().map_err(sled_refuses(&directory))?;
         fs::remove_file(&mark).map_err(OpenError::io("remove", &mark))?;
@@ -228,7 +234,7 @@ fn sled_refuses(directory: &Path) -> impl FnOnce(String) -> OpenError {
     move |reason| OpenError::Sled { directory: directory.to_owned(), reason }
 }
 
-/// Why sled cannot be used as it is; what can be opened may still hold copies of records.
+/// Reason why sled cannot be used. If it opens, it may still hold copies of records.
 pub(super) struct Unusable {
     trees: Option<Box<Trees>>,
     pub why: Rebuilt,
@@ -240,14 +246,16 @@ impl Unusable {
     }
 }
 
-/// Opens sled as it is, or says why it cannot be used.
+/// Opens the existing sled.
 pub(super) fn open_existing(directory: &Path, mark: &Path) -> Result<(Trees, Reach), Unusable> {
     let trees = Trees::open(directory);
     if let Ok(reason) = fs::read_to_string(mark) {
         return Err(Unusable::damaged(trees.ok(), reason));
     }
+
     let why = |Unopened { reason, lacking }| Unusable { trees: None, why: Rebuilt { reason, lacking } };
     let trees = trees.map_err(why)?;
+
     match reach_of(&trees) {
         Ok(reach) => Ok((trees, reach)),
         Err(reason) => Err(Unusable::damaged(Some(trees), reason)),
@@ -260,7 +268,7 @@ fn reach_of(trees: &Trees) -> Result<Reach, String> {
     Ok(Reach { last_commit: commit[0].position, end: commit[commit.len() - 1].position })
 }
 
-/// Deletes what is there: everything in it is in the journal.
+/// Deletes sled and creates an empty one. Nothing is lost, because the journal holds everything.
 pub(super) fn start_over(directory: &Path) -> Result<Trees, OpenError> {
     let removed = if directory.is_dir() { fs::remove_dir_all(directory) } else { fs::remove_file(directory) };
     match removed {
@@ -275,24 +283,26 @@ fn sum_of(trees: &Trees, reach: Reach) -> Result<Sum, String> {
     Ok(sum)
 }
 
-/// Inserts what sled lacks, and sums up what it should have.
+/// Inserts the events that sled lacks, and computes the sum that sled should have.
 struct Filling<'t> {
-    /// Nothing is inserted when there is none.
+    /// `None` to insert nothing.
     trees: Option<&'t Trees>,
     reach: Reach,
     expected: Sum,
     pending: Vec<(Commit, Vec<u8>)>,
     inserted: u64,
-    /// The first failure; nothing is inserted after it.
+    /// The first failure, after which nothing is inserted.
     outcome: Result<(), String>,
     progress: Option<&'t OpenProgress>,
-    /// The end of the journal, when it is known and sled is filled from nothing.
+    /// The end of the journal, if it is known and sled is filled from the beginning.
     head: Option<Position>,
 }
 
 impl<'t> Filling<'t> {
     fn new(trees: Option<&'t Trees>, reach: Reach, progress: Option<&'t OpenProgress>) -> Self {
-        let (expected, pending, outcome) = (Sum::default(), Vec::new(), Ok(()));
+        let expected = Sum::default();
+        let pending = Vec::new();
+        let outcome = Ok(());
         Self { trees, reach, expected, pending, inserted: 0, outcome, progress, head: None }
     }
 
@@ -300,12 +310,14 @@ impl<'t> Filling<'t> {
         if self.trees.is_none() {
             return;
         }
+
         if commit[0].position <= self.reach.last_commit {
             let (key, value) = stream_entry(commit);
             self.expected.add(&key, &value);
             self.expected.add(&commit[0].position.0.to_be_bytes(), payload);
             return;
         }
+
         self.pending.push((commit.clone(), payload.to_vec()));
         if self.pending.len() >= BATCH_EVENTS {
             self.flush();
@@ -319,15 +331,19 @@ impl<'t> Filling<'t> {
         {
             self.outcome = trees.insert(&records, || {});
         }
+
         self.inserted += records.iter().map(|(commit, _)| commit.len() as u64).sum::<u64>();
         let reached = records.last().and_then(|(commit, _)| commit.last()).map(|event| event.position);
+
         if let (Some(progress), Some(position)) = (self.progress, reached) {
             progress(OpenStep { position, head: self.head, rebuilding: self.head.is_some() });
         }
+
         self.pending.clear();
     }
 
-    /// How many events were inserted, or why sled cannot be used as it is; `found` is what was summed up, if it was.
+    /// Returns the number of inserted events, or the reason why sled cannot be used. `found` is the sum of sled's
+    /// content, if computed.
     fn finish(mut self, found: Option<Result<Sum, String>>) -> Result<u64, String> {
         self.flush();
         self.outcome?;
@@ -339,7 +355,7 @@ impl<'t> Filling<'t> {
     }
 }
 
-/// Fills empty trees with the whole journal, which ends at the head that is given with the progress.
+/// Fills empty trees with the whole journal. `progress` includes the position of the journal's head.
 pub(super) fn refill(
     trees: &Trees,
     mut journal: JournalReader,
@@ -354,13 +370,14 @@ pub(super) fn refill(
     filling.finish(None).map_err(sled_refuses(directory))
 }
 
-/// Fills trees with what they lack; the inner error says why they cannot be used as they are.
+/// Inserts the events that the trees lack. The inner error is the reason why the trees cannot be used.
 pub(super) fn catch_up(
     trees: &Trees,
     reach: Reach,
     mut journal: JournalReader,
 ) -> Result<Result<u64, String>, OpenError> {
     let mut filling = Filling::new(Some(trees), reach, None);
+
     thread::scope(|scope| {
         let summing = scope.spawn(|| sum_of(trees, reach));
         while let Some(record) = journal.next_record()? {

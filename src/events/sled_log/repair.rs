@@ -1,5 +1,5 @@
-//! sled that the file system refused answers nothing any more. While the service goes on, it is opened again, compared with
-//! the journal and filled with what it lacks; meanwhile the journal is read in its place, which is slower.
+//! Recovery of sled after a file system error. Sled does not work after such an error, so the running service reopens
+//! it, compares it with the journal and fills the gap. Until then reads use the journal, which is slower.
 
 use std::sync::Arc;
 use std::thread;
@@ -13,31 +13,33 @@ use crate::events::journal::{JournalReader, OpenError};
 use crate::events::log::LogFailure;
 use crate::events::stream::{Position, StreamId, Version};
 
-/// How often sled is tried again.
+/// Pause between attempts to reopen sled.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
-/// How often is looked whether the last reader has let go of sled.
+/// Interval of the check for remaining readers of sled.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// How far the opening of a log is.
+/// Progress of opening a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenStep {
-    /// The last event that was worked on.
+    /// The last event processed.
     pub position: Position,
-    /// The last event that there is to work on, once it is known.
+    /// The last event to process, once known.
     pub head: Option<Position>,
-    /// Whether sled is being made anew from the journal.
+    /// `true` if sled is being rebuilt from the journal.
     pub rebuilding: bool,
 }
 
-/// Is told now and then how far the opening of a log is, while sled is being filled.
+/// Progress callback, called from time to time while sled is filled.
 pub type OpenProgress = Arc<dyn Fn(OpenStep) + Send + Sync>;
 
 impl Shared {
-    /// Closes sled and opens it again until it takes what it lacks; false when the log is being closed.
+    /// Closes sled, and reopens it until it accepts the events that it lacks. Returns `false` if the log is being
+    /// closed.
     pub(super) fn bring_back(&self, reason: &str) -> bool {
         tracing::error!(reason, "sled has failed: it is opened again, and the journal is read in its place meanwhile");
         self.stall(reason);
         self.close_trees();
+
         loop {
             if !self.queue.pause(RETRY_EVERY) {
                 return false;
@@ -45,6 +47,7 @@ impl Shared {
             if self.space.check().is_err() {
                 continue;
             }
+
             match self.reopen() {
                 Ok(trees) => {
                     *self.trees.write() = Some(Arc::new(trees));
@@ -58,14 +61,14 @@ impl Shared {
         }
     }
 
-    /// No changes are taken until sled is filled again: what it lacks is in memory.
+    /// Stops appends until sled is filled again, because the events that it lacks are in memory.
     fn stall(&self, reason: &str) {
         let reason = format!("the index of the log (sled) cannot be written: {reason}");
         self.space.refused(&reason);
         self.queue.stall(Some(reason));
     }
 
-    /// Waits until nobody reads it any more: its lock is only free then.
+    /// Closes sled after the last reader has finished; its lock is not free before that.
     pub(super) fn close_trees(&self) {
         let Some(mut shared) = self.trees.write().take() else { return };
         loop {
@@ -77,7 +80,7 @@ impl Shared {
         }
     }
 
-    /// sled as the journal has it: what it lacks is filled in; when it holds anything else, it is made anew.
+    /// Reopens sled: inserts the events that it lacks, or rebuilds it if it differs from the journal.
     fn reopen(&self) -> Result<Trees, String> {
         let head = self.tail.read().head();
         let journal = || self.journal.read(Position(0), head);
@@ -85,6 +88,7 @@ impl Shared {
             self.note_damage(&error);
             error.to_string()
         };
+
         let reason = match open_existing(&self.directory, &self.damage_mark) {
             Ok((trees, reach)) => match catch_up(&trees, reach, journal().map_err(said)?).map_err(said)? {
                 Ok(_) => return Ok(trees),
@@ -92,10 +96,12 @@ impl Shared {
             },
             Err(unusable) => unusable.why.reason,
         };
+
         tracing::warn!(reason, "sled is made anew from the journal");
         read_through(journal().map_err(said)?).map_err(said)?;
         let trees = start_over(&self.directory).map_err(said)?;
         refill(&trees, journal().map_err(said)?, &self.directory, None).map_err(said)?;
+
         trees.flush()?;
         let _ = std::fs::remove_file(&self.damage_mark);
         Ok(trees)
@@ -112,7 +118,7 @@ impl Shared {
         Ok(version)
     }
 
-    /// The events of a stream after version `after` that are before position `end`.
+    /// The events of a stream after version `after` and before position `end`.
     pub(super) fn stream_in_journal(
         &self,
         stream: &StreamId,
@@ -137,7 +143,8 @@ impl Shared {
         Ok(events)
     }
 
-    /// Damage that a reader met in the journal: nobody calls it sound after that, and the next start reads all of it.
+    /// Records damage that a reader found in the journal. The log is not reported as intact after that, and the next
+    /// start reads the whole journal.
     pub(super) fn note_damage(&self, error: &OpenError) {
         if !matches!(error, OpenError::Damaged { .. }) || !self.scrub.met_in_journal(&error.to_string()) {
             return;
@@ -163,7 +170,7 @@ impl Shared {
     }
 }
 
-/// What those who asked are told of a journal that could not be read for them.
+/// Error for a read that failed in the journal.
 fn unread(error: OpenError) -> LogFailure {
     match error {
         OpenError::Damaged { file, offset, position, reason } => {
@@ -176,7 +183,7 @@ fn unread(error: OpenError) -> LogFailure {
     }
 }
 
-/// Reads it to its end: sled is only deleted when the journal is whole.
+/// Reads the whole journal, because sled may only be deleted if the journal is intact.
 fn read_through(mut journal: JournalReader) -> Result<(), OpenError> {
     while journal.next_record()?.is_some() {}
     Ok(())

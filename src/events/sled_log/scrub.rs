@@ -1,8 +1,8 @@
-//! Checking, while the service runs, what a start from a snapshot has not: the journal before it, record by record, and what
-//! sled held at the start, against the journal.
+//! Background check of the part that a start from a snapshot has not checked: the older journal, record by record, and
+//! sled's content at the start, against the journal.
 //!
-//! It takes half of one core at most, at a low priority. What it finds stops all writing: what was decided on top of damage
-//! would be worth nothing.
+//! The check uses at most half of one core, at a low priority. If it finds damage, writing stops, because decisions
+//! based on damaged data would be worthless.
 
 use std::io;
 use std::sync::Arc;
@@ -21,36 +21,36 @@ use crate::events::journal::{Anchor, Journal, JournalReader, OpenError};
 use crate::events::stream::Position;
 use crate::priority::{Work, yield_to_answers};
 
-/// How long it works without a pause; the pause is as long.
+/// Working time between two pauses. A pause is as long as the work before it.
 const SHIFT: Duration = Duration::from_millis(10);
-/// How many steps of a loop go without a look at the clock.
+/// Number of loop iterations between two checks of the clock.
 const STEPS: u32 = 64;
 
-/// How far the part of the log that a start left for later was checked.
+/// State of the background check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScrubState {
-    /// All of the log was checked: at the start, or since.
+    /// The whole log was checked, at the start or since.
     Whole,
-    /// That is under way.
+    /// The check is running.
     Checking,
-    /// Damage was found: the log is read-only.
+    /// Damage was found. The log is read-only.
     Damaged { reason: String },
 }
 
-/// What was verified of the log, for operators.
+/// Verification of the log, for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// What came of it. Damage that a reader met is damage here too, though it does not make the log read-only.
+    /// The state. Damage found by a reader counts too, although it does not make the log read-only.
     pub state: ScrubState,
-    /// Up to where everything was read and found sound; 0: nothing as yet.
+    /// Position up to which everything was read and found intact; 0 if nothing was checked yet.
     pub position: Position,
-    /// The last event at the start: what came later was written by this log itself, and is read back by the next start.
+    /// The last event at the start. Later events were written by this process, and are checked by the next start.
     pub until: Position,
-    /// Since when the state is what it is.
+    /// Time of the last change of the state.
     pub since: Timestamp,
 }
 
-/// What a start left for later.
+/// The part of the log left for the background check.
 pub(super) struct Older {
     reader: JournalReader,
     pub anchor: Anchor,
@@ -58,14 +58,14 @@ pub(super) struct Older {
 }
 
 impl Older {
-    /// The journal up to what sled held, and at least up to the anchor.
+    /// The journal up to the end of sled, and at least up to the anchor.
     pub fn of(journal: &Journal, anchor: Anchor, reach: Reach) -> Result<Self, OpenError> {
         let reader = journal.read_from(Position(0))?.until(anchor.position.max(reach.end));
         Ok(Self { reader, anchor, reach })
     }
 }
 
-/// The check as others see it.
+/// Shared state of the background check.
 pub(super) struct Scrub {
     known: Mutex<Verified>,
     met: Mutex<Met>,
@@ -73,23 +73,23 @@ pub(super) struct Scrub {
     stopped: AtomicBool,
 }
 
-/// What readers came upon, each with when it was.
+/// Damage found by readers, with the time.
 #[derive(Default)]
 struct Met {
-    /// Over when sled is made anew.
+    /// Cleared when sled is rebuilt.
     in_sled: Option<(String, Timestamp)>,
-    /// Not over before the next start has read all of it.
+    /// Kept until the next start has read the whole journal.
     in_journal: Option<(String, Timestamp)>,
 }
 
 /// The check was told to stop.
 struct Stopped;
 
-/// Why the check ends early.
+/// Reason why the check ends early.
 enum End {
     Stopped,
     Damaged(String),
-    /// The copy in sled is not what the journal holds; the journal is sound.
+    /// Sled differs from the journal, which is intact.
     SledDamaged(String),
 }
 
@@ -100,7 +100,7 @@ impl From<Stopped> for End {
 }
 
 impl Scrub {
-    /// Of a log that ended at `head` when it was opened.
+    /// State for a log that ended at `head` when it was opened.
     pub fn of(older: Option<&Older>, head: Position, surroundings: &Surroundings) -> Self {
         let (state, position) = match older {
             None => (ScrubState::Whole, head),
@@ -126,7 +126,7 @@ impl Scrub {
         }
     }
 
-    /// A reader found damage in sled; the first one is told.
+    /// Records damage that a reader found in sled. Only the first report counts.
     pub fn met_in_sled(&self, what: &str) {
         self.met.lock().in_sled.get_or_insert_with(|| {
             let reason = format!("{what}; restart the service, which makes the index anew from the journal");
@@ -134,7 +134,8 @@ impl Scrub {
         });
     }
 
-    /// A reader found damage in the journal; whether it is the first one, which is told.
+    /// Records damage that a reader found in the journal. Returns `true` for the first report, the only one that
+    /// counts.
     pub fn met_in_journal(&self, what: &str) -> bool {
         let mut met = self.met.lock();
         if met.in_journal.is_some() {
@@ -145,7 +146,7 @@ impl Scrub {
         true
     }
 
-    /// What a reader met in sled is gone: it holds what the journal holds again.
+    /// Clears damage in sled, because sled equals the journal again.
     pub fn mended(&self) {
         self.met.lock().in_sled = None;
     }
@@ -154,15 +155,18 @@ impl Scrub {
         self.known.lock().position = position;
     }
 
-    /// All of it is sound.
+    /// Records that everything is intact.
     fn finish(&self) {
         let mut known = self.known.lock();
-        (known.state, known.position, known.since) = (ScrubState::Whole, known.until, self.surroundings.now());
+        known.state = ScrubState::Whole;
+        known.position = known.until;
+        known.since = self.surroundings.now();
     }
 
     fn fail(&self, reason: String) {
         let mut known = self.known.lock();
-        (known.state, known.since) = (ScrubState::Damaged { reason }, self.surroundings.now());
+        known.state = ScrubState::Damaged { reason };
+        known.since = self.surroundings.now();
     }
 
     pub fn stop(&self) {
@@ -170,7 +174,7 @@ impl Scrub {
     }
 }
 
-/// Lets others have the core.
+/// Limits the check to half of a core.
 struct Pace<'s> {
     scrub: &'s Scrub,
     since: Instant,
@@ -183,10 +187,12 @@ impl Pace<'_> {
         if self.steps < STEPS {
             return Ok(());
         }
+
         self.steps = 0;
         if self.scrub.stopped.load(Ordering::Relaxed) {
             return Err(Stopped);
         }
+
         let worked = self.since.elapsed();
         if worked >= SHIFT {
             thread::sleep(worked);
@@ -197,7 +203,7 @@ impl Pace<'_> {
 }
 
 impl Shared {
-    /// Checks on a thread of its own.
+    /// Starts the check on its own thread.
     pub fn begin_scrub(self: Arc<Self>, older: Older) -> io::Result<JoinHandle<()>> {
         thread::Builder::new().name("log-scrub".to_owned()).spawn(move || {
             yield_to_answers(Work::LogUpkeep);
@@ -207,8 +213,11 @@ impl Shared {
 
     fn scrub_through(&self, older: Older) {
         self.mishaps.reach(Place::Scrub, "");
-        let (last, started) = (older.anchor.position, Instant::now());
+
+        let last = older.anchor.position;
+        let started = Instant::now();
         let ended = self.go_through(older);
+
         let reason = match ended {
             Err(End::Stopped) => return,
             Ok(()) => {
@@ -226,6 +235,7 @@ impl Shared {
                 format!("{reason}; restart the service, which makes the index anew from the journal")
             }
         };
+
         tracing::error!(reason, "damage in the older part of the log: it is read-only now");
         self.scrub.fail(reason);
     }
@@ -233,28 +243,35 @@ impl Shared {
     fn go_through(&self, older: Older) -> Result<(), End> {
         let Older { mut reader, anchor, reach } = older;
         let mut pace = Pace { scrub: &self.scrub, since: Instant::now(), steps: 0 };
-        let (mut expected, mut met) = (Sum::default(), false);
+        let mut expected = Sum::default();
+        let mut met = false;
         loop {
             let record = reader.next_record().map_err(|error| End::Damaged(error.to_string()))?;
             let Some(record) = record else { break };
+
             let first = record.commit[0].position;
             if first <= reach.last_commit {
                 let (key, value) = stream_entry(&record.commit);
                 expected.add(&key, &value);
                 expected.add(&first.0.to_be_bytes(), record.payload);
             }
+
             let position = Position(reader.next_position().0 - 1);
             met |= position == anchor.position && reader.chain() == anchor.chain;
+
             pace.step()?;
             if pace.steps == 0 && position <= anchor.position {
                 self.scrub.reached(position);
             }
         }
+
         if !met {
             let reason = format!("the journal has another history up to position {}", anchor.position);
             return Err(End::Damaged(reason));
         }
+
         let Some(trees) = self.trees.read().clone() else { return self.wait_for_sled() };
+
         match sum_of(&trees, reach.last_commit, &mut pace) {
             _ if trees.has_stopped() => {
                 drop(trees);
@@ -266,7 +283,7 @@ impl Shared {
         }
     }
 
-    /// Until sled is there again: whoever opened it has compared it with the journal.
+    /// Waits until sled is open again. Reopening has then compared it with the journal.
     fn wait_for_sled(&self) -> Result<(), End> {
         while self.trees.read().as_ref().is_none_or(|trees| trees.has_stopped()) {
             if self.scrub.stopped.load(Ordering::Relaxed) {
@@ -278,7 +295,7 @@ impl Shared {
     }
 }
 
-/// Sums up what sled has up to the commit at `last`.
+/// Computes the sum of sled's content up to the commit at `last`.
 fn sum_of(trees: &Trees, last: Position, pace: &mut Pace<'_>) -> Result<Sum, End> {
     let mut sum = Sum::default();
     let mut events = trees.events.range(..=last.0.to_be_bytes());
@@ -289,6 +306,7 @@ fn sum_of(trees: &Trees, last: Position, pace: &mut Pace<'_>) -> Result<Sum, End
         sum.add(&key, &value);
         pace.step()?;
     }
+
     let mut streams = trees.streams.iter();
     while let Some((key, value)) = guarded(|| streams.next().transpose()).map_err(End::SledDamaged)? {
         if trees.has_stopped() {
@@ -299,5 +317,6 @@ fn sum_of(trees: &Trees, last: Position, pace: &mut Pace<'_>) -> Result<Sum, End
         }
         pace.step()?;
     }
+
     Ok(sum)
 }

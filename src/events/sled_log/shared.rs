@@ -1,4 +1,4 @@
-//! What readers, the writer and the thread that fills sled share: sled, while it can be read, the tail and the queue.
+//! State shared by readers, the writer and the thread that fills sled: sled, if it is open, the tail and the queue.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,42 +22,43 @@ use crate::events::tail::Tail;
 use crate::space::Space;
 
 pub(super) struct Shared {
-    /// sled; nothing while it is being opened again.
+    /// Sled; `None` while it is being reopened.
     pub trees: RwLock<Option<Arc<Trees>>>,
     pub tail: RwLock<Tail>,
     pub queue: Queue,
-    /// Read in sled's place while sled cannot be.
+    /// Read while sled is not available.
     pub journal: Place,
-    /// Where sled is.
+    /// Directory of sled.
     pub directory: PathBuf,
-    /// Exists when damage was found in sled: then the next opening rebuilds it.
+    /// Marker file of damage in sled. It makes the next opening rebuild sled.
     pub damage_mark: PathBuf,
     pub space: Space,
-    /// The check of what the start left for later.
+    /// Background check of the part that the start has deferred.
     pub scrub: Scrub,
-    /// What streams must have, until that check is done.
+    /// Expected stream versions, until that check is complete.
     pub expected: RwLock<Option<StreamVersions>>,
-    /// Exists when damage was found there: then the next opening checks everything.
+    /// Marker file of damage in the journal. It makes the next opening check everything.
     pub suspicion: PathBuf,
-    /// Up to where HEAD is signed.
+    /// Position up to which HEAD is signed.
     pub signed: AtomicU64,
-    /// What the disk is at for the writer.
+    /// Disk request of the writer.
     pub disk: Disk,
     pub mishaps: Mishaps,
 }
 
 impl Shared {
-    /// Waits until sled is near enough.
+    /// Waits until the lag of sled is within its limit.
     pub fn wait_for_room(&self) -> Result<(), LogFailure> {
         self.queue.wait_for_room().map_err(|reason| LogFailure::Full { reason })
     }
 
-    /// Whether sled is being filled.
+    /// Checks that sled is being filled.
     pub fn check(&self) -> Result<(), LogFailure> {
         self.queue.stalled().map_or(Ok(()), |reason| Err(LogFailure::Full { reason }))
     }
 
-    /// Lets readers see a durable group. First the tail, then the queue: what sled has is taken out of the tail.
+    /// Makes a durable group visible to readers. The tail comes before the queue, because events that sled has are
+    /// removed from the tail.
     pub fn publish(&self, group: Handed) {
         let mut tail = self.tail.write();
         for (commit, _) in &group.records {
@@ -76,14 +77,17 @@ impl Shared {
                 group.records.iter().map(|(commit, payload)| (commit, &group.bytes[payload.clone()]))
             });
             let records: Vec<_> = records.collect();
+
             while let Err(reason) = self.fill(&records) {
                 if !self.bring_back(&reason) {
                     return;
                 }
             }
+
             if let Some(last) = records.last().and_then(|(commit, _)| commit.last()) {
                 self.tail.write().evict_through(last.position);
             }
+
             self.queue.done(groups.iter().map(|group| group.bytes.len()).sum());
             self.queue.rest(started.elapsed());
         }
@@ -96,7 +100,7 @@ impl Shared {
         trees.stopped.get().map_or(Ok(()), |reason| Err(reason.clone()))
     }
 
-    /// Notes what streams must have, unless all of the log was checked.
+    /// Stores the expected stream versions, unless the whole log was checked.
     pub fn expect(&self, versions: StreamVersions) {
         let mut expected = self.expected.write();
         if self.scrub.state() != ScrubState::Whole {
@@ -104,7 +108,7 @@ impl Shared {
         }
     }
 
-    /// Whether these are the events of a stream after version `after`: all of them, as far as it is known.
+    /// Checks that these are all events of a stream after version `after`, as far as is known.
     pub fn check_whole(&self, stream: &StreamId, after: Version, events: &[RecordedEvent]) -> Result<(), LogFailure> {
         let expected = (after.0 + 1..).map(Version);
         match events.iter().zip(expected).find(|(event, version)| event.version != *version) {
@@ -116,7 +120,7 @@ impl Shared {
         }
     }
 
-    /// Whether a stream that was found to have `version` has lost nothing of its end, as far as it is known.
+    /// Checks that a stream with this version has not lost its end, as far as is known.
     fn check_end(&self, stream: &StreamId, version: Version) -> Result<(), LogFailure> {
         let least = self.expected.read().as_ref().map_or(Version(0), |expected| expected.least(stream));
         if version >= least {
@@ -126,7 +130,7 @@ impl Shared {
         Err(self.damaged(Flaw { position: Position(0), reason }))
     }
 
-    /// The version of a stream, of what is before the tail.
+    /// The version of a stream before the tail.
     pub fn stream_version(&self, stream: &StreamId) -> Result<Version, LogFailure> {
         let Some(version) = self.ask(|trees| trees.stream_version(stream))? else {
             return self.version_in_journal(stream);
@@ -134,7 +138,7 @@ impl Shared {
         self.check_end(stream, version).map(|()| version)
     }
 
-    /// As [`Trees::read_stream`].
+    /// Reads a stream from sled ([`Trees::read_stream`]), or from the journal if sled is not available.
     pub fn read_stream(
         &self,
         stream: &StreamId,
@@ -148,7 +152,7 @@ impl Shared {
         found?.map_or_else(|| self.stream_in_journal(stream, after, bounds.1), Ok)
     }
 
-    /// As [`Trees::read_all`].
+    /// Reads events from sled ([`Trees::read_all`]), or from the journal if sled is not available.
     pub fn read_all(&self, after: Position, last: Position) -> Result<Vec<RecordedEvent>, LogFailure> {
         let found = self.ask(|trees| {
             let mut events = Vec::new();
@@ -157,7 +161,7 @@ impl Shared {
         found?.map_or_else(|| self.all_in_journal(after, last), Ok)
     }
 
-    /// What sled answers; nothing when it answers nobody just now.
+    /// Queries sled; `None` if it is not available.
     fn ask<T>(&self, question: impl FnOnce(&Trees) -> Result<T, Flaw>) -> Result<Option<T>, LogFailure> {
         let Some(trees) = self.trees.read().clone() else { return Ok(None) };
         match question(&trees) {
@@ -170,21 +174,21 @@ impl Shared {
         }
     }
 
-    /// Has the next start make sled anew, also after a power cut.
+    /// Makes the next start rebuild sled, also after a power cut.
     pub fn mark_sled(&self, reason: &str) {
         if let Err(error) = write_private(&self.damage_mark, reason.as_bytes()) {
             tracing::error!(%error, "the damage could not be noted: delete the sled directory before the next start");
         }
     }
 
-    /// Has the next start read all of the journal, also after a power cut.
+    /// Makes the next start read the whole journal, also after a power cut.
     pub fn mark_journal(&self, reason: &str) {
         if let Err(error) = write_private(&self.suspicion, reason.as_bytes()) {
             tracing::error!(%error, "the damage could not be noted: delete the snapshots before the next start");
         }
     }
 
-    /// Notes for the next start that sled must be rebuilt.
+    /// Records damage in sled, which the next start rebuilds.
     pub fn damaged(&self, flaw: Flaw) -> LogFailure {
         let Flaw { position, reason } = flaw;
         tracing::error!(%position, reason, "damage in sled: it is rebuilt from the journal at the next start");

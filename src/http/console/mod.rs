@@ -45,8 +45,10 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 
 /// The page itself; it is where people look for it, and finds the other files below `console/`.
 const INDEX: &str = "index.html";
+/// The reference of the interface.
+pub(super) const REFERENCE_AT: &str = "/docs";
 /// Where the page is.
-const INDEX_AT: [&str; 2] = ["/", "/docs"];
+const INDEX_AT: [&str; 2] = ["/", REFERENCE_AT];
 
 /// A file as it is served.
 struct Served {

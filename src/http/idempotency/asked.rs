@@ -11,7 +11,6 @@ use futures_util::{StreamExt, stream};
 use sha2::{Digest as _, Sha256};
 
 use super::super::error::{Code, Problem};
-use crate::actors::Actor;
 use crate::domain::value::Digest;
 
 /// The header by which a caller names a request that may come again.
@@ -52,14 +51,13 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// A request whose body has come. Callers without credentials share their keys.
+    /// A request whose body has come; `owner` names the caller whose key it is, without a line break.
     ///
     /// # Errors
     /// When the service is stopping.
-    pub async fn new(caller: Option<Actor>, key: &str, request: &HttpRequest, body: Bytes) -> Result<Self, Problem> {
-        let caller = caller.map_or_else(|| "anonymous".to_owned(), |actor| actor.to_string());
+    pub async fn new(owner: &str, key: &str, request: &HttpRequest, body: Bytes) -> Result<Self, Problem> {
         // A key has no line break, so that no other caller with another key can have the same name.
-        let named = format!("{caller}\n{key}");
+        let named = format!("{owner}\n{key}");
         let (content_type, body) = match fields_of(request.headers(), &body).await {
             // Programs draw the line between the parts anew each time.
             Some(fields) => (&b"multipart/form-data"[..], fields),
@@ -101,9 +99,7 @@ async fn fields_of(headers: &HeaderMap, body: &Bytes) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::ids::{TokenId, UserId};
     use actix_web::test::TestRequest;
-    use uuid::Uuid;
 
     fn key_of(values: &[&str]) -> Result<Option<String>, Code> {
         let mut headers = HeaderMap::new();
@@ -131,20 +127,20 @@ mod tests {
         let request = |uri: &str, kind: &'static str| {
             TestRequest::post().uri(uri).insert_header((CONTENT_TYPE, kind)).to_http_request()
         };
-        let asked = async |caller, key, request: HttpRequest, body| {
+        let asked = async |caller: &str, key, request: HttpRequest, body| {
             Asked::new(caller, key, &request, Bytes::from_static(body)).await.unwrap()
         };
-        let first = asked(None, "k", request("/a?b", "c"), b"d").await;
+        let first = asked("anonymous/192.0.2.1", "k", request("/a?b", "c"), b"d").await;
         for (uri, kind, body) in [("/a?bc", "", b"d"), ("/ab", "c", b"d"), ("/a?b", "c", b"e"), ("/a", "bc", b"d")] {
-            let other = asked(None, "k", request(uri, kind), body).await;
+            let other = asked("anonymous/192.0.2.1", "k", request(uri, kind), body).await;
             assert_eq!(other.id, first.id);
             assert_ne!(other.fingerprint, first.fingerprint, "{uri} {kind}");
         }
-        let (user, token) = (Actor::User(UserId(Uuid::nil())), Actor::Token(TokenId(Uuid::nil())));
-        for (caller, key) in [(Some(user), "k"), (Some(token), "k"), (None, "l")] {
+        let user = "user/00000000-0000-0000-0000-000000000000";
+        for (caller, key) in [(user, "k"), ("anonymous/192.0.2.2", "k"), ("anonymous/192.0.2.1", "l")] {
             let other = asked(caller, key, request("/a?b", "c"), b"d").await;
             assert_eq!(other.fingerprint, first.fingerprint);
-            assert_ne!(other.id, first.id, "{caller:?} {key}");
+            assert_ne!(other.id, first.id, "{caller} {key}");
         }
     }
 
@@ -157,7 +153,7 @@ mod tests {
             let body = parts.iter().map(part).collect::<String>() + &format!("--{boundary}--\r\n");
             let kind = format!("multipart/form-data; boundary={boundary}");
             let request = TestRequest::post().uri("/a").insert_header((CONTENT_TYPE, kind)).to_http_request();
-            Asked::new(None, "k", &request, body.into()).await.unwrap().fingerprint
+            Asked::new("anonymous/192.0.2.1", "k", &request, body.into()).await.unwrap().fingerprint
         };
         let first = asked("x", &[("prompt", "calm"), ("duration", "2")]).await;
         assert_eq!(asked("y", &[("prompt", "calm"), ("duration", "2")]).await, first);

@@ -41,7 +41,9 @@ impl TrustedProxies {
         origin
     }
 
-    fn trusts(&self, address: IpAddr) -> bool {
+    /// Returns `true` for the address of a trusted proxy, in its canonical form.
+    #[must_use]
+    pub fn trusts(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.holds(address))
     }
 

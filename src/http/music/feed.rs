@@ -5,12 +5,13 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use actix_web::rt;
+use actix_web::rt::task::JoinHandle;
 use actix_web::web::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::held::{Held, Playing};
@@ -27,6 +28,7 @@ use crate::domain::task::{Failure, Results, Stage, TaskCommand};
 use crate::domain::value::Text;
 use crate::http::account_pool::PoolPlace;
 use crate::http::server::Services;
+use crate::http::stream_access::StreamAccess;
 use crate::projections::ReadModels;
 
 /// How long nothing is sent at most: then a blank line is (contract 7).
@@ -107,8 +109,9 @@ impl Drop for Record {
 pub struct Feed {
     record: Record,
     held: Held,
+    access: StreamAccess,
     /// Looks for the end where the reader takes nothing; ends with this.
-    watching: Option<JoinHandle<()>>,
+    watching: JoinHandle<()>,
     models: ReadModels,
     changes: watch::Receiver<Position>,
     /// True once the service stops.
@@ -126,9 +129,7 @@ pub struct Feed {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        if let Some(watching) = &self.watching {
-            watching.abort();
-        }
+        self.watching.abort();
     }
 }
 
@@ -146,7 +147,12 @@ struct Heard {
 }
 
 impl Feed {
-    pub fn new(services: &Services, record: Record, playing: Playing, place: PoolPlace) -> Self {
+    pub fn new(
+        services: &Services,
+        record: Record,
+        (playing, place): (Playing, PoolPlace),
+        access: StreamAccess,
+    ) -> Self {
         let held = Held::new(playing, place);
         let deadline = Instant::now() + services.options.music.deadline;
         let watching = Watching {
@@ -155,12 +161,14 @@ impl Feed {
             ending: record.why().map(|why| (record.dispatch.clone(), record.surroundings.clone(), why)),
             models: services.models.clone(),
             closing: services.closing.clone(),
+            access: access.clone(),
             deadline,
         };
         Self {
             record,
             held,
-            watching: Handle::try_current().ok().map(|runtime| runtime.spawn(watching.watch())),
+            access,
+            watching: rt::spawn(watching.watch()),
             models: services.models.clone(),
             changes: services.models.task_changes(),
             closing: services.closing.clone(),
@@ -195,6 +203,9 @@ impl Feed {
                 biased;
                 _ = self.closing.changed() => {}
                 _ = self.changes.changed() => self.look_for_the_end(),
+                () = self.access.changed() => if !may_listen(&mut self.access).await {
+                    self.fail(revoked().into()).await;
+                },
                 // Before what is played: that may be ready at all times.
                 () = sleep_until(self.deadline) => self.fail(too_late().into()).await,
                 moment = self.held.next() => self.take(moment).await,
@@ -282,6 +293,7 @@ struct Watching {
     ending: Option<(Dispatch, Surroundings, Circumstances)>,
     models: ReadModels,
     closing: watch::Receiver<bool>,
+    access: StreamAccess,
     deadline: Instant,
 }
 
@@ -295,8 +307,12 @@ impl Watching {
             tokio::select! {
                 told = changes.changed() => if told.is_err() { break },
                 _ = self.closing.changed() => break,
+                () = self.access.changed() => if !may_listen(&mut self.access).await {
+                    self.end(revoked()).await;
+                    break;
+                },
                 () = sleep_until(self.deadline) => {
-                    self.expire().await;
+                    self.end(too_late()).await;
                     break;
                 }
             }
@@ -304,12 +320,12 @@ impl Watching {
         self.held.let_go();
     }
 
-    async fn expire(&mut self) {
+    async fn end(&mut self, failure: Failure) {
         let Some((dispatch, surroundings, why)) = &self.ending else { return };
         let why = Circumstances { at: surroundings.now(), ..why.clone() };
         // Where it was recorded meanwhile how it ended, that stays.
-        if let Err(error) = dispatch.task(self.task, TaskCommand::Fail { failure: too_late() }, why).await {
-            tracing::debug!(task = %self.task, %error, "a stream that took too long had ended, or that could not be recorded");
+        if let Err(error) = dispatch.task(self.task, TaskCommand::Fail { failure }, why).await {
+            tracing::debug!(task = %self.task, %error, "end of a stream not recorded");
         }
     }
 }
@@ -359,6 +375,15 @@ impl Heard {
 
 fn seconds(millis: u64) -> f64 {
     Duration::from_millis(millis).as_secs_f64()
+}
+
+/// Returns `true` while the credentials are valid with which the music was asked for.
+async fn may_listen(access: &mut StreamAccess) -> bool {
+    access.allows(|identity| identity.user().is_some()).await
+}
+
+fn revoked() -> Failure {
+    Failure::new("cancelled", "the credentials with which the music was asked for are no longer valid")
 }
 
 fn too_late() -> Failure {

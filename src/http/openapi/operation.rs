@@ -255,7 +255,7 @@ impl Operation {
         if self.method != Method::GET && action.writes() {
             codes.extend([Code::Banned, Code::Overloaded, Code::ReadOnly, Code::InsufficientStorage]);
         }
-        if Kind::of(action, self.method == Method::GET).is_some() {
+        if Kind::of(action, self.path, self.method == Method::GET).is_some() {
             codes.push(Code::RateLimited);
         }
         if self.is_keyed() {
@@ -329,7 +329,7 @@ impl Operation {
         for (status, answer) in &mut answers {
             let tagged = self.method == Method::GET && self.is_tagged() && matches!(status, 200 | 304);
             let replayed = self.is_keyed().then_some("Idempotent-Replayed");
-            let limited = Kind::of(action, self.method == Method::GET).map(|_| LIMIT_HEADERS);
+            let limited = Kind::of(action, self.path, self.method == Method::GET).map(|_| LIMIT_HEADERS);
             let always = ["X-Request-Id"].into_iter().chain(limited.into_iter().flatten());
             let own = self.headers.iter().filter(|(of, _)| of == status).map(|(_, name)| *name);
             for name in always.chain(tagged.then_some("ETag")).chain(replayed).chain(own) {

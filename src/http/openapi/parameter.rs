@@ -131,9 +131,9 @@ pub fn shared_headers() -> Value {
                 "Client-chosen key that makes the request safe to retry. For 24 hours, a repeated request with the \
                  same key is not executed again: its stored response (a success or a 400, 404 or 409) is replayed \
                  with `Idempotent-Replayed: true`.\n\n- 409: the first request is still in progress.\n- 422: the key \
-                 was used for a different request.\n- Keys belong to the caller. Callers without a token share their \
-                 keys, so they should use random ones.\n- Responses over {} MiB are not stored but generated again; \
-                 the request still takes effect once.",
+                 was used for a different request.\n- Keys belong to the caller. Callers without a token share keys \
+                 with all others at the same address, so they should use random ones.\n- Responses over {} MiB are \
+                 not stored but generated again; the request still takes effect once.",
                 ANSWER_MAX >> 20
             ),
             json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}),

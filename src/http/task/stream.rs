@@ -21,13 +21,14 @@ use crate::audit::Position;
 use crate::domain::ids::{EventId, TaskId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::task::{TaskRecord, TaskStatus};
+use crate::domain::user::UserProfile;
 use crate::http::account_pool::PoolPlace;
 use crate::http::answer::Answer;
-use crate::http::authorize;
 use crate::http::error::Problem;
 use crate::http::gate::Call;
 use crate::http::server::Shared;
 use crate::http::sse::{OF_LAST_SEEN, RETRY_MILLIS, check_reached, failed, last_seen, opened};
+use crate::http::stream_access::StreamAccess;
 use crate::projections::task::TaskMoment;
 
 /// How often it is told how far the task is, at most.
@@ -46,12 +47,9 @@ struct Feed {
     changes: watch::Receiver<Position>,
     /// True once the service stops.
     closing: watch::Receiver<bool>,
-    /// What the reader presented: it must open the door as long as the stream goes on.
-    secret: String,
+    access: StreamAccess,
     /// When the next heartbeat is due.
     due: Instant,
-    /// When the reader's rights were looked at.
-    checked: Instant,
     /// What was told last of what is not recorded.
     told: Unrecorded,
     /// When it was looked at whether that has changed.
@@ -91,12 +89,11 @@ pub async fn stream(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Pr
         return Ok(Answer::ready(response.finish()));
     }
     let place = shared.task_streams.take(call.account())?;
-    let secret = authorize::bearer(call.headers())?.unwrap_or_default().to_owned();
-    let heartbeat = shared.services.options.heartbeat;
-    let (due, checked) = (Instant::now() + heartbeat, Instant::now());
+    let access = StreamAccess::new(&call)?;
+    let (due, looked) = (Instant::now() + shared.services.options.heartbeat, Instant::now());
     let (owner, for_admin) = (record.submission.owner, call.identity().is_admin());
     let (read_up_to, ended) = (None, false);
-    let (told, looked) = (Unrecorded::default(), checked);
+    let told = Unrecorded::default();
     let feed = Feed {
         shared,
         task,
@@ -106,9 +103,8 @@ pub async fn stream(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Pr
         read_up_to,
         changes,
         closing,
-        secret,
+        access,
         due,
-        checked,
         told,
         looked,
         ended,
@@ -147,6 +143,7 @@ impl Feed {
                 tokio::select! {
                     changed = self.changes.changed() => changed.is_ok(),
                     _ = self.closing.changed() => true,
+                    () = self.access.changed() => true,
                 }
             };
             match timeout_at(self.due.min(self.looked + PROGRESS_EVERY), changed).await {
@@ -229,15 +226,10 @@ impl Feed {
         Ok(text)
     }
 
-    /// Whether the reader may still read: its token can be revoked, and its right be taken away.
+    /// Returns `true` if the reader may still read: its token can be revoked, and its right be taken away.
     async fn may_go_on(&mut self) -> bool {
-        if self.checked.elapsed() < self.shared.services.options.heartbeat {
-            return true;
-        }
-        self.checked = Instant::now();
-        let identity = authorize::identify(&self.secret, &self.shared.services, None).await;
-        identity.is_ok_and(|identity| {
-            identity.user().is_some_and(|user| user.is_admin || self.owner.is_none_or(|owner| owner == user.id))
-        })
+        let owner = self.owner;
+        let may_read = |user: &UserProfile| user.is_admin || owner.is_none_or(|owner| owner == user.id);
+        self.access.allows(|identity| identity.user().is_some_and(may_read)).await
     }
 }

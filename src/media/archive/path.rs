@@ -42,6 +42,9 @@ fn form_flaw(path: &str) -> Option<&'static str> {
 #[must_use]
 pub fn key(name: &str) -> String {
     let folded = |part: &str| {
+        if part.is_ascii() {
+            return part.to_ascii_lowercase().trim_end_matches(['.', ' ']).to_owned();
+        }
         // Folding may take a composed form apart, and what is folded must be composed.
         let composed: String = part.nfc().collect();
         let folded = UniCase::unicode(composed).to_folded_case();

@@ -1,33 +1,33 @@
-//! What may be counted, as far as it is known before it happens. Whoever watches a counter grow (`rate`, `increase`) sees nothing
-//! of a first time that makes the counter: so each of these is there from the start, with 0.
+//! Pre-registered counters: every series that is known in advance exists from the start with 0, because `rate` and
+//! `increase` miss an increment that creates its series.
 
 use super::Counted;
 
-/// What is asked of a vendor: `result` is the question that is answered with results, with bringing them home.
+/// Calls to a vendor. `result` is the status read that returns results, including their download.
 pub const VENDOR_CALLS: [&str; 4] = ["submit", "poll", "find", "result"];
 
-/// What may come of it: an answer of use; a refusal; not reached; too much to do; not served; no answer, or none of use; results that
-/// could not be brought home.
+/// Outcomes of a call: success, rejection by the vendor, no connection, overload, call not supported, no or no usable
+/// response, failed download of results.
 pub const CALL_OUTCOMES: [&str; 7] = ["ok", "refused", "unreached", "busy", "unserved", "unknown", "unfetched"];
 
-/// What became of spans.
+/// Outcomes of spans.
 const SPANS: [&str; 3] = ["sent", "lost", "dropped"];
 
-/// What came of asking the issuer of tokens for its keys: they were had, or not.
+/// Outcomes of fetching the token issuer's keys.
 pub(super) const ISSUER_OUTCOMES: [&str; 2] = ["ok", "failed"];
 
-/// What may be counted.
+/// Label values of the counters known in advance.
 #[derive(Debug, Clone, Default)]
 pub struct Foreseen {
-    /// Method and path of each route: an inner failure of each is foreseen.
+    /// Method and path of each route, for its responses with status 500.
     pub routes: Vec<(&'static str, &'static str)>,
-    /// Codes of errors that are answered 429.
+    /// Error codes of 429 responses.
     pub refusals: Vec<&'static str>,
     /// Names of events.
     pub events: Vec<&'static str>,
     /// Kinds of tasks.
     pub kinds: Vec<&'static str>,
-    /// Codes by which tasks fail.
+    /// Failure codes of tasks.
     pub codes: Vec<&'static str>,
     /// Names of vendors.
     pub vendors: Vec<&'static str>,
@@ -39,23 +39,29 @@ impl Foreseen {
             let labels = [("method", *method), ("route", *route)];
             drop(counted.requests.get_or_create(&(labels, super::StatusLabel { status: 500 })));
         }
+
         for code in &self.refusals {
             drop(counted.refused.get_or_create(&[("code", *code)]));
         }
+
         for outcome in SPANS {
             drop(counted.spans.get_or_create(&[("outcome", outcome)]));
         }
+
         for outcome in ISSUER_OUTCOMES {
             drop(counted.issuer.get_or_create(&[("outcome", outcome)]));
         }
+
         for event in &self.events {
             drop(counted.events.get_or_create(&[("event", *event)]));
         }
+
         for kind in &self.kinds {
             for code in self.codes.iter().chain(&[super::OTHER]) {
                 drop(counted.failures.get_or_create(&[("kind", *kind), ("code", *code)]));
             }
         }
+
         for vendor in &self.vendors {
             for (call, outcome) in outcomes() {
                 drop(counted.calls.get_or_create(&[("vendor", *vendor), ("call", call), ("outcome", outcome)]));
@@ -64,7 +70,7 @@ impl Foreseen {
     }
 }
 
-/// What may come of each call.
+/// Pairs of a call and a possible outcome.
 fn outcomes() -> impl Iterator<Item = (&'static str, &'static str)> {
     let may_be = |call: &str, outcome: &str| match outcome {
         "ok" => true,

@@ -1,4 +1,4 @@
-//! What is looked at when somebody asks for the metrics.
+//! Gauges read at each scrape.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -9,55 +9,57 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::Labels;
 
-/// What is looked at when somebody asks.
+/// Values of the gauges at a scrape.
 #[derive(Debug, Clone, Default)]
 pub struct Looked {
     /// The position of the last event.
     pub head: u64,
-    /// How far lists and reads are.
+    /// The position of the read models.
     pub read_models: u64,
-    /// How far the index of the log is.
+    /// The position of sled, the index of the log.
     pub index: u64,
-    /// Bytes of the index on the disk.
+    /// Size of sled on disk.
     pub index_bytes: Option<u64>,
-    /// What waits, by queue.
+    /// Length of each queue.
     pub queues: Vec<(&'static str, u64)>,
-    /// What came of verifying the log.
+    /// Result of verifying the log.
     pub verification: State,
-    /// Up to where the log was verified since the start.
+    /// Position up to which the log was verified since the start.
     pub verified: u64,
     pub storage: State,
-    /// Whether the service can do its work.
+    /// `true` if the service is ready.
     pub is_ready: bool,
-    /// How long the disk has been at the group of changes that it was given, if it was given one.
+    /// Age of the journal sync in progress; zero if there is none.
     pub sync_pending: Duration,
-    /// Bytes of the disk that are free.
+    /// Free bytes on the disk.
     pub free_bytes: Option<u64>,
     /// Bytes of the disk that are kept free.
     pub reserve_bytes: u64,
-    /// The circuits of vendors, by name.
+    /// Circuit breaker states by vendor.
     pub circuits: Vec<(&'static str, State)>,
-    /// Bytes of memory that the process has.
+    /// Resident memory of the process, in bytes.
     pub resident_bytes: Option<u64>,
-    /// Seconds since 1970 at which the service started.
+    /// Start time of the service, in seconds since 1970.
     pub started_at_seconds: u64,
 }
 
 /// One of several states.
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    /// All that there are.
+    /// All possible states.
     pub all: &'static [&'static str],
-    /// The one that is the case.
+    /// The current state.
     pub is: &'static str,
 }
 
 impl Looked {
     pub(super) fn registry(&self) -> Registry {
         let mut registry = Registry::with_prefix("mediary");
+
         let mut tell = |name: &str, help: &str, value: u64| {
             registry.register(name, help, of(value));
         };
+
         tell("log_position", "The position of the last event", self.head);
         tell("read_models_position", "The position that lists and reads show", self.read_models);
         tell(
@@ -75,6 +77,7 @@ impl Looked {
         tell("ready", "1 when the service can do its work, as /ready says", u64::from(self.is_ready));
         tell("storage_reserve_bytes", "Bytes of the disk that are kept free", self.reserve_bytes);
         tell("start_time_seconds", "When the service started, in seconds since 1970", self.started_at_seconds);
+
         for (name, help, value) in [
             ("index_bytes", "Size of the index of the log (sled)", self.index_bytes),
             ("storage_free_bytes", "Bytes that are free where the data directory is", self.free_bytes),
@@ -84,6 +87,7 @@ impl Looked {
                 tell(name, help, value);
             }
         }
+
         let queues = Family::<Labels<1>, Gauge>::default();
         for (queue, waiting) in &self.queues {
             queues.get_or_create(&[("queue", queue)]).set(signed(*waiting));
@@ -93,13 +97,18 @@ impl Looked {
             "What waits: changes to be written, tasks that have not ended, callbacks to be made",
             queues,
         );
-        let (about, verification) = ("1 for what came of verifying the log", states(&self.verification));
+
+        let about = "1 for what came of verifying the log";
+        let verification = states(&self.verification);
         registry.register("verification_state", about, verification);
+
         let pending = Gauge::<f64, AtomicU64>::default();
         pending.set(self.sync_pending.as_secs_f64());
         let about = "How long the disk has been at the group of changes that it was given last; 0: at none";
         registry.register_with_unit("journal_sync_pending", about, Unit::Seconds, pending);
+
         registry.register("storage_state", "1 for the state that the storage is in", states(&self.storage));
+
         let circuits = Family::<Labels<2>, Gauge>::default();
         for (vendor, state) in &self.circuits {
             for name in state.all {
@@ -107,6 +116,7 @@ impl Looked {
             }
         }
         registry.register("vendor_circuit", "1 for the state that the circuit of a vendor is in", circuits);
+
         let build: Labels<2> = [("version", env!("CARGO_PKG_VERSION")), ("commit", env!("BUILD_COMMIT"))];
         registry.register("build", "The program", prometheus_client::metrics::info::Info::new(build));
         registry
@@ -119,7 +129,7 @@ fn of(value: u64) -> Gauge {
     gauge
 }
 
-/// A gauge is signed; nothing here comes near its end.
+/// Converts to the signed type of a gauge. No value here comes near the maximum.
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

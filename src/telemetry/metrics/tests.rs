@@ -26,6 +26,7 @@ fn requests_are_counted_once_by_route_and_status_also_those_that_nobody_waits_fo
     ] {
         assert!(told.iter().any(|told| told == line), "{line} is missing in {told:#?}");
     }
+
     drop(open);
     assert!(lines(&metrics, &Looked::default()).contains(&"mediary_http_requests_in_flight 0".to_owned()));
 }
@@ -58,6 +59,7 @@ fn of_several_states_one_is_the_case_and_lags_are_what_is_missing() {
     const STATES: &[&str] = &["closed", "open"];
     let circuits = vec![("imagevendor", State { all: STATES, is: "open" })];
     let looked = Looked { head: 10, read_models: 10, index: 7, circuits, ..Looked::default() };
+
     let told = lines(&Metrics::default(), &looked);
     for line in [
         "mediary_vendor_circuit{vendor=\"imagevendor\",state=\"open\"} 1",
@@ -83,7 +85,9 @@ fn what_is_foreseen_is_told_with_0_and_what_happened_before_stays() {
         vendors: vec!["remote-image"],
     };
     metrics.foresee(&foreseen);
+
     let told = lines(&metrics, &Looked::default());
+
     for line in [
         "mediary_http_requests_total{method=\"GET\",route=\"/nodes\",status=\"500\"} 0",
         "mediary_limit_refusals_total{code=\"rate_limited\"} 0",
@@ -106,6 +110,7 @@ fn calls_to_vendors_are_counted_by_what_came_of_them_and_timed() {
     metrics.called("remote-image", "poll", "ok", Duration::from_millis(3));
     metrics.called("remote-image", "poll", "busy", Duration::from_millis(1));
     let told = lines(&metrics, &Looked::default());
+
     for line in [
         "mediary_vendor_calls_total{vendor=\"remote-image\",call=\"poll\",outcome=\"busy\"} 1",
         "mediary_vendor_call_duration_seconds_count{vendor=\"remote-image\",call=\"poll\"} 2",

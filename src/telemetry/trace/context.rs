@@ -1,35 +1,39 @@
-//! Which span of which trace: what travels in `traceparent` (W3C Trace Context, 3.2).
+//! Trace context: the ids of a span, as in `traceparent` (W3C Trace Context, 3.2).
 
-/// A span, by the ids of its trace and its own.
+/// A span, identified by its trace and its own id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context {
     pub trace: [u8; 16],
     pub span: [u8; 8],
-    /// Whether the trace is noted.
+    /// `true` if the trace is recorded.
     pub sampled: bool,
 }
 
 impl Context {
-    /// Reads `traceparent`. A version that is not known yet may say more at its end.
+    /// Parses `traceparent`. Unknown versions may append fields.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let [version, trace, span, flags] = [parts.next()?, parts.next()?, parts.next()?, parts.next()?];
+
         let [version] = bytes(version)?;
         if version == 0xff || (version == 0 && parts.next().is_some()) {
             return None;
         }
         let [flags] = bytes(flags)?;
-        let (trace, span) = (bytes(trace)?, bytes(span)?);
+        let trace = bytes(trace)?;
+        let span = bytes(span)?;
         (trace != [0; 16] && span != [0; 8]).then_some(Self { trace, span, sampled: flags & 1 == 1 })
     }
 
-    /// The first span of a new trace, one of `percent` in a hundred of which is noted.
+    /// The first span of a new trace, which is sampled with a probability of `percent` in a hundred.
     #[must_use]
     pub fn fresh(chance: [u8; 24], percent: u8) -> Self {
-        let (mut trace, mut span) = ([0; 16], [0; 8]);
+        let mut trace = [0; 16];
+        let mut span = [0; 8];
         trace.copy_from_slice(&chance[..16]);
         span.copy_from_slice(&chance[16..]);
+
         let drawn = u16::from_be_bytes([chance[14], chance[15]]) % 100;
         Self { trace, span, sampled: drawn < u16::from(percent) }
     }
@@ -43,12 +47,13 @@ impl Context {
     }
 }
 
-/// Lower-case hexadecimal digits of exactly so many bytes.
+/// Decodes exactly `N` bytes from lower-case hexadecimal digits.
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * N {
         return None;
     }
+
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
         let digit = |at: usize| match pair[at] {

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 
-/// A tracer whose clock and chance count up.
+/// A tracer whose clock and random numbers count up.
 fn tracer() -> Tracer {
-    let (now, chance) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(1)));
+    let now = Arc::new(AtomicU64::new(0));
+    let chance = Arc::new(AtomicU64::new(1));
     let sources = Sources {
         now: Arc::new(move || now.fetch_add(1, Ordering::Relaxed)),
         chance: Arc::new(move || {

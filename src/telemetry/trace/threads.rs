@@ -1,4 +1,4 @@
-//! Which trace submitted a task: remembered for the calls that are made for it later, of the latest tasks only.
+//! Traces that submitted tasks, kept for later calls on behalf of the task. Bounded to the most recent tasks.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,10 +6,10 @@ use uuid::Uuid;
 
 use super::Context;
 
-/// Tasks that are remembered.
+/// Maximum number of tasks.
 const TASKS_MAX: usize = 16_384;
 
-/// Tasks and their traces.
+/// Traces by task.
 #[derive(Default)]
 pub struct Threads {
     of_task: HashMap<Uuid, Context>,
@@ -22,7 +22,7 @@ impl Threads {
         self.of_task.get(&task).copied()
     }
 
-    /// Remembers one, and forgets the oldest when there are too many.
+    /// Adds a task, and removes the oldest if there are too many.
     pub fn insert(&mut self, task: Uuid, context: Context) {
         if self.of_task.insert(task, context).is_some() {
             return;

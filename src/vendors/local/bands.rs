@@ -1,4 +1,4 @@
-//! Changing a picture tile by tile, pixels in and pixels out, so that memory does not grow with what the work needs.
+//! Tile-by-tile processing of a picture, from pixels to pixels, so that memory does not depend on the working set.
 
 use image::{RgbImage, RgbaImage};
 use rayon::prelude::*;
@@ -7,20 +7,20 @@ use super::colour::{Planes, join_row};
 use super::plane::{Region, clamped, copy_clamped};
 use crate::media::input::Pixels;
 
-/// Fewest rows of a tile: its planes are to fit into the cache of a core.
+/// Minimum number of rows of a tile. The planes of a tile should fit into the cache of a core.
 const ROWS_MIN: usize = 128;
-/// Most rows of a tile.
+/// Maximum number of rows of a tile.
 const ROWS_MAX: usize = 256;
-/// Rows of a tile for one of the margin, which would be most of the work otherwise.
+/// Rows of a tile per row of the margin, which would otherwise dominate the work.
 const ROWS_PER_MARGIN: usize = 12;
-/// Columns of a tile for each row.
+/// Columns of a tile per row.
 const COLUMNS_PER_ROW: usize = 4;
 
-/// How far the colour of hidden pixels looks around (see [`Planes`]).
+/// Radius in pixels in which hidden pixels look for a colour (see [`Planes`]).
 const HIDDEN_REACH: usize = 8;
 
-/// Changes every tile by `work`, which gets its planes and the region that they cover: `margin` samples more on every side
-/// than what is kept of them. Alpha stays as it is.
+/// Processes every tile with `work`, which receives the planes of the tile and their region. Both include `margin`
+/// samples on every side that are discarded afterwards. Alpha is kept.
 #[must_use]
 pub fn change(pixels: &Pixels, margin: usize, work: impl Fn(&mut Planes, Region) + Sync) -> Pixels {
     match pixels {
@@ -36,9 +36,11 @@ pub fn change(pixels: &Pixels, margin: usize, work: impl Fn(&mut Planes, Region)
                     )
                     .unwrap_or_default(),
                 ));
+
                 work(&mut planes, grown);
                 planes
             });
+
             Pixels::Opaque(result)
         }
         Pixels::Transparent(source) => {
@@ -54,24 +56,29 @@ pub fn change(pixels: &Pixels, margin: usize, work: impl Fn(&mut Planes, Region)
                     )
                     .unwrap_or_default(),
                 ));
+
                 work(&mut planes, grown);
                 planes
             });
+
             Pixels::Transparent(result)
         }
     }
 }
 
-/// Writes the colours of each tile, of whose planes the margin is left out.
+/// Writes the colours of each tile without the margin of its planes.
 fn each_tile<const N: usize>(samples: &mut [u8], width: usize, margin: usize, of: impl Fn(Region) -> Planes + Sync) {
     let rows = (ROWS_PER_MARGIN * margin).clamp(ROWS_MIN, ROWS_MAX);
     let tile_columns = COLUMNS_PER_ROW * rows;
+
     samples.par_chunks_mut(N * width * rows).enumerate().for_each(|(band, samples)| {
         let height = samples.len() / (N * width);
         for left in (0..width).step_by(tile_columns) {
             let columns = tile_columns.min(width - left);
             let region = Region { left: left as isize, top: (band * rows) as isize, width: columns, height };
+
             let planes = of(region);
+
             for (y, row) in samples.chunks_exact_mut(N * width).enumerate() {
                 let [luma, blue, red] =
                     [&planes.luma, &planes.blue, &planes.red].map(|plane| &plane.row(y + margin)[margin..]);
@@ -81,7 +88,7 @@ fn each_tile<const N: usize>(samples: &mut [u8], width: usize, margin: usize, of
     });
 }
 
-/// A copy of a region, which may reach beyond the borders: there the outermost pixels are repeated.
+/// Copies a region. Beyond the borders the outermost pixels are repeated.
 fn part<const N: usize>(samples: &[u8], width: usize, region: Region) -> Vec<u8> {
     let last = samples.len() / (N * width) - 1;
     let mut copy = vec![0; N * region.width * region.height];

@@ -1,7 +1,8 @@
-//! Taking noise out: overlapping squares are turned into cosine waves, waves no stronger than the noise are dropped, and
-//! what the squares say of a pixel is averaged, plainer squares weighing more (Yu and Sapiro, "DCT image denoising").
+//! Noise reduction by DCT thresholding: overlapping blocks are transformed, coefficients no stronger than the noise are
+//! dropped, and the results of each pixel are averaged with larger weights for plainer blocks (Yu and Sapiro, "DCT
+//! image denoising").
 //!
-//! A wave that is stronger than noise is kept whole, so edges and texture stay sharp where a smoothing would dull them.
+//! Coefficients stronger than the noise are kept in full, so edges and texture stay sharper than after smoothing.
 
 use std::sync::LazyLock;
 
@@ -9,16 +10,16 @@ use rayon::prelude::*;
 
 use super::plane::{Plane, Region};
 
-/// Side of a square.
+/// Side of a block.
 const SIDE: usize = 8;
 /// Rows that are computed together.
 const BAND_ROWS: usize = 64;
-/// In standard deviations: what pure noise hardly ever reaches.
+/// Threshold in standard deviations, which pure noise rarely exceeds.
 const THRESHOLD: f32 = 2.8;
 
 type Square = [[f32; SIDE]; SIDE];
 
-/// The waves, each of length one.
+/// DCT basis vectors, each of length one.
 static WAVES: LazyLock<Square> = LazyLock::new(|| {
     std::array::from_fn(|wave| {
         let length = if wave == 0 { 1.0 } else { std::f32::consts::SQRT_2 } / (SIDE as f32).sqrt();
@@ -26,8 +27,8 @@ static WAVES: LazyLock<Square> = LazyLock::new(|| {
     })
 });
 
-/// Takes white noise of standard deviation `sigma` out of a plane. Squares begin every `stride` samples, 1 to 8: fewer look
-/// rougher and take less time.
+/// Removes white noise of standard deviation `sigma`. Blocks begin every `stride` samples, 1 to 8: a larger stride is
+/// faster and less smooth.
 #[must_use]
 pub fn denoise(source: &Plane, sigma: f32, stride: usize) -> Plane {
     let width = source.width();
@@ -38,17 +39,20 @@ pub fn denoise(source: &Plane, sigma: f32, stride: usize) -> Plane {
     result
 }
 
-/// Fills the rows from `top` on. All squares that reach into them count, and squares lie in the same places whatever the
-/// bands.
+/// Fills the rows from `top` on. All blocks that overlap these rows count; block positions do not depend on the bands.
 fn denoise_band(source: &Plane, threshold: f32, stride: usize, top: usize, target: &mut [f32]) {
-    let (width, height) = (source.width(), target.len() / source.width());
+    let width = source.width();
+    let height = target.len() / source.width();
+
     let grown = Region { left: 0, top: top as isize, width, height }.grown(SIDE);
     let window = source.window(grown);
-    let (mut sum, mut weights) =
-        (Plane::new(window.width(), window.height()), Plane::new(window.width(), window.height()));
+    let mut sum = Plane::new(window.width(), window.height());
+    let mut weights = Plane::new(window.width(), window.height());
+
     for upper in (0..=window.height() - SIDE).filter(|y| (y + top).is_multiple_of(stride)) {
         for left in (0..=window.width() - SIDE).step_by(stride) {
             let (square, weight) = without_weak_waves(&window, left, upper, threshold);
+
             for (y, row) in square.iter().enumerate() {
                 let sums = &mut sum.row_mut(upper + y)[left..left + SIDE];
                 sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += weight * value);
@@ -56,13 +60,16 @@ fn denoise_band(source: &Plane, threshold: f32, stride: usize, top: usize, targe
             }
         }
     }
+
     for (y, row) in target.chunks_exact_mut(width).enumerate() {
-        let (sums, weights) = (&sum.row(y + SIDE)[SIDE..], &weights.row(y + SIDE)[SIDE..]);
+        let sums = &sum.row(y + SIDE)[SIDE..];
+        let weights = &weights.row(y + SIDE)[SIDE..];
         row.iter_mut().zip(sums).zip(weights).for_each(|((value, sum), weight)| *value = sum / weight);
     }
 }
 
-/// A square without the waves below the threshold, and how much it is to weigh: the fewer waves are left, the more.
+/// Returns a block without coefficients below the threshold, and its weight, which decreases with the number of
+/// remaining coefficients.
 fn without_weak_waves(window: &Plane, left: usize, top: usize, threshold: f32) -> (Square, f32) {
     let waves = &*WAVES;
     let mut square: Square = std::array::from_fn(|y| {
@@ -70,14 +77,18 @@ fn without_weak_waves(window: &Plane, left: usize, top: usize, threshold: f32) -
         row.copy_from_slice(&window.row(top + y)[left..left + SIDE]);
         row
     });
+
     square = into_waves(waves, &transposed(&into_waves(waves, &square)));
+
     let mut kept = 0.0_f32;
     let mean = square[0][0];
+
     for value in square.as_flattened_mut() {
         let keep = if value.abs() > threshold { 1.0 } else { 0.0 };
         *value *= keep;
         kept += keep;
     }
+
     square[0][0] = mean;
     (out_of_waves(waves, &transposed(&out_of_waves(waves, &square))), 1.0 / (1.0 + kept))
 }
@@ -92,7 +103,7 @@ fn difference(one: &Row, other: &Row) -> Row {
     std::array::from_fn(|x| one[x] - other[x])
 }
 
-/// The sum of `rows`, each times what `factor` says.
+/// Returns the weighted sum of rows.
 fn mixed<const N: usize>(rows: [&Row; N], factor: impl Fn(usize) -> f32) -> Row {
     let mut mixed = [0.0; SIDE];
     for (at, row) in rows.into_iter().enumerate() {
@@ -102,12 +113,14 @@ fn mixed<const N: usize>(rows: [&Row; N], factor: impl Fn(usize) -> f32) -> Row 
     mixed
 }
 
-/// Each column as waves. Waves are the same or opposite on both sides of their middle, and the even ones of the halves
-/// too, so that most products are formed for two or four rows at once.
+/// Transforms each column into DCT coefficients. The symmetry of the basis vectors allows computing most products for
+/// two or four rows at once.
 fn into_waves(waves: &Square, rows: &Square) -> Square {
     let [s0, s1, s2, s3]: [Row; 4] = std::array::from_fn(|y| sum(&rows[y], &rows[7 - y]));
     let odd: [Row; 4] = std::array::from_fn(|y| difference(&rows[y], &rows[7 - y]));
-    let (outer, inner) = ([sum(&s0, &s3), sum(&s1, &s2)], [difference(&s0, &s3), difference(&s1, &s2)]);
+    let outer = [sum(&s0, &s3), sum(&s1, &s2)];
+    let inner = [difference(&s0, &s3), difference(&s1, &s2)];
+
     std::array::from_fn(|wave| match wave % 4 {
         0 => mixed(outer.each_ref(), |y| waves[wave][y]),
         2 => mixed(inner.each_ref(), |y| waves[wave][y]),
@@ -115,18 +128,21 @@ fn into_waves(waves: &Square, rows: &Square) -> Square {
     })
 }
 
-/// The columns that are made of such waves.
+/// Transforms DCT coefficients back into columns.
 fn out_of_waves(waves: &Square, rows: &Square) -> Square {
     let outer: [Row; 2] = std::array::from_fn(|y| mixed([&rows[0], &rows[4]], |at| waves[4 * at][y]));
     let inner: [Row; 2] = std::array::from_fn(|y| mixed([&rows[2], &rows[6]], |at| waves[4 * at + 2][y]));
+
     let even = [
         sum(&outer[0], &inner[0]),
         sum(&outer[1], &inner[1]),
         difference(&outer[1], &inner[1]),
         difference(&outer[0], &inner[0]),
     ];
+
     let odd: [Row; 4] =
         std::array::from_fn(|y| mixed([&rows[1], &rows[3], &rows[5], &rows[7]], |at| waves[2 * at + 1][y]));
+
     std::array::from_fn(|y| if y < 4 { sum(&even[y], &odd[y]) } else { difference(&even[7 - y], &odd[7 - y]) })
 }
 

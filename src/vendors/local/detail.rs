@@ -1,7 +1,7 @@
-//! The work at the size of the output, tile by tile: edges, texture, fidelity and grain of the luma.
+//! Processing of luma at the size of the output, tile by tile: edges, texture, fidelity and grain.
 //!
-//! A tile is computed with a margin wide enough for everything that looks at neighbours, and what is invented depends on
-//! the place in the picture alone, so that tiles meet without a seam and memory does not grow with the picture.
+//! A tile is computed with a margin for all filters, and synthesized texture depends only on the position in the
+//! picture. Tiles therefore join without seams, and memory does not grow with the picture.
 
 use multiversion::multiversion;
 
@@ -14,20 +14,19 @@ use super::plane::{Plane, Region};
 use super::presets::Look;
 use super::resample::{Enlarged, Enlarger, Kernel, reduce};
 
-/// Width of the margin in source pixels, for what looks at neighbours of neighbours: two for following edges, sharpening and
-/// steepening, and one for each correction.
+/// Margin in source pixels of filters: two for edge following, sharpening and steepening, and one for each correction.
 const MARGIN: usize = 2;
-/// What texture looks at in source pixels: four for its coarsest band, and two for combing, for which directions must be known.
+/// Margins in source pixels of texture: four for its coarsest band, and two for smoothing along known directions.
 const TEXTURE_MARGIN: usize = 4;
 const COMBING_MARGIN: usize = 2;
 
-/// Everything that the tiles of one enlargement share.
+/// Data shared by all tiles of an enlargement.
 #[derive(Debug)]
 pub struct Detailer<'a> {
     source: &'a Planes,
     look: Look,
     seed: u32,
-    /// Whether the picture is enlarged no further: grain belongs to the film, not to what was filmed.
+    /// `true` if no further enlargement follows. Grain is added only to the final size.
     last: bool,
     noise: f32,
     margin: usize,
@@ -37,10 +36,10 @@ pub struct Detailer<'a> {
     model: Option<Model>,
 }
 
-/// A part of the enlarged picture.
+/// Part of the enlarged picture.
 #[derive(Debug)]
 pub struct Tile<'a> {
-    /// With the margin.
+    /// Luma including the margin.
     luma: Plane,
     margin: usize,
     pub blue: Enlarged<'a>,
@@ -49,7 +48,7 @@ pub struct Tile<'a> {
 }
 
 impl Tile<'_> {
-    /// Row `y` of the luma.
+    /// Returns row `y` of the luma.
     #[must_use]
     pub fn luma_row(&self, y: usize) -> &[f32] {
         let row = self.luma.row(y + self.margin);
@@ -63,13 +62,14 @@ impl<'a> Detailer<'a> {
     pub fn new(source: &'a Planes, factor: usize, look: Look, seed: u32, noise: f32, last: bool) -> Self {
         let textured = look.texture > 0.0 || look.own_detail > 0.0;
         let corrected = look.fidelity.max(0.0).ceil() as usize;
+
         Self {
             source,
             look,
             seed,
             last,
             noise,
-            // One more, as no direction is known right at the border.
+            // One more pixel, because directions at the border are unknown.
             margin: (MARGIN + corrected).max(COMBING_MARGIN + 1),
             lanczos: Enlarger::new(Kernel::Lanczos, factor),
             linear: Enlarger::new(Kernel::Linear, factor),
@@ -78,26 +78,30 @@ impl<'a> Detailer<'a> {
         }
     }
 
-    /// The factor by which each side grows.
+    /// Returns the enlargement factor of each side.
     #[must_use]
     pub fn factor(&self) -> usize {
         self.lanczos.factor()
     }
 
-    /// Computes the part of the result that `region` of the source becomes.
+    /// Computes the part of the result that corresponds to `region` of the source.
     #[must_use]
     pub fn tile(&self, region: Region) -> Tile<'_> {
         let grown = region.grown(self.margin);
         let source = self.source.luma.window(grown);
+
         let luma = self.lanczos.enlarge(&self.source.luma, grown);
         let directions = self.flow.within(grown, &self.linear);
+
         let mut luma = directions.follow(&luma);
         self.shape(&mut luma, &source);
         self.correct(&mut luma, &source);
         self.add_texture(&mut luma, grown, &directions);
+
         if self.last {
             noise::add_grain(&mut luma, self.enlarged(grown), self.look.grain, !self.seed);
         }
+
         Tile {
             luma,
             margin: self.margin * self.factor(),
@@ -107,7 +111,7 @@ impl<'a> Detailer<'a> {
         }
     }
 
-    /// Alpha is enlarged as sharply as luma but may not ring at all: a ring would be a ghost around what is cut out.
+    /// Enlarges alpha as sharply as luma but without ringing, which would show as a halo around the cut-out.
     fn enlarge_alpha(&self, alpha: &Plane, region: Region) -> Plane {
         let mut enlarged = self.lanczos.enlarge(alpha, region);
         let mut ranges = Ranges::new(alpha.window(region.grown(1)), self.factor());
@@ -115,15 +119,19 @@ impl<'a> Detailer<'a> {
         enlarged
     }
 
-    /// Sharpens, pulls back what left the range of the source around it, and makes edges steeper.
+    /// Sharpens, limits overshoot to the range of the source, and steepens edges.
     fn shape(&self, luma: &mut Plane, source: &Plane) {
         let whole = Region::whole(source);
         let soft = smooth(luma, self.factor() / 2);
         let mut ranges = Ranges::new(source.window(whole.grown(1)), self.factor());
+
         let extremes = (self.look.crisp > 0.0).then(|| extremes(source));
         let extremes =
             extremes.as_ref().map(|(low, high)| (self.linear.rows(low, whole), self.linear.rows(high, whole)));
-        let (mut low, mut high) = (vec![0.0; luma.width()], vec![0.0; luma.width()]);
+
+        let mut low = vec![0.0; luma.width()];
+        let mut high = vec![0.0; luma.width()];
+
         for (y, row) in luma.rows_mut().enumerate() {
             self.sharpen(row, soft.row(y));
             ranges.pull_back(y, row, self.look.overshoot);
@@ -135,52 +143,64 @@ impl<'a> Detailer<'a> {
         }
     }
 
-    /// Raises the finest band where it is more than noise.
+    /// Amplifies the finest band where it exceeds noise.
     fn sharpen(&self, row: &mut [f32], soft: &[f32]) {
         let amount = self.look.sharpen;
         let floor = if amount > 0.0 { (2.0 * self.noise + 0.004).powi(2) } else { 0.0 };
         raise(row, soft, amount, floor);
     }
 
-    /// Moves every value towards the lowest or the highest of the source around it, whichever is nearer: edges become
-    /// steeper and nothing overshoots. Where the source varies no more than noise does, nothing happens.
+    /// Moves every value towards the nearer end of the local range of the source, which steepens edges without
+    /// overshoot. Areas that vary no more than noise are unchanged.
     fn steepen(&self, row: &mut [f32], low: &[f32], high: &[f32]) {
         let floor = (6.0 * self.noise + 0.03).powi(2);
         steepen(row, low, high, self.look.crisp, floor);
     }
 
-    /// Adds what is invented, by chance and from the picture itself, as strong as the texture that is there.
+    /// Adds synthesized texture, random and from the picture itself, at the strength of the existing texture.
     fn add_texture(&self, luma: &mut Plane, grown: Region, directions: &Directions) {
         let Some(model) = &self.model else { return };
-        // What is laid over texture of no strength is not seen: only the surroundings of the rest are worked out.
+
+        // Texture is needed only where its strength is not zero.
         let wanted = smooth(&model.strength.window(grown), 1);
         let whole = Region::whole(&wanted);
-        let (edge, combed) = ((self.margin - COMBING_MARGIN) as isize, 2 * (self.margin - COMBING_MARGIN));
+
+        let edge = (self.margin - COMBING_MARGIN) as isize;
+        let combed = 2 * (self.margin - COMBING_MARGIN);
         let kept = Region { left: edge, top: edge, width: whole.width - combed, height: whole.height - combed };
+
         let Some(part) = wanted.bounds(0.0).map(|part| part.within(kept)).filter(|part| part.width * part.height > 0)
         else {
             return;
         };
+
         let part = part.grown(TEXTURE_MARGIN);
         let place = Region { left: grown.left + part.left, top: grown.top + part.top, ..part };
         let amounts = [self.look.texture, self.look.own_detail];
         let texture = model.texture(self.enlarged(place), self.factor(), amounts, self.seed);
-        // Fur, hair and the grain of wood run in a direction, and so must what is added to them.
+
+        // Fur, hair and wood grain have a direction that the added texture must follow.
         let directions = directions.only_where(&wanted, part);
         let texture = directions.follow(&directions.follow(&texture));
+
         self.lay_over(luma, &texture, part, &self.linear.rows(&model.strength, place));
     }
 
-    /// Adds texture, as strong as is said, to the part of the luma that it lies over, which is counted in source pixels and may
-    /// reach beyond.
+    /// Adds texture, scaled by `strengths`, to a part of the luma. `part` is in source pixels and may extend beyond the
+    /// luma.
     fn lay_over(&self, luma: &mut Plane, texture: &Plane, part: Region, strengths: &Enlarged) {
         let factor = self.factor() as isize;
         let mut strength = vec![0.0; texture.width()];
-        let (left, top) = (part.left * factor, part.top * factor);
-        let (before, after) = (left.min(0).unsigned_abs(), left.max(0) as usize);
+
+        let left = part.left * factor;
+        let top = part.top * factor;
+        let before = left.min(0).unsigned_abs();
+        let after = left.max(0) as usize;
+
         for (y, texture) in texture.rows().enumerate() {
             let Some(target) = usize::try_from(top + y as isize).ok().filter(|y| *y < luma.height()) else { continue };
             strengths.fill(y, &mut strength);
+
             let row = luma.row_mut(target)[after..].iter_mut();
             for ((value, strength), texture) in row.zip(&strength[before..]).zip(&texture[before..]) {
                 *value += strength * texture;
@@ -188,20 +208,24 @@ impl<'a> Detailer<'a> {
         }
     }
 
-    /// Reduces the result, compares it with the source and adds what is missing, a few times (iterative back-projection).
+    /// Corrects the result by iterative back-projection: reduces it, compares it with the source and adds the
+    /// difference, `fidelity` times.
     fn correct(&self, luma: &mut Plane, source: &Plane) {
         let whole = Region::whole(source);
         let mut line = vec![0.0; luma.width()];
         let mut rounds = self.look.fidelity;
         while rounds > 0.0 {
             let share = rounds.min(1.0);
+
             let mut missing = reduce(luma, self.factor());
             missing.combine(source, |reduced, source| share * (source - reduced));
             let missing = self.linear.rows(&missing, whole);
+
             for (y, row) in luma.rows_mut().enumerate() {
                 missing.fill(y, &mut line);
                 row.iter_mut().zip(&line).for_each(|(value, missing)| *value += missing);
             }
+
             rounds -= 1.0;
         }
     }
@@ -217,7 +241,7 @@ impl<'a> Detailer<'a> {
     }
 }
 
-/// Raises what is finer than `soft`, less where its square is below `floor`.
+/// Amplifies detail finer than `soft`, less where its square is below `floor`.
 #[multiversion(targets("x86_64+avx2"))]
 fn raise(row: &mut [f32], soft: &[f32], amount: f32, floor: f32) {
     for (value, soft) in row.iter_mut().zip(soft) {
@@ -238,7 +262,7 @@ fn steepen(row: &mut [f32], low: &[f32], high: &[f32], amount: f32, floor: f32) 
     }
 }
 
-/// Brings values that left their range by more than `overshoot` of it back, softly.
+/// Reduces the overshoot of values beyond their range, softly limited to `overshoot` times the range.
 #[multiversion(targets("x86_64+avx2"))]
 fn pull_back(row: &mut [f32], low: &[f32], high: &[f32], overshoot: f32) {
     for ((value, low), high) in row.iter_mut().zip(low).zip(high) {
@@ -248,12 +272,12 @@ fn pull_back(row: &mut [f32], low: &[f32], high: &[f32], overshoot: f32) {
     }
 }
 
-/// The ranges of the source that the values between its pixels lie in.
+/// Local value ranges of the source.
 struct Ranges {
-    /// The source with one more pixel on every side.
+    /// Source with one more pixel on every side.
     padded: Plane,
     factor: usize,
-    /// The row of cells, each of four pixels, whose lowest and highest are filled in.
+    /// Row of 2 × 2 cells whose minimum and maximum are loaded.
     current: usize,
     low: Vec<f32>,
     high: Vec<f32>,
@@ -265,20 +289,23 @@ impl Ranges {
         Self { padded, factor, current: usize::MAX, low: empty.clone(), high: empty }
     }
 
-    /// A value between four source pixels may leave their range by a share of it, softly; more would be a halo.
+    /// Limits the overshoot of values between four source pixels, which would otherwise show as a halo.
     fn pull_back(&mut self, y: usize, row: &mut [f32], overshoot: f32) {
         let cell = (y + self.factor / 2) / self.factor;
         if cell != self.current {
             self.current = cell;
             self.fill(cell);
         }
-        let (low, high) = (&self.low[self.factor / 2..], &self.high[self.factor / 2..]);
+
+        let low = &self.low[self.factor / 2..];
+        let high = &self.high[self.factor / 2..];
         pull_back(row, low, high, overshoot);
     }
 
-    /// The lowest and the highest of each four neighbours in two rows.
+    /// Loads the minimum and the maximum of each four neighbours in two rows.
     fn fill(&mut self, cell: usize) {
-        let (above, below) = (self.padded.row(cell), self.padded.row(cell + 1));
+        let above = self.padded.row(cell);
+        let below = self.padded.row(cell + 1);
         let fours = || above.iter().zip(&above[1..]).zip(below.iter().zip(&below[1..]));
         let least = fours().map(|((a, b), (c, d))| a.min(*b).min(c.min(*d)));
         repeat(least, self.factor, &mut self.low);
@@ -287,7 +314,7 @@ impl Ranges {
     }
 }
 
-/// Each value `count` times.
+/// Writes each value `count` times.
 fn repeat(values: impl Iterator<Item = f32>, count: usize, target: &mut [f32]) {
     match count {
         2 => target.as_chunks_mut::<2>().0.iter_mut().zip(values).for_each(|(same, value)| *same = [value; 2]),
@@ -296,7 +323,7 @@ fn repeat(values: impl Iterator<Item = f32>, count: usize, target: &mut [f32]) {
     }
 }
 
-/// The lowest and the highest of the nine samples around each.
+/// Returns the minimum and the maximum of the nine samples around each.
 fn extremes(source: &Plane) -> (Plane, Plane) {
     let padded = source.window(Region::whole(source).grown(1));
     (of_nine(&padded, f32::min), of_nine(&padded, f32::max))
@@ -307,6 +334,7 @@ fn of_nine(padded: &Plane, choose: impl Fn(f32, f32) -> f32) -> Plane {
     Plane::from_rows(padded.width() - 2, padded.height() - 2, |y, target| {
         let rows = padded.row(y).iter().zip(padded.row(y + 1)).zip(padded.row(y + 2));
         line.iter_mut().zip(rows).for_each(|(value, ((a, b), c))| *value = choose(choose(*a, *b), *c));
+
         let beside = line.iter().zip(&line[1..]).zip(&line[2..]);
         target.iter_mut().zip(beside).for_each(|(value, ((a, b), c))| *value = choose(choose(*a, *b), *c));
     })
@@ -344,7 +372,7 @@ mod tests {
         let tile = detailer.tile(Region::whole(&source.luma));
         let row = tile.luma_row(32);
         assert!(row.iter().all(|value| (0.19..0.81).contains(value)), "{row:?}");
-        // Half of the step is taken within two pixels of 64.
+        // Half of the step occurs within two of 64 pixels.
         assert!(row[33] - row[30] > 0.3, "{row:?}");
     }
 }

@@ -1,7 +1,7 @@
-//! The work at the size of the input: what the picture is like, smoothing, wide contrasts, tone and colour.
+//! Processing at the size of the input: statistics, smoothing, local contrast, tone and colour.
 //!
-//! All of this is coarser than a pixel of the input, so doing it before enlarging loses nothing and costs a fraction. What
-//! comes out is what the enlarged picture is held against.
+//! All of this is coarser than a pixel of the input, so processing before the enlargement loses nothing and costs less.
+//! The enlargement is corrected against its result.
 
 use rayon::prelude::*;
 
@@ -10,30 +10,33 @@ use super::filters::{finer_than, smooth_between_edges};
 use super::plane::{Plane, copy_clamped};
 use super::presets::Look;
 
-/// Side of the squares that statistics are taken of, in pixels.
+/// Side in pixels of the blocks of the statistics.
 const BLOCK: usize = 8;
 
-/// What a picture is like, as far as the engine cares.
+/// Statistics of a picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Statistics {
-    /// Standard deviation of the noise, as far as the plainest fifth of the picture shows it.
+    /// Standard deviation of the noise, estimated from the plainest fifth of the picture.
     pub noise: f32,
-    /// Share of squares without any variation.
+    /// Fraction of blocks without variation.
     pub flat: f32,
-    /// Share of strong edges among the squares that vary.
+    /// Fraction of strong edges among the blocks with variation.
     pub edges: f32,
 }
 
 impl Statistics {
-    /// Looks at the finest band of a picture.
+    /// Measures the finest band of a picture.
     #[must_use]
     pub fn of(luma: &Plane) -> Self {
         let mut blocks = blocks(luma);
         blocks.sort_by(|one, other| one.deviation.total_cmp(&other.deviation));
+
         let flat = blocks.partition_point(|block| block.deviation < 0.003);
         let strong = blocks.len() - blocks.partition_point(|block| block.deviation < 0.06);
+
         let plainest = &blocks[..blocks.len().div_ceil(5)];
         let share = |count: usize, of: usize| count as f32 / of.max(1) as f32;
+
         Self {
             noise: plainest.iter().map(Block::noise).fold(0.0, |sum, noise| sum + noise) / plainest.len().max(1) as f32,
             flat: share(flat, blocks.len()),
@@ -41,44 +44,50 @@ impl Statistics {
         }
     }
 
-    /// A photograph in bad light or a bad file: sharpening would bring out the noise.
+    /// Returns `true` for photographs in bad light and damaged files, whose noise sharpening would amplify.
     #[must_use]
     pub fn is_noisy(&self) -> bool {
         self.noise > 0.02
     }
 
-    /// A drawing, a logo, text: even areas and hard edges.
+    /// Returns `true` for drawings, logos and text, which have flat areas and hard edges.
     #[must_use]
     pub fn is_drawn(&self) -> bool {
         self.flat > 0.3 && self.edges > 0.4
     }
 }
 
-/// What a square of the picture has.
+/// Measurements of a block.
 struct Block {
     /// Standard deviation of the finest band.
     deviation: f32,
-    /// What the standard deviation of the noise would be if all that is crooked were noise.
+    /// Standard deviation of the noise if all of [`crookedness`] were noise.
     crooked: f32,
 }
 
 impl Block {
-    /// White noise is as crooked as it is uneven; texture, which has more of its variation on coarser scales, is less.
+    /// Estimates the noise. White noise has equal measures; texture varies more on coarser scales and has less
+    /// crookedness.
     fn noise(&self) -> f32 {
         (2.0 * self.crooked - self.deviation / FINE_SHARE).max(0.0)
     }
 }
 
-/// What the finest band keeps of the standard deviation of white noise.
+/// Fraction of the standard deviation of white noise that the finest band keeps.
 const FINE_SHARE: f32 = 0.91;
 
 fn blocks(luma: &Plane) -> Vec<Block> {
-    let (fine, crooked) = (finer_than(luma, 1), crookedness(luma));
+    let fine = finer_than(luma, 1);
+    let crooked = crookedness(luma);
     let mut blocks = Vec::with_capacity(luma.values().len() / (BLOCK * BLOCK));
-    let (rows, columns) = (luma.height() / BLOCK, luma.width() / BLOCK);
+    let rows = luma.height() / BLOCK;
+    let columns = luma.width() / BLOCK;
+
     let mut sums = vec![[0.0_f32; 2]; columns];
+
     for row in 0..rows {
         sums.fill([0.0; 2]);
+
         for y in row * BLOCK..(row + 1) * BLOCK {
             for (at, plane) in [&fine, &crooked].into_iter().enumerate() {
                 let squares = plane.row(y).as_chunks::<BLOCK>().0.iter();
@@ -86,25 +95,30 @@ fn blocks(luma: &Plane) -> Vec<Block> {
                 sums.iter_mut().zip(squares).for_each(|(sum, square)| sum[at] += square);
             }
         }
+
         blocks.extend(sums.iter().map(|sums| {
             let [deviation, crooked] = sums.map(|sum| (sum / (BLOCK * BLOCK) as f32).sqrt());
             Block { deviation, crooked }
         }));
     }
+
     blocks
 }
 
-/// The difference of two Laplacians, which no slope, edge or line along an axis answers to (Immerkaer, "Fast noise variance
-/// estimation"), scaled so that white noise keeps its standard deviation.
+/// Returns the difference of two Laplacians, which is zero for slopes and for edges and lines along an axis (Immerkaer,
+/// "Fast noise variance estimation"), scaled to keep the standard deviation of white noise.
 fn crookedness(luma: &Plane) -> Plane {
     let bottom = luma.height() - 1;
-    let (mut row, mut bent) = (vec![0.0; luma.width() + 2], vec![0.0; luma.width() + 2]);
+    let mut row = vec![0.0; luma.width() + 2];
+    let mut bent = vec![0.0; luma.width() + 2];
+
     Plane::from_rows(luma.width(), luma.height(), |y, target| {
         bent.fill(0.0);
         for (y, weight) in [(y.saturating_sub(1), 1.0), (y, -2.0), ((y + 1).min(bottom), 1.0)] {
             copy_clamped(luma.row(y), -1, &mut row);
             bent.iter_mut().zip(&row).for_each(|(sum, value)| *sum += weight * value);
         }
+
         let around = bent.iter().zip(&bent[1..]).zip(&bent[2..]);
         for (value, ((left, middle), right)) in target.iter_mut().zip(around) {
             *value = (left - 2.0 * middle + right) / 6.0;
@@ -112,12 +126,12 @@ fn crookedness(luma: &Plane) -> Plane {
     })
 }
 
-/// Radius of the smoothing in pixels: strong enough for surfaces, too small to join what lies apart.
+/// Radius of smoothing in pixels: large enough for surfaces, too small to join separate objects.
 const SMOOTH_RADIUS: usize = 3;
-/// Radius of the smoothing of skin in pixels.
+/// Radius of skin smoothing in pixels.
 const SKIN_RADIUS: usize = 5;
 
-/// Smooths, shapes contrasts and colours as the look says.
+/// Applies the smoothing, contrast and colour of a look.
 #[must_use]
 pub fn grade(mut planes: Planes, look: &Look) -> Planes {
     if look.smooth > 0.0 {
@@ -133,10 +147,11 @@ pub fn grade(mut planes: Planes, look: &Look) -> Planes {
     planes
 }
 
-/// The more smoothing, the higher the steps that it still takes for ripples; colours follow less, or they would bleed.
+/// Smooths surfaces. A larger amount also smooths higher steps; colours are smoothed less to avoid bleeding.
 fn smooth(planes: &mut Planes, amount: f32) {
     let even = smooth_between_edges(&planes.luma, SMOOTH_RADIUS, 0.03 + 0.09 * amount);
     planes.luma.combine(&even, |value, even| value + amount * (even - value));
+
     for difference in [&mut planes.blue, &mut planes.red] {
         let even = smooth_between_edges(difference, SMOOTH_RADIUS, 0.02);
         difference.combine(&even, |value, even| value + 0.7 * amount * (even - value));
@@ -152,15 +167,16 @@ fn smooth_skin(planes: &mut Planes, amount: f32) {
     }
 }
 
-/// How much a colour is like that of skin, 0 to 1: skin of every shade lies on the same side of grey, a little red and a
-/// little less blue, and differs mostly in luma.
+/// Returns the similarity of a colour to skin, 0 to 1. Skin of every shade is slightly red with a little less blue, and
+/// varies mostly in luma.
 fn skin_likeness(luma: f32, blue: f32, red: f32) -> f32 {
-    let (blue, red) = ((blue + 0.08) / 0.09, (red - 0.08) / 0.08);
+    let blue = (blue + 0.08) / 0.09;
+    let red = (red - 0.08) / 0.08;
     let likeness = (1.6 - (blue * blue + red * red).sqrt()).clamp(0.0, 1.0);
     likeness * ((luma - 0.1) * 8.0).clamp(0.0, 1.0)
 }
 
-/// Raises or lowers what stands out against the wide surroundings; near black and white ever less, so that nothing is cut.
+/// Amplifies or attenuates local contrast, less near black and white to avoid clipping.
 fn shape_local_contrast(luma: &mut Plane, amount: f32) {
     let radius = (luma.width().min(luma.height()) / 20).clamp(3, 64);
     let base = smooth_between_edges(luma, radius, 0.25);
@@ -181,19 +197,21 @@ fn tone(planes: &mut Planes, look: &Look) {
     if tones.into_iter().chain(colours).all(|amount| amount == 0.0) {
         return;
     }
+
     let gamma = (-0.7 * look.exposure).exp2();
+
     planes.par_rows_mut().for_each(|[luma, blue, red]| {
         for ((luma, blue), red) in luma.iter_mut().zip(blue).zip(red) {
             let before = luma.clamp(0.0, 1.0);
             *luma = shape_tone(before.powf(gamma), look);
-            // Colours keep their strength only if they follow the luma.
+            // Colour differences must follow the luma to keep their apparent saturation.
             let follow = ((*luma + 0.1) / (before + 0.1)).sqrt();
             [*blue, *red] = shape_colour(*luma, [*blue * follow, *red * follow], look);
         }
     });
 }
 
-/// An S-curve through the middle, and a lift of what is bright; both keep black black and white white.
+/// Applies contrast and highlights. Both keep black and white unchanged.
 fn shape_tone(luma: f32, look: &Look) -> f32 {
     let curved = luma + look.contrast * 4.0 * luma * (1.0 - luma) * (luma - 0.5);
     (curved + look.highlights * curved * curved * (1.0 - curved)).clamp(0.0, 1.0)
@@ -204,7 +222,7 @@ fn shape_colour(luma: f32, [blue, red]: [f32; 2], look: &Look) -> [f32; 2] {
     let weak = look.vibrance * (1.0 - strength / 0.3).max(0.0);
     let green = look.greens * (-blue * 12.0).clamp(0.0, 1.0) * (-red * 12.0).clamp(0.0, 1.0);
     let gain = ((1.0 + look.saturation) * (1.0 + weak + green)).max(0.0);
-    // Light is coloured most in the middle tones; black and white stay what they are.
+    // The tint is strongest in midtones; black and white remain neutral.
     let tint = 0.06 * look.warmth * (4.0 * luma * (1.0 - luma)).max(0.0);
     [blue * gain - tint, red * gain + tint]
 }

@@ -1,4 +1,5 @@
-//! A picture as a whole: what is wide is worked out on a small copy and laid over the large one along its edges.
+//! Small overview of a picture. Wide filters run on it, and their results are applied to the full picture along its
+//! edges.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -13,19 +14,19 @@ use super::plane::{Plane, Region};
 use super::resample::reduce;
 use crate::media::input::Pixels;
 
-/// A small copy: the average light of square cells.
+/// Small copy that holds the average light of square cells.
 #[derive(Debug, Clone)]
 pub struct Overview {
-    /// Light of red, green and blue, 0 to 1.
+    /// Linear light of red, green and blue, 0 to 1.
     pub light: [Plane; 3],
     /// Side of a cell in pixels.
     pub cell: usize,
-    /// The same as luma and colour differences, once somebody asks.
+    /// Luma and colour differences, computed on first use.
     planes: OnceLock<Planes>,
 }
 
 impl Overview {
-    /// Makes a picture small, to at most `side_max` samples a side. What is transparent hardly counts.
+    /// Reduces a picture to at most `side_max` samples a side. Transparent pixels have nearly no weight.
     #[must_use]
     pub fn of(pixels: &Pixels, side_max: usize) -> Self {
         match pixels {
@@ -37,9 +38,12 @@ impl Overview {
     fn of_samples<const N: usize>(samples: &[u8], full_width: usize, side_max: usize) -> Self {
         let height = samples.len() / (N * full_width);
         let cell = full_width.max(height).div_ceil(side_max);
-        let (width, height) = (full_width.div_ceil(cell), height.div_ceil(cell));
+        let width = full_width.div_ceil(cell);
+        let height = height.div_ceil(cell);
+
         let table: [f32; 256] = std::array::from_fn(|byte| to_light(byte as f32 / 255.0));
         let mut planes = Planes::new(width, height);
+
         let bands = samples.par_chunks(N * full_width * cell);
         planes.par_rows_mut().zip(bands).for_each(|([red, green, blue], band)| {
             let mut sums = vec![[0.0_f32; 4]; width];
@@ -52,32 +56,34 @@ impl Overview {
                     }
                 }
             }
+
             for (x, sum) in sums.iter().enumerate() {
                 [red[x], green[x], blue[x]] = [0, 1, 2].map(|at| sum[at] / sum[3]);
             }
         });
+
         Self { light: [planes.luma, planes.blue, planes.red], cell, planes: OnceLock::new() }
     }
 
-    /// Samples in a row.
+    /// Returns the number of samples in a row.
     #[must_use]
     pub fn width(&self) -> usize {
         self.light[0].width()
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     #[must_use]
     pub fn height(&self) -> usize {
         self.light[0].height()
     }
 
-    /// The light at every place, row after row.
+    /// Returns the light of all places in row-major order.
     pub fn colours(&self) -> impl Iterator<Item = [f32; 3]> {
         let [red, green, blue] = &self.light;
         red.values().iter().zip(green.values()).zip(blue.values()).map(|((red, green), blue)| [*red, *green, *blue])
     }
 
-    /// A plane of one value for each place, computed from its light.
+    /// Returns a plane with one value computed from the light of each place.
     #[must_use]
     pub fn map(&self, of: impl Fn([f32; 3]) -> f32) -> Plane {
         let mut plane = Plane::new(self.width(), self.height());
@@ -85,7 +91,7 @@ impl Overview {
         plane
     }
 
-    /// The copy as luma and colour differences.
+    /// Returns the copy as luma and colour differences.
     #[must_use]
     pub fn planes(&self) -> &Planes {
         self.planes.get_or_init(|| {
@@ -100,14 +106,14 @@ impl Overview {
         })
     }
 
-    /// The part of `plane`, which has the size of this copy, that lies over `region` of the picture.
+    /// Returns the enlarged part of `plane`, which has the size of this copy, over `region` of the picture.
     #[must_use]
     pub fn stretch(&self, plane: &Plane, region: Region) -> Stretched {
         Stretched::new(plane, [1.0 / self.cell as f32; 2], region)
     }
 }
 
-/// A part of an enlarged plane, by straight lines between its samples. `scale` is samples of `plane` per sample of the
+/// Returns a part of an enlarged plane with linear interpolation. `scale` is samples of `plane` per sample of the
 /// result, across and down.
 #[must_use]
 pub fn stretch(plane: &Plane, scale: [f32; 2], region: Region) -> Plane {
@@ -115,12 +121,12 @@ pub fn stretch(plane: &Plane, scale: [f32; 2], region: Region) -> Plane {
     Plane::from_rows(region.width, region.height, |y, row| stretched.fill(y, row))
 }
 
-/// A part of a plane that is enlarged across; each of its rows is made when it is asked for.
+/// Part of a plane, enlarged across. Its rows are computed on request.
 #[derive(Debug)]
 pub struct Stretched {
-    /// The rows of the plane that the part lies between.
+    /// Rows of the plane that the part needs.
     across: Plane,
-    /// For every row of the part the two rows that it lies between, and how far it is from the first to the second.
+    /// Two neighbouring rows of `across` for every row of the part, and the weight of the second.
     rows: Vec<(usize, usize, f32)>,
 }
 
@@ -131,24 +137,29 @@ impl Stretched {
             let first = at as usize;
             (first, (first + 1).min(length - 1), at - first as f32)
         };
+
         let columns: Vec<_> = (region.left..).take(region.width).map(|x| between(x, scale[0], plane.width())).collect();
         let mut rows: Vec<_> =
             (region.top..).take(region.height).map(|y| between(y, scale[1], plane.height())).collect();
+
         let first = rows.first().map_or(0, |row| row.0);
         let last = rows.last().map_or(0, |row| row.1);
+
         for row in &mut rows {
             (row.0, row.1) = (row.0 - first, row.1 - first);
         }
+
         let across = Plane::from_rows(region.width, last + 1 - first, |y, target| {
             let row = plane.row(first + y);
             for (value, (left, right, share)) in target.iter_mut().zip(&columns) {
                 *value = row[*left] + share * (row[*right] - row[*left]);
             }
         });
+
         Self { across, rows }
     }
 
-    /// Makes row `y`.
+    /// Computes row `y`.
     pub fn fill(&self, y: usize, target: &mut [f32]) {
         let (upper, lower, share) = self.between(y);
         blend(upper, lower, share, target);
@@ -160,11 +171,11 @@ impl Stretched {
     }
 }
 
-/// What there is to know of a guide once, for all that is laid along its edges.
+/// Precomputed statistics of a guide for the guided filter, shared by several targets.
 #[derive(Debug)]
 pub struct Guide<'a> {
     plane: Cow<'a, Plane>,
-    /// Samples of the guide that was given for one of what is looked at, a side.
+    /// Samples of the original guide per sample of `plane`, a side.
     step: usize,
     radius: usize,
     mean: Plane,
@@ -172,14 +183,13 @@ pub struct Guide<'a> {
 }
 
 impl<'a> Guide<'a> {
-    /// Looks at a guide; lines are to hold within `radius`.
+    /// Analyses a guide with the given window radius.
     #[must_use]
     pub fn new(guide: &'a Plane, radius: usize) -> Self {
         Self::of(Cow::Borrowed(guide), 1, radius)
     }
 
-    /// The same on a smaller copy: lines that hold within a wide radius are found as well there (He and Sun, "Fast guided
-    /// filter").
+    /// Analyses a reduced copy, which is sufficient for a large radius (He and Sun, "Fast guided filter").
     #[must_use]
     pub fn wide(guide: &'a Plane, radius: usize) -> Self {
         let step = (radius / 4).clamp(1, 4).min(guide.width()).min(guide.height());
@@ -199,25 +209,31 @@ impl<'a> Guide<'a> {
         Self { plane: guide, step, radius, mean, variance }
     }
 
-    /// Finds the lines of `target`. Where the guide varies less than `step`, the result is an average.
+    /// Fits linear models of `target`. Where the guide varies less than `step`, the result is an average.
     #[must_use]
     pub fn fit(&self, target: &Plane, step: f32) -> Guided {
         let target = if self.step == 1 { Cow::Borrowed(target) } else { Cow::Owned(reduce(target, self.step)) };
+
         let mut product = target.as_ref().clone();
         product.combine(&self.plane, |target, guide| target * guide);
-        let (mut slope, mut offset) = (box_blur(&product, self.radius), box_blur(&target, self.radius));
+
+        let mut slope = box_blur(&product, self.radius);
+        let mut offset = box_blur(&target, self.radius);
+
         let places = slope.values_mut().iter_mut().zip(offset.values_mut()).zip(self.mean.values());
         for (((slope, offset), mean), variance) in places.zip(self.variance.values()) {
             *slope = (*slope - mean * *offset) / (variance + step * step);
             *offset -= *slope * mean;
         }
+
         self.lines(&slope, &offset)
     }
 
-    /// Finds the lines of the guide itself: all that is lower than `step` is smoothed away.
+    /// Fits linear models of the guide itself, which smooths variation smaller than `step`.
     #[must_use]
     pub fn fit_itself(&self, step: f32) -> Guided {
-        let (mut slope, mut offset) = (self.variance.clone(), self.mean.clone());
+        let mut slope = self.variance.clone();
+        let mut offset = self.mean.clone();
         for (slope, offset) in slope.values_mut().iter_mut().zip(offset.values_mut()) {
             *slope /= *slope + step * step;
             *offset -= *slope * *offset;
@@ -231,30 +247,30 @@ impl<'a> Guide<'a> {
     }
 }
 
-/// A plane as straight lines of another, the guide, which hold around each place: the guided filter of He, Sun and Tang.
-/// Worked out on a small copy, the lines give a plane whose edges are those of the large guide.
+/// Plane expressed by local linear models of a guide: the guided filter of He, Sun and Tang. Models computed on a small
+/// copy give a plane with the edges of the large guide.
 #[derive(Debug)]
 pub struct Guided {
     slope: Plane,
     offset: Plane,
-    /// Samples of the guide for one of these, a side.
+    /// Samples of the guide per sample of the models, a side.
     step: usize,
 }
 
 impl Guided {
-    /// Finds the lines within `radius`. Where the guide varies less than `step`, the result is an average.
+    /// Fits models in windows of `radius`. Where the guide varies less than `step`, the result is an average.
     #[must_use]
     pub fn fit(guide: &Plane, target: &Plane, radius: usize, step: f32) -> Self {
         Guide::new(guide, radius).fit(target, step)
     }
 
-    /// The plane over a region of the large picture, row by row.
+    /// Returns the plane over a region of the large picture, row by row.
     #[must_use]
     pub fn over(&self, overview: &Overview, region: Region) -> GuidedRows {
         self.rows(overview.cell, region)
     }
 
-    /// The plane at the size of the guide.
+    /// Returns the plane at the size of the guide.
     #[must_use]
     pub fn small(&self, guide: &Plane) -> Plane {
         let rows = self.rows(1, Region::whole(guide));
@@ -268,7 +284,7 @@ impl Guided {
     }
 }
 
-/// The rows of a guided plane over a region of the large picture.
+/// Rows of a guided plane over a region of the large picture.
 #[derive(Debug)]
 pub struct GuidedRows {
     slope: Stretched,
@@ -276,7 +292,7 @@ pub struct GuidedRows {
 }
 
 impl GuidedRows {
-    /// Makes row `y` along the edges of `guide`, which is that row of the picture.
+    /// Computes row `y` along the edges of `guide`, which is that row of the picture.
     pub fn fill(&self, y: usize, guide: &[f32], target: &mut [f32]) {
         let (slopes, lower_slopes, share) = self.slope.between(y);
         let (offsets, lower_offsets, _) = self.offset.between(y);
@@ -284,7 +300,7 @@ impl GuidedRows {
     }
 }
 
-/// What lies between two rows, `share` of the way from the first.
+/// Interpolates between two rows; `share` is the weight of the second.
 #[multiversion(targets("x86_64+avx2"))]
 fn blend(first: &[f32], second: &[f32], share: f32, target: &mut [f32]) {
     for (value, (first, second)) in target.iter_mut().zip(first.iter().zip(second)) {
@@ -292,12 +308,13 @@ fn blend(first: &[f32], second: &[f32], share: f32, target: &mut [f32]) {
     }
 }
 
-/// The lines between two rows of slopes and offsets, at the values of the guide.
+/// Interpolates between two rows of slopes and offsets, and applies them to the guide.
 #[multiversion(targets("x86_64+avx2"))]
 fn blend_lines(slopes: [&[f32]; 2], offsets: [&[f32]; 2], share: f32, guide: &[f32], target: &mut [f32]) {
     let lines = slopes[0].iter().zip(slopes[1]).zip(offsets[0].iter().zip(offsets[1]));
     for ((value, guide), ((slope, lower_slope), (offset, lower_offset))) in target.iter_mut().zip(guide).zip(lines) {
-        let (slope, offset) = (slope + share * (lower_slope - slope), offset + share * (lower_offset - offset));
+        let slope = slope + share * (lower_slope - slope);
+        let offset = offset + share * (lower_offset - offset);
         *value = slope * guide + offset;
     }
 }

@@ -317,6 +317,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_backlog_of_one_account_delays_another_by_one_job() {
+        // Given jobs that run alone: several of one account, and then one of another
+        let house = house(Options { kilopixels_max: 1, ..Options::default() });
+        let bob = Some(UserId(uuid::Uuid::from_u128(2)));
+        let mut references = Vec::new();
+        for (key, account) in [("a", None), ("b", None), ("c", None), ("d", bob)] {
+            references.push(house.vendor.submit(Job { account, ..job(key, house.input) }).await.unwrap());
+        }
+        let [_, second, _, other] = &references[..] else { panic!("four jobs") };
+
+        // When the second of the backlog has ended, then so has that of the other account
+        end_of(&house.vendor, second).await;
+        assert!(matches!(house.vendor.poll(other).await.unwrap(), Progress::Done(_)));
+    }
+
+    #[tokio::test]
     async fn only_the_youngest_ended_jobs_are_remembered() {
         let house = house(Options { ended_max: 1, ..Options::default() });
         let first = house.vendor.submit(job("a", house.input)).await.unwrap();

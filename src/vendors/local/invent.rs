@@ -1,4 +1,4 @@
-//! Texture that was not there: by chance, and from the picture itself, as strong as the texture around it.
+//! Synthesized texture, random and from the picture itself, as strong as the texture around it.
 
 use std::ops::Range;
 
@@ -6,37 +6,42 @@ use super::filters::{box_blur, finer_than, smooth};
 use super::noise;
 use super::plane::{Plane, Region, copy_clamped};
 
-/// Where the source has texture, and which.
+/// Strength and kind of the texture in a source.
 #[derive(Debug)]
 pub struct Model {
-    /// How strong invented texture may be, in luma.
+    /// Maximum strength of synthesized texture in luma.
     pub strength: Plane,
-    /// The finest band of the source, relative to what surrounds it: about one where there is texture.
+    /// Finest band of the source relative to its surroundings: about one where there is texture.
     band: Plane,
 }
 
 impl Model {
-    /// Looks at a source, of which `noise` is the noise.
+    /// Analyses a source with the given noise.
     #[must_use]
     pub fn of(luma: &Plane, noise: f32) -> Self {
         let mut activity = finer_than(luma, 1);
         activity.values_mut().iter_mut().for_each(|value| *value = value.abs());
         let activity = box_blur(&activity, 1);
-        // Texture has texture on all sides; beside an edge or a line there is less on one of them.
+
+        // Texture extends to all sides; beside an edge or a line one side has less.
         let mut strength = least_around(&least_around(&activity, 3), 6);
         strength
             .values_mut()
             .iter_mut()
             .for_each(|value| *value = (2.0 * *value - 1.5 * noise - 0.003).clamp(0.0, 0.06));
-        // Without the very finest scale: that is mostly noise, and would be repeated as a pattern of dots.
+
+        // The very finest scale is left out: it is mostly noise, whose repetition would form a dot pattern.
         let mut band = finer_than(&box_blur(luma, 1), 2);
         band.combine(&box_blur(&activity, 3), |value, activity| {
             let relative = value / (0.5 * activity + 0.005);
             relative / (1.0 + relative * relative)
         });
+
         Self { strength: smooth(&strength, 2), band }
     }
-    /// A part of the enlargement by `factor` full of texture: `by_chance` of it made up, `own` of it the picture's own.
+
+    /// Returns the texture of a part of the enlargement by `factor`: the sum of random texture and of the picture's
+    /// own, with the given amounts.
     #[must_use]
     pub fn texture(&self, place: Region, factor: usize, [by_chance, own]: [f32; 2], seed: u32) -> Plane {
         let mut texture = Plane::new(place.width, place.height);
@@ -51,13 +56,17 @@ impl Model {
     }
 }
 
-/// The least of the samples here and `distance` to each of the four sides.
+/// Returns the minimum of a sample and of those at `distance` to each of the four sides.
 fn least_around(plane: &Plane, distance: usize) -> Plane {
-    let (width, height) = (plane.width(), plane.height());
+    let width = plane.width();
+    let height = plane.height();
     let mut padded = vec![0.0; width + 2 * distance];
+
     Plane::from_rows(width, height, |y, target| {
         copy_clamped(plane.row(y), -(distance as isize), &mut padded);
-        let (above, below) = (plane.row(y.saturating_sub(distance)), plane.row((y + distance).min(height - 1)));
+        let above = plane.row(y.saturating_sub(distance));
+        let below = plane.row((y + distance).min(height - 1));
+
         let beside = padded.iter().zip(&padded[2 * distance..]);
         for (((value, own), (left, right)), (above, below)) in
             target.iter_mut().zip(plane.row(y)).zip(beside).zip(above.iter().zip(below))
@@ -67,34 +76,39 @@ fn least_around(plane: &Plane, distance: usize) -> Plane {
     })
 }
 
-/// Side of the patches in which the band is repeated, in pixels; they overlap by half.
+/// Side in pixels of the patches in which the band is repeated; they overlap by half.
 const PATCH: usize = 16;
-/// How far a patch may be moved, in source pixels.
+/// Maximum random offset of a patch in source pixels.
 const PATCH_SHIFT: u32 = 6;
 
-/// Columns of the result that lie in the same two patches.
+/// Columns of the result covered by the same two patches.
 struct Run {
     columns: Range<usize>,
-    /// The source columns, in both patches, of the first of them.
+    /// Source columns, in both patches, of the first column.
     sources: [isize; 2],
 }
 
-/// Adds the band of the source at its own scale, patch by patch from the place where the patch lies: texture that goes on below
-/// the scale of the source as it does above.
+/// Adds the band of the source unscaled, patch by patch near the corresponding position, which continues the texture
+/// below the scale of the source.
 fn add_band(band: &Plane, place: Region, factor: usize, seed: u32, amount: f32, target: &mut Plane) {
     let columns: Vec<_> = (place.left..).take(place.width).map(|x| patches(x, factor, seed)).collect();
     let weights: [Vec<f32>; 2] = [0, 1].map(|side| columns.iter().map(|both| amount * both[side].1).collect());
+
     let runs = runs(place, &columns);
     let first = runs.iter().flat_map(|run| run.sources).min().unwrap_or_default();
     let last = runs.iter().flat_map(|run| run.sources.map(|at| at + run.columns.len() as isize)).max().unwrap_or(first);
     let sources: Vec<usize> = (first..last).map(|x| mirrored(x, band.width())).collect();
+
     let mut line = vec![0.0; sources.len()];
+
     for (y, row) in target.rows_mut().enumerate() {
         let rows = patches(place.top + y as isize, factor, !seed);
         let [upper, lower] = rows.map(|(at, weight)| (band.row(mirrored(at, band.height())), weight));
+
         for (value, x) in line.iter_mut().zip(&sources) {
             *value = upper.1 * upper.0[*x] + lower.1 * lower.0[*x];
         }
+
         for Run { columns, sources } in &runs {
             let [left, right] = sources.map(|at| &line[(at - first) as usize..][..columns.len()]);
             let [of_left, of_right] = weights.each_ref().map(|weights| &weights[columns.clone()]);
@@ -106,7 +120,7 @@ fn add_band(band: &Plane, place: Region, factor: usize, seed: u32, amount: f32, 
     }
 }
 
-/// The columns of a place, of which the patches are given, in runs.
+/// Groups the columns of a region by their patches.
 fn runs(place: Region, columns: &[[(isize, f32); 2]]) -> Vec<Run> {
     let mut runs = Vec::new();
     let mut begin = 0;
@@ -119,9 +133,9 @@ fn runs(place: Region, columns: &[[(isize, f32); 2]]) -> Vec<Run> {
     runs
 }
 
-/// For a coordinate of the result, the source coordinates in the two patches that overlap there, and their weights, whose
-/// squares add up to one so that the texture is as strong between patches as within. Each patch is moved a little by
-/// chance: side by side, neighbours would show the same thing twice.
+/// Returns the source coordinates in the two patches that overlap at a coordinate of the result, with their weights.
+/// The squares of the weights add up to one, which keeps the strength constant. Random offsets keep neighbouring
+/// patches from showing the same detail.
 fn patches(at: isize, factor: usize, seed: u32) -> [(isize, f32); 2] {
     let step = (PATCH / 2) as isize;
     let first = at.div_euclid(step) - 1;

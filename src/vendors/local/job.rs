@@ -1,10 +1,10 @@
-//! A job that the engine has everything for, and which part of the engine does it.
+//! Image job with all inputs, and its dispatch to the built-in engines.
 
 use super::{precision, prompt, relight, skin, style, upscale};
 use crate::domain::image::{ImageJob, ImageWork, Picture, Source};
 use crate::media::input::Decoded;
 
-/// A job whose pictures are all in the store.
+/// Job whose pictures are all stored.
 pub(super) struct Ready {
     pub job: ImageJob,
     pub image: Picture,
@@ -13,7 +13,10 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// The job, if it can be worked on.
+    /// Creates the job.
+    ///
+    /// # Errors
+    /// Returns a message if a picture is not stored or the size of the result is not allowed.
     pub fn of(work: ImageWork) -> Result<Self, String> {
         let here = |source: &Source| source.kept().copied().ok_or("a picture was not fetched");
         let image = here(&work.image)?;
@@ -22,7 +25,7 @@ impl Ready {
         Ok(Self { job: work.job, image, reference, seed: work.seed })
     }
 
-    /// Makes the result out of the decoded pictures.
+    /// Computes the result from the decoded pictures.
     pub fn make(&self, picture: Decoded, reference: Option<&Decoded>) -> Decoded {
         let seed = self.seed();
         match &self.job {
@@ -34,8 +37,8 @@ impl Ready {
         }
     }
 
-    /// What was drawn for the task. Else the same prompt gives the same texture on every picture, and without a prompt each
-    /// picture has its own.
+    /// Returns the seed of the task, otherwise that of the prompt, otherwise one derived from the digest of the
+    /// picture.
     fn seed(&self) -> u32 {
         let prompt = match &self.job {
             ImageJob::Upscale(job) => job.prompt.as_ref(),
@@ -43,7 +46,9 @@ impl Ready {
             ImageJob::Relight(job) => job.prompt.as_ref(),
             ImageJob::UpscalePrecision(_) | ImageJob::SkinEnhance(_) => None,
         };
+
         let [a, b, c, d, ..] = self.image.digest.0;
+
         self.seed
             .or_else(|| prompt.and_then(|text| prompt::seed(text.as_str())))
             .unwrap_or(u32::from_le_bytes([a, b, c, d]))

@@ -1,13 +1,12 @@
-//! Light and its code: sRGB values are how light is written down, and mixing is right only in light itself.
+//! Conversion between sRGB values and linear light. Mixing is correct only in linear light.
 //!
-//! Curves are polynomials, as near as their degree allows, instead of powers: no calls, so that loops work on many samples at
-//! once.
+//! Curves are approximated by polynomials instead of powers, because calls would prevent vectorization.
 
 use multiversion::multiversion;
 
 use super::colour::{joined, split};
 
-/// The curve of sRGB above its straight beginning, within four millionths.
+/// sRGB curve above its linear part; the error is at most 4e-6.
 const LIGHT: [f32; 8] = [
     0.000_870_191_3,
     0.034_663_882,
@@ -18,99 +17,107 @@ const LIGHT: [f32; 8] = [
     -0.277_580_14,
     0.062_168_993,
 ];
-/// The way back, over the fourth root of light, of which the code is nearly a parabola; within three millionths.
+/// Inverse curve over the fourth root of light, where it is nearly a parabola; the error is at most 3e-6.
 const CODE: [f32; 7] =
     [-0.059_546_456, 0.139_604_54, 1.365_916_1, -0.852_948_84, 0.657_177_4, -0.318_408_76, 0.068_206_02];
 
-/// A polynomial of at most eight factors, the constant first. Pairs are summed first, then pairs of those (Estrin's scheme): a
-/// processor that waits for one sum has others to work on, which it has not by Horner's.
+/// Evaluates a polynomial of five to eight coefficients, the constant first, by Estrin's scheme, which allows more
+/// parallel operations than Horner's.
 #[inline]
 fn polynomial<const N: usize>(factors: &[f32; N], x: f32) -> f32 {
     const { assert!(N > 4 && N <= 8) };
     let pair = |at: usize| if at + 1 < N { factors[at] + x * factors[at + 1] } else { factors[at] };
+
     let squared = x * x;
     let low = pair(0) + squared * pair(2);
     let high = if N > 6 { pair(4) + squared * pair(6) } else { pair(4) };
+
     low + squared * squared * high
 }
 
-/// The light of an sRGB value, both from 0 to 1; what lies outside is cut.
+/// Converts an sRGB value to linear light. Values are clamped to 0 to 1.
 #[must_use]
 pub fn to_light(value: f32) -> f32 {
     let value = value.clamp(0.0, 1.0);
-    let (straight, curved) = (value * (1.0 / 12.92), polynomial(&LIGHT, value));
+    let straight = value * (1.0 / 12.92);
+    let curved = polynomial(&LIGHT, value);
     if value <= 0.04045 { straight } else { curved }
 }
 
-/// The sRGB value of light, both from 0 to 1; what lies outside is cut.
+/// Converts linear light to an sRGB value. Values are clamped to 0 to 1.
 #[must_use]
 pub fn to_code(light: f32) -> f32 {
     let light = light.clamp(0.0, 1.0);
-    let (straight, curved) = (12.92 * light, polynomial(&CODE, light.sqrt().sqrt()));
+    let straight = 12.92 * light;
+    let curved = polynomial(&CODE, light.sqrt().sqrt());
     if light <= 0.003_130_8 { straight } else { curved }
 }
 
-/// How much of the light of red, green and blue the eye sees (BT.709).
+/// Returns the luminance of linear red, green and blue (BT.709).
 #[must_use]
 pub fn luminance([red, green, blue]: [f32; 3]) -> f32 {
     0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
 
-/// Taylor's series of the exponential function.
+/// Taylor series of the exponential function.
 const POWER: [f32; 6] = [1.0, 1.0, 0.5, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0];
 
-/// Added to a number, leaves its nearest whole number in the lowest bits.
+/// Offset that moves the nearest integer of a number into its lowest bits.
 const WHOLE: f32 = 12_582_912.0;
 
-/// Two to the power of `stops`, from -126 to 127, to six digits: a gain in stops of light.
+/// Returns two to the power of `stops` to six digits. `stops` is clamped to -126 to 126.
 #[must_use]
 pub fn gain_of(stops: f32) -> f32 {
     let stops = stops.clamp(-126.0, 126.0);
     let moved = stops + WHOLE;
     let part = stops - (moved - WHOLE);
-    // The part is at most a half: the series meets it within three millionths.
+
+    // The fraction is at most one half, where the error of the series is below 3e-6.
     let power = polynomial(&POWER, part * std::f32::consts::LN_2);
     let exponent = moved.to_bits().wrapping_sub(WHOLE.to_bits()).wrapping_add(127);
     f32::from_bits(exponent << 23) * power
 }
 
-/// The logarithm of light to the base of two, to six digits: its stops. Not of 0.
+/// Returns the binary logarithm of light to six digits. The result for 0 is undefined.
 #[must_use]
 pub fn stops_of(light: f32) -> f32 {
     const FACTORS: [f32; 7] =
         [1.442_696_3, -0.721_367_7, 0.480_648_7, -0.359_184_86, 0.295_100_06, -0.270_976_8, 0.176_165_04];
-    // The part is from the square root of a half to that of two.
+    // The fraction is between the square roots of one half and of two.
     let exponent = (light.to_bits() as i32 - 0x3F35_04F3) >> 23;
     let part = f32::from_bits((light.to_bits() as i32 - (exponent << 23)) as u32) - 1.0;
     exponent as f32 + part * polynomial(&FACTORS, part)
 }
 
-/// Light after a gain. What is raised comes near white, 1, and never over it; a gain of 1 changes nothing.
+/// Applies a gain to light. A gain above 1 approaches white (1) and never exceeds it; a gain of 1 has no effect.
 #[must_use]
 pub fn lit(light: f32, gain: f32) -> f32 {
     gain * light / (1.0 + (gain - 1.0).max(0.0) * light)
 }
 
-/// Multiplies the light of a row of luma, blue and red by the gains of red, green and blue, and adds `glow`, so much of it; what
-/// has become bright comes near white and never over it.
+/// Applies gains of red, green and blue to a row of luma, blue and red, and adds `glow` times `amount`. Results
+/// approach white and never exceed it.
 #[multiversion(targets("x86_64+avx2"))]
 pub fn light_up([lumas, blues, reds]: &mut [&mut [f32]; 3], gains: [&[f32]; 3], glow: &[f32], amount: f32) {
     let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut()).zip(glow);
     let [of_red, of_green, of_blue] = gains;
     let gains = of_red.iter().zip(of_green).zip(of_blue);
+
     for ((((luma, blue), red), glow), ((of_red, of_green), of_blue)) in samples.zip(gains) {
         let spread = amount * glow;
         let pixel = joined([*luma, *blue, *red]);
         let gains = [*of_red, *of_green, *of_blue];
+
         let pixel: [f32; 3] = std::array::from_fn(|at| {
             let light = lit(to_light(pixel[at]), gains[at]);
             to_code(light + spread * (1.0 - light))
         });
+
         [*luma, *blue, *red] = split(pixel);
     }
 }
 
-/// From 0 to 1 where `value` goes from `low` to `high`, without a kink.
+/// Smoothstep: rises from 0 to 1 between `low` and `high`.
 #[must_use]
 pub fn ramp(value: f32, low: f32, high: f32) -> f32 {
     let share = ((value - low) / (high - low)).clamp(0.0, 1.0);

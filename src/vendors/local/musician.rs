@@ -1,5 +1,5 @@
-//! The music engine as a vendor: each chunk is made on a blocking thread when it is asked for, so that music nobody takes
-//! costs neither a thread nor more memory than its notes.
+//! The music engine as a vendor. Each chunk is rendered on a blocking thread on demand, so a stream without a reader
+//! uses no thread and only the memory of its notes.
 
 use std::sync::Arc;
 
@@ -16,20 +16,20 @@ use crate::domain::task::Failure;
 use crate::domain::value::Text;
 use crate::vendors::music::{MusicVendor, Playing, Stopped};
 
-/// How samples are written: Opus packets in Ogg pages (RFC 7845).
+/// Sound encoding: Opus packets in Ogg pages (RFC 7845).
 pub const ENCODING: &str = "ogg_opus";
 /// Left and right.
 pub const CHANNELS: u8 = 2;
 
-/// The local music vendor. Cheap to clone.
+/// Built-in music vendor. Cheap to clone.
 #[derive(Clone)]
 pub struct LocalMusic {
-    /// Chunks that are made at a time.
+    /// Limit of the chunks that are rendered at a time.
     turns: Arc<Semaphore>,
 }
 
 impl LocalMusic {
-    /// An engine that makes so many chunks at a time; at least one. Further ones wait for their turn.
+    /// Creates an engine that renders up to `at_a_time` chunks at a time, at least one. Others wait.
     #[must_use]
     pub fn new(at_a_time: usize) -> Self {
         Self { turns: Arc::new(Semaphore::new(at_a_time.max(1))) }
@@ -41,26 +41,30 @@ impl MusicVendor for LocalMusic {
         "local-music"
     }
 
-    /// Must be listened to within a tokio runtime, which then carries the work.
+    /// Returns the stream of a piece. It must be polled within a tokio runtime, whose blocking threads render it.
     fn play(&self, _task: TaskId, work: MusicWork) -> Playing {
         let turns = Arc::clone(&self.turns);
+
         let moments = stream::try_unfold(Stage::Asked(work), move |stage| {
             let turns = Arc::clone(&turns);
             async move {
                 let turn = turns.acquire_owned().await.map_err(|_| stopped())?;
+
                 let made = spawn_blocking(move || {
                     let next = stage.next();
                     drop(turn);
                     next
                 });
+
                 made.await.map_err(|error| failed(&error.to_string()))?
             }
         });
+
         moments.boxed()
     }
 }
 
-/// How far a piece is.
+/// Progress of a piece.
 enum Stage {
     Asked(MusicWork),
     Composed(Box<Piece>),
@@ -71,7 +75,7 @@ enum Stage {
 type Next = Result<Option<(MusicMoment, Stage)>, Stopped>;
 
 impl Stage {
-    /// Makes the next of it. Blocks.
+    /// Produces the next item. Blocks the thread.
     fn next(self) -> Next {
         match self {
             Self::Asked(work) => {
@@ -80,7 +84,9 @@ impl Stage {
                 Ok(Some((MusicMoment::Length { millis }, Self::Composed(Box::new(piece)))))
             }
             Self::Composed(piece) => {
-                let (title, tags) = (Text::recorded(piece.title.clone()), piece.tags.clone());
+                let title = Text::recorded(piece.title.clone());
+                let tags = piece.tags.clone();
+
                 let place = TitlePlace::default();
                 Ok(Some((MusicMoment::Title { place, title, tags }, Self::Named(piece))))
             }
@@ -124,7 +130,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_piece_is_told_of_and_then_played_to_its_end() {
-        let (prompt, seconds) = (MusicPrompt::parse("a bright sting").unwrap(), MusicSeconds::new(1).ok());
+        let prompt = MusicPrompt::parse("a bright sting").unwrap();
+        let seconds = MusicSeconds::new(1).ok();
         let playing = LocalMusic::new(1).play(TaskId(Uuid::nil()), MusicWork { prompt, seconds });
         let moments: Vec<MusicMoment> = playing.try_collect().await.unwrap();
         assert_eq!(moments[0], MusicMoment::Length { millis: 1_000 });

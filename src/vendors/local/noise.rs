@@ -1,24 +1,27 @@
-//! Chance that repeats: noise that depends only on the place and the seed, so that tiles meet without a seam.
+//! Repeatable noise that depends only on position and seed, so that tiles join without seams.
 
 use super::filters::{box_blur, smooth};
 use super::plane::{Plane, Region};
 
-/// White noise: mean 0, variance 1, nearly Gaussian (the sum of the four bytes of a hash).
+/// Returns white noise with mean 0 and variance 1, nearly Gaussian (the sum of the four bytes of a hash).
 #[must_use]
 pub fn white(region: Region, seed: u32) -> Plane {
     Plane::from_rows(region.width, region.height, |y, row| {
-        let (left, y) = (region.left as u32, (region.top + y as isize) as u32);
+        let left = region.left as u32;
+        let y = (region.top + y as isize) as u32;
+
         for (x, value) in row.iter_mut().enumerate() {
             let hash = scramble(left.wrapping_add(x as u32), y, seed);
-            // The bytes two by two, then all of them.
+            // Adds the bytes in pairs, then both sums.
             let pairs = (hash & 0x00FF_00FF) + ((hash >> 8) & 0x00FF_00FF);
+
             let sum = ((pairs & 0xFFFF) + (pairs >> 16)) as i32;
             *value = (sum as f32 - 510.0) * (1.0 / 147.8);
         }
     })
 }
 
-/// A hash of a place.
+/// Returns a hash of a position.
 #[must_use]
 pub fn scramble(x: u32, y: u32, seed: u32) -> u32 {
     let mut hash = x.wrapping_mul(0x9E37_79B1) ^ y.wrapping_mul(0x85EB_CA77).rotate_left(16) ^ seed;
@@ -27,15 +30,19 @@ pub fn scramble(x: u32, y: u32, seed: u32) -> u32 {
     hash ^ (hash >> 16)
 }
 
-/// Texture: noise of two octaves with mean 0 and variance about 1, nothing of it coarser than six times `grain`, the radius
-/// of the finest octave in pixels.
+/// Returns texture: noise of two octaves with mean 0 and variance about 1. `grain` is the radius of the finest octave
+/// in pixels; nothing is coarser than six times that.
 #[must_use]
 pub fn texture(region: Region, grain: usize, seed: u32) -> Plane {
     let fine = smooth(&white(region, seed), grain);
     let middle = smooth(&fine, grain);
+
     let coarse = smooth(&middle, 2 * grain);
-    // Each band is a difference of two smoothings; the gains bring the sum to variance 1, half of it from each band.
-    let (fine_gain, middle_gain) = (5.2 * grain as f32, 5.5 * grain as f32);
+
+    // Each band is the difference of two smoothings. The gains give both bands equal shares of a total variance of 1.
+    let fine_gain = 5.2 * grain as f32;
+    let middle_gain = 5.5 * grain as f32;
+
     let mut texture = fine;
     for ((value, middle), coarse) in texture.values_mut().iter_mut().zip(middle.values()).zip(coarse.values()) {
         *value = (*value - middle) * fine_gain + (middle - coarse) * middle_gain;
@@ -43,15 +50,15 @@ pub fn texture(region: Region, grain: usize, seed: u32) -> Plane {
     texture
 }
 
-/// Lays grain of about a pixel and a half over a luma that lies at `place`, strongest in the middle tones, as on film.
-/// `amount` is from 0 to 1.
+/// Adds film grain of about 1.5 pixels to the luma at `place`, strongest in midtones. `amount` ranges from 0 to 1.
 pub fn add_grain(luma: &mut Plane, place: Region, amount: f32, seed: u32) {
     if amount <= 0.0 {
         return;
     }
-    // One more on every side, so that the grain of a tile is that of the whole.
+    // One more pixel on every side makes the grain of a tile equal to that of the whole picture.
     let fine = white(place.grown(1), seed);
     let soft = box_blur(&fine, 1);
+
     for ((row, fine), soft) in luma.rows_mut().zip(fine.rows().skip(1)).zip(soft.rows().skip(1)) {
         for ((value, fine), soft) in row.iter_mut().zip(&fine[1..]).zip(&soft[1..]) {
             let tone = 0.3 + 2.8 * (*value * (1.0 - *value)).max(0.0);

@@ -1,8 +1,8 @@
-//! One channel of a picture or of a part of it.
+//! Single channel of a picture or of a part of it.
 
 use super::samples::Samples;
 
-/// Rows of samples, usually from 0 to 1. Beyond its borders a plane goes on as its outermost samples.
+/// Rows of samples, usually from 0 to 1. Beyond its borders a plane repeats its outermost samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plane {
     width: usize,
@@ -10,20 +10,20 @@ pub struct Plane {
 }
 
 impl Plane {
-    /// A plane of zeros.
+    /// Creates a plane of zeros.
     #[must_use]
     pub fn new(width: usize, height: usize) -> Self {
         Self { width, values: Samples::zeros(width * height) }
     }
 
-    /// A plane of which the caller is to write every sample.
+    /// Creates a plane with undefined samples. The caller must write every sample.
     #[must_use]
     pub fn unwritten(width: usize, height: usize) -> Self {
         let length = width * height;
         Self { width, values: Samples::used(length).unwrap_or_else(|| Samples::zeros(length)) }
     }
 
-    /// A plane whose rows are filled one by one; each is to be filled whole, and is not to be read before.
+    /// Creates a plane whose rows are filled one by one. `fill` must write the whole row before reading it.
     #[must_use]
     pub fn from_rows(width: usize, height: usize, mut fill: impl FnMut(usize, &mut [f32])) -> Self {
         if let Some(values) = Samples::used(width * height) {
@@ -31,17 +31,20 @@ impl Plane {
             plane.rows_mut().enumerate().for_each(|(y, row)| fill(y, row));
             return plane;
         }
-        // New memory is not cleared only to be written: a row that stays near the processor is copied to its end.
+
+        // Filling one cached row and copying it avoids clearing new memory first.
         let mut row = vec![0.0; width];
         let mut values = Vec::with_capacity(width * height);
+
         for y in 0..height {
             fill(y, &mut row);
             values.extend_from_slice(&row);
         }
+
         Self { width, values: Samples::from(values) }
     }
 
-    /// A plane whose samples are computed from column and row.
+    /// Creates a plane whose samples are computed from column and row.
     #[must_use]
     pub fn from_fn(width: usize, height: usize, mut sample: impl FnMut(usize, usize) -> f32) -> Self {
         Self::from_rows(width, height, |y, row| {
@@ -49,70 +52,74 @@ impl Plane {
         })
     }
 
-    /// Samples in a row.
+    /// Returns the number of samples in a row.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     #[must_use]
     pub fn height(&self) -> usize {
         self.values.len() / self.width
     }
 
-    /// All samples, row after row.
+    /// Returns all samples in row-major order.
     #[must_use]
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// All samples, to be changed.
+    /// Returns all samples, mutable.
     pub fn values_mut(&mut self) -> &mut [f32] {
         &mut self.values
     }
 
-    /// One row.
+    /// Returns one row.
     #[must_use]
     pub fn row(&self, y: usize) -> &[f32] {
         &self.values[y * self.width..][..self.width]
     }
 
-    /// One row, to be changed.
+    /// Returns one row, mutable.
     pub fn row_mut(&mut self, y: usize) -> &mut [f32] {
         &mut self.values[y * self.width..][..self.width]
     }
 
-    /// The rows from the top.
+    /// Iterates over the rows from the top.
     pub fn rows(&self) -> std::slice::ChunksExact<'_, f32> {
         self.values.chunks_exact(self.width)
     }
 
-    /// The rows from the top, to be changed.
+    /// Iterates over the rows from the top, mutable.
     pub fn rows_mut(&mut self) -> std::slice::ChunksExactMut<'_, f32> {
         self.values.chunks_exact_mut(self.width)
     }
 
-    /// Changes every sample by itself and the sample of `other` at its place.
+    /// Replaces every sample by a function of itself and of the sample of `other` at its position.
     pub fn combine(&mut self, other: &Self, change: impl Fn(f32, f32) -> f32) {
         for (value, other) in self.values.iter_mut().zip(other.values()) {
             *value = change(*value, *other);
         }
     }
 
-    /// The least part that has all samples above `floor`, if there are any.
+    /// Returns the smallest region that contains all samples above `floor`, if there are any.
     #[must_use]
     pub fn bounds(&self, floor: f32) -> Option<Region> {
         let above = |value: &f32| *value > floor;
         let rows: Vec<usize> = (0..self.height()).filter(|y| self.row(*y).iter().any(above)).collect();
-        let (top, bottom) = (*rows.first()?, *rows.last()?);
+        let top = *rows.first()?;
+        let bottom = *rows.last()?;
+
         let left = rows.iter().filter_map(|y| self.row(*y).iter().position(above)).min()?;
         let right = rows.iter().filter_map(|y| self.row(*y).iter().rposition(above)).max()?;
-        let (width, height) = (right + 1 - left, bottom + 1 - top);
+
+        let width = right + 1 - left;
+        let height = bottom + 1 - top;
         Some(Region { left: left as isize, top: top as isize, width, height })
     }
 
-    /// A copy of a region, which may reach beyond the borders.
+    /// Copies a region, which may extend beyond the borders.
     #[must_use]
     pub fn window(&self, region: Region) -> Self {
         Self::from_rows(region.width, region.height, |y, row| {
@@ -120,31 +127,32 @@ impl Plane {
         })
     }
 
-    /// Copies from column `left` of row `y` on; both may lie beyond the borders.
+    /// Copies from column `left` of row `y` on. Both may be beyond the borders.
     pub fn copy_row(&self, y: isize, left: isize, target: &mut [f32]) {
         copy_clamped(self.row(clamped(y, self.height() - 1)), left, target);
     }
 }
 
-/// Copies from column `left` on, repeating the first and the last sample beyond the ends.
+/// Copies from column `left` on and repeats the first and the last sample beyond the ends.
 pub fn copy_clamped<T: Copy>(source: &[T], left: isize, target: &mut [T]) {
     let last = source.len() - 1;
     let before = left.min(0).unsigned_abs().min(target.len());
     let (outside, inside) = target.split_at_mut(before);
     outside.fill(source[0]);
+
     let start = clamped(left, source.len());
     let common = inside.len().min(source.len() - start);
     inside[..common].copy_from_slice(&source[start..start + common]);
     inside[common..].fill(source[last]);
 }
 
-/// The index nearest to `index` from 0 to `last`.
+/// Clamps an index to 0 to `last`.
 #[must_use]
 pub fn clamped(index: isize, last: usize) -> usize {
     usize::try_from(index).unwrap_or(0).min(last)
 }
 
-/// A rectangle of samples; may reach beyond the borders of the plane that it is taken from.
+/// Rectangle of samples. It may extend beyond the borders of its plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
     pub left: isize,
@@ -154,13 +162,13 @@ pub struct Region {
 }
 
 impl Region {
-    /// The region of a whole plane.
+    /// Returns the region of a whole plane.
     #[must_use]
     pub fn whole(plane: &Plane) -> Self {
         Self { left: 0, top: 0, width: plane.width(), height: plane.height() }
     }
 
-    /// What of this region lies within `whole`.
+    /// Returns the intersection with `whole`.
     #[must_use]
     pub fn within(self, whole: Self) -> Self {
         let span = |start: isize, length: usize, from: isize, all: usize| {
@@ -168,12 +176,13 @@ impl Region {
             let start = start.max(from);
             (start, (end - start).max(0) as usize)
         };
+
         let (left, width) = span(self.left, self.width, whole.left, whole.width);
         let (top, height) = span(self.top, self.height, whole.top, whole.height);
         Self { left, top, width, height }
     }
 
-    /// This region and `margin` samples more on every side.
+    /// Returns the region with a margin of `margin` samples on every side.
     #[must_use]
     pub fn grown(self, margin: usize) -> Self {
         let shift = margin as isize;

@@ -1,11 +1,12 @@
-//! Enlarging as faithfully as can be: what the picture is held to is itself.
+//! Precise enlargement, corrected against the input.
 //!
-//! Denoised or smoothed at the size of the input where the flavor says so; then enlarged by any factor from 2 to 16, in one
-//! step or two, along its edges and corrected until the reduced result is the input again (iterative back-projection).
-//! Detail, sharpness and grain come on top, each as much as was asked for; with none of them only the input counts.
+//! The flavor may denoise or smooth the picture at the size of the input. The picture is then enlarged by any factor
+//! from 2 to 16, in one step or two, along its edges, and corrected until the reduced result equals the input
+//! (iterative back-projection). Detail, sharpness and grain are added in the requested amounts; without them only the
+//! input counts.
 //!
-//! Memory: about 45 bytes a pixel of the input, 3 or 4 a pixel of the result, 12 or 16 a pixel of the picture between two
-//! steps, and some 30 MB for each core.
+//! Memory: about 45 bytes per pixel of the input, 3 or 4 per pixel of the result, 12 or 16 per pixel between two steps,
+//! plus about 30 MB per core.
 
 use super::colour::Planes;
 use super::denoise::denoise;
@@ -17,16 +18,17 @@ use super::tiles::{enlarge, finish};
 use crate::domain::image::{PrecisionFlavor, UpscalePrecision};
 use crate::media::input::Decoded;
 
-/// Enlarges a picture. The same input, parameters and seed give the same pixels; the seed decides the grain and the
-/// texture that detail is made of.
+/// Enlarges a picture. The result is deterministic; the seed determines grain and synthesized texture.
 #[must_use]
 pub fn precision(input: Decoded, job: &UpscalePrecision, seed: u32) -> Decoded {
     let Decoded { pixels, profile } = input;
     let planes = Planes::of(&pixels);
     drop(pixels);
+
     let planes = prepared(planes, job.flavor);
     let noise = Statistics::of(&planes.luma).noise;
     let look = look(*job);
+
     let pixels = match steps(job.scale_factor.times() as usize) {
         (None, factor) => finish(&planes, &Detailer::new(&planes, factor, look, seed, noise, true)),
         (Some(before), factor) => {
@@ -36,10 +38,11 @@ pub fn precision(input: Decoded, job: &UpscalePrecision, seed: u32) -> Decoded {
             finish(&between, &Detailer::new(&between, factor, look.again(), seed, noise, true))
         }
     };
+
     Decoded { pixels, profile }
 }
 
-/// The factors to enlarge by, one after the other: kernels stay small, and each step adds its own octave of detail.
+/// Returns the factors of the successive enlargements. Two steps keep kernels small and add one octave of detail each.
 const fn steps(factor: usize) -> (Option<usize>, usize) {
     match factor {
         6 | 8 | 10 | 14 => (Some(factor / 2), 2),
@@ -49,35 +52,37 @@ const fn steps(factor: usize) -> (Option<usize>, usize) {
     }
 }
 
-/// What the faithful enlargement takes, whatever is asked for.
+/// Base of every precise enlargement.
 const BASE: Look = Look { sharpen: 0.3, crisp: 0.15, overshoot: 0.3, fidelity: 2.0, ..Look::NONE };
 
-/// The parameters as amounts of work.
+/// Returns the parameters as amounts of work.
 fn look(job: UpscalePrecision) -> Look {
     let mut look = BASE;
+
     if job.flavor == PrecisionFlavor::Sublime {
         look.add(&Look { crisp: 0.7, overshoot: -0.2, sharpen: 0.1, ..Look::NONE }, 1.0);
     }
+
     look.add(&Look { sharpen: 2.2, crisp: 0.9, ..Look::NONE }, job.sharpen.ratio());
     look.add(&Look { own_detail: 3.2, texture: 1.6, sharpen: 0.7, ..Look::NONE }, job.ultra_detail.ratio());
     look.add(&Look { grain: 1.0, ..Look::NONE }, job.smart_grain.ratio());
     look
 }
 
-/// Standard deviation of the noise that a denoiser takes out at least, however clean the picture looks, in luma.
+/// Minimum standard deviation of the noise that the denoiser removes, in luma.
 const SIGMA_MIN: f32 = 0.008;
 
-/// What the flavor does before enlarging.
+/// Applies the flavor at the size of the input.
 fn prepared(mut planes: Planes, flavor: PrecisionFlavor) -> Planes {
     match flavor {
         PrecisionFlavor::Photo => {}
         PrecisionFlavor::Sublime => {
-            // More than this, and bicubic interpolation is nearer to what was there.
+            // More smoothing would make the result less accurate than bicubic interpolation.
             let even = smooth_between_edges(&planes.luma, 2, 0.04);
             planes.luma.combine(&even, |value, even| value + 0.4 * (even - value));
         }
         PrecisionFlavor::PhotoDenoiser => {
-            // Colour carries little of the detail and most of what disturbs.
+            // Colour differences contain little detail and most of the visible noise.
             for (plane, share, stride) in
                 [(&mut planes.luma, 1.1, 2), (&mut planes.blue, 1.6, 4), (&mut planes.red, 1.6, 4)]
             {
@@ -86,6 +91,7 @@ fn prepared(mut planes: Planes, flavor: PrecisionFlavor) -> Planes {
             }
         }
     }
+
     planes
 }
 
@@ -138,7 +144,7 @@ mod tests {
         squares / one.values().len() as f32
     }
 
-    /// Structural similarity (Wang et al.) over squares of 8 samples.
+    /// Structural similarity (Wang et al.) over blocks of 8 × 8 samples.
     fn similarity(one: &Plane, other: &Plane) -> f32 {
         let mut sum = 0.0;
         let places =
@@ -146,9 +152,11 @@ mod tests {
         let mut count = 0.0;
         for (x, y) in places {
             let square = Region { left: x as isize, top: y as isize, width: 8, height: 8 };
-            let (a, b) = (one.window(square), other.window(square));
+            let a = one.window(square);
+            let b = other.window(square);
             let mean = |plane: &Plane| plane.values().iter().sum::<f32>() / 64.0;
-            let (mean_a, mean_b) = (mean(&a), mean(&b));
+            let mean_a = mean(&a);
+            let mean_b = mean(&b);
             let pairs = a.values().iter().zip(b.values());
             let common = pairs.map(|(a, b)| (a - mean_a) * (b - mean_b)).sum::<f32>() / 64.0;
             let spread = deviation(&a).powi(2) + deviation(&b).powi(2);
@@ -172,9 +180,11 @@ mod tests {
                 let sublime = UpscalePrecision { flavor: PrecisionFlavor::Sublime, ..plain(4) };
                 for job in [plain(4), sharpened, sublime] {
                     let ours = luma(&Pixels::Opaque(small.clone()), job);
-                    let (nearer, near) = (error(&ours, &truth), error(&bicubic, &truth));
+                    let nearer = error(&ours, &truth);
+                    let near = error(&bicubic, &truth);
                     assert!(nearer < near, "{kernel:?} {job:?}: squared error {nearer}, bicubic {near}");
-                    let (more, much) = (similarity(&ours, &truth), similarity(&bicubic, &truth));
+                    let more = similarity(&ours, &truth);
+                    let much = similarity(&bicubic, &truth);
                     assert!(more > much, "{kernel:?} {job:?}: similarity {more}, bicubic {much}");
                 }
             }
@@ -244,10 +254,12 @@ mod tests {
                 .map(|flavor| move |picture: &Pixels| luma(picture, UpscalePrecision { flavor, ..plain(2) }));
         let noisy = sample::noisy(64);
         assert!(deviation(&denoised(&noisy)) < 0.3 * deviation(&photo(&noisy)));
-        // The denoiser knows texture from noise, and clean lines are clean.
+        // The denoiser distinguishes texture from noise and does not blur clean lines.
         let picture = sample::photo(64);
         let fine = |plane: Plane| deviation(&finer_than(&plane, 2));
-        let (sublime, photo, denoised) = (fine(sublime(&picture)), fine(photo(&picture)), fine(denoised(&picture)));
+        let sublime = fine(sublime(&picture));
+        let photo = fine(photo(&picture));
+        let denoised = fine(denoised(&picture));
         assert!(denoised > 0.9 * photo && sublime < 0.99 * photo, "{sublime} {photo} {denoised}");
     }
 

@@ -1,53 +1,53 @@
-//! What is wanted of a picture: every parameter of the interface as amounts of a few kinds of work.
+//! Enlargement parameters as amounts of a few kinds of work.
 //!
-//! All sources add up: the base, the engine, the kind of picture, the four dials and the prompt. Everything else in the
-//! engine sees only the sum, a [`Look`]; the numbers below were chosen by looking at photographs, drawings and renders.
+//! Base, engine, kind of picture, the four dials and the prompt add up to a [`Look`], which is all that the rest of the
+//! engine uses. The amounts were chosen by viewing results on photographs, drawings and renders.
 
 use super::grade::Statistics;
 use super::prompt;
 use crate::domain::image::{OptimizedFor, Upscale, UpscaleEngine};
 
-/// Amounts of work. Zero leaves a thing as it is; most amounts are from -1 to 1, and a negative amount does the opposite.
+/// Amounts of work. Zero has no effect. Most amounts range from -1 to 1, and negative ones have the opposite effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// Share of the edge-preserving smoothing, 0 to 1.
+    /// Amount of edge-preserving smoothing, 0 to 1.
     pub smooth: f32,
-    /// Share of additional smoothing where colours are those of skin, 0 to 1.
+    /// Amount of additional smoothing of skin colours, 0 to 1.
     pub skin: f32,
-    /// Contrast against the wide surroundings.
+    /// Contrast at a large radius.
     pub local_contrast: f32,
     /// Contrast of the whole picture.
     pub contrast: f32,
-    /// Brightness of the middle tones.
+    /// Brightness of midtones.
     pub exposure: f32,
-    /// Lift of what is bright already.
+    /// Brightness of highlights.
     pub highlights: f32,
-    /// Strength of all colours.
+    /// Saturation of all colours.
     pub saturation: f32,
-    /// Strength of weak colours.
+    /// Saturation of weak colours.
     pub vibrance: f32,
-    /// Strength of greens.
+    /// Saturation of greens.
     pub greens: f32,
-    /// Towards orange; negative towards blue.
+    /// Shift towards orange; negative values shift towards blue.
     pub warmth: f32,
-    /// Gain of the finest band; negative softens.
+    /// Gain of the finest band; negative values soften.
     pub sharpen: f32,
     /// Steepness of edges.
     pub crisp: f32,
-    /// How far sharpening may leave the range of the neighbours, as a share of the range.
+    /// Maximum overshoot of sharpening as a fraction of the local range.
     pub overshoot: f32,
-    /// Invented texture where there is texture.
+    /// Synthesized texture where there is texture.
     pub texture: f32,
-    /// The picture's own fine detail, repeated on the next smaller scale.
+    /// Fine detail of the picture, repeated at the next smaller scale.
     pub own_detail: f32,
     /// Film grain.
     pub grain: f32,
-    /// Rounds of correction after which the reduced result is the input, 0 to 3.
+    /// Rounds of back-projection, 0 to 3.
     pub fidelity: f32,
 }
 
 impl Look {
-    /// Nothing of anything.
+    /// No work.
     pub const NONE: Self = Self {
         smooth: 0.0,
         skin: 0.0,
@@ -68,10 +68,10 @@ impl Look {
         fidelity: 0.0,
     };
 
-    /// What every picture gets: a little sharpness, limited, and enough correction to be faithful.
+    /// Base of every picture: slight sharpening with limited overshoot, and enough correction for fidelity.
     const BASE: Self = Self { sharpen: 0.35, crisp: 0.2, overshoot: 0.25, fidelity: 1.5, ..Self::NONE };
 
-    /// The sum of everything that was asked for.
+    /// Adds up all parameters.
     #[must_use]
     pub fn of(parameters: &Upscale, statistics: &Statistics) -> Self {
         let mut look = Self::BASE;
@@ -80,10 +80,12 @@ impl Look {
         look.add(&creativity(parameters.creativity.ratio()), 1.0);
         look.add(&fractality(parameters.fractality.ratio()), 1.0);
         look.add(&definition(parameters.hdr.ratio()), 1.0);
+
         if let Some(text) = &parameters.prompt {
-            // The strength of the prompt is what fractality is, by its description: nothing at -10, all at 10.
+            // By its description, fractality is the strength of the prompt: none at -10, full at 10.
             look.add(&prompt::wish(text.as_str()), 0.5 + 0.5 * parameters.fractality.ratio());
         }
+
         look.resembling(parameters.resemblance.ratio()).limited()
     }
 
@@ -94,8 +96,8 @@ impl Look {
         }
     }
 
-    /// Higher takes back what every other parameter makes of the picture and corrects the result more often towards the input; lower
-    /// stops correcting and lets the styling go further.
+    /// Applies the resemblance. Higher values weaken all other parameters and correct the result more often against the
+    /// input; lower values correct less and add styling.
     fn resembling(self, ratio: f32) -> Self {
         if ratio < 0.0 {
             let mut look = self;
@@ -107,7 +109,7 @@ impl Look {
         Self { overshoot: self.overshoot, fidelity: self.fidelity + (3.0 - self.fidelity) * ratio, ..look }
     }
 
-    /// What a second enlargement takes of this look: each step adds to the one before it.
+    /// Returns the look of a second enlargement, which adds to the effect of the first.
     #[must_use]
     pub fn again(self) -> Self {
         Self {
@@ -165,7 +167,7 @@ impl Look {
         ]
     }
 
-    /// Sums that would break the picture are cut to what it bears.
+    /// Clamps sums to ranges that do not damage the picture.
     fn limited(self) -> Self {
         Self {
             smooth: self.smooth.clamp(0.0, 1.0),
@@ -189,16 +191,16 @@ impl Look {
     }
 }
 
-/// Soft and painterly: surfaces become even, edges stay.
+/// Soft and painterly: even surfaces with intact edges.
 const ILLUSIO: Look = Look { smooth: 0.75, sharpen: -0.15, overshoot: -0.1, ..Look::NONE };
-/// Crisp: far more of the finest band, and hardly any room for halos.
+/// Crisp: strong finest band with tight limits on halos.
 const SHARPY: Look = Look { sharpen: 1.1, crisp: 1.0, overshoot: -0.05, own_detail: 0.6, ..Look::NONE };
-/// Between the two, with small contrasts, bright lights and weak colours brought out.
+/// Moderate: local contrast, bright highlights and stronger weak colours.
 const SPARKLE: Look =
     Look { sharpen: 0.35, local_contrast: 0.12, highlights: 0.25, vibrance: 0.25, own_detail: 0.4, ..Look::NONE };
 
-/// Automatic takes the character that fits the picture, but only a share of it and no colours, so that the result stays
-/// faithful.
+/// Returns the look of an engine. The automatic engine selects by the statistics and applies a weak variant without
+/// colours for fidelity.
 fn engine(engine: UpscaleEngine, statistics: &Statistics) -> Look {
     match engine {
         UpscaleEngine::Illusio => ILLUSIO,
@@ -210,7 +212,7 @@ fn engine(engine: UpscaleEngine, statistics: &Statistics) -> Look {
     }
 }
 
-/// One row for each kind of picture, each in the direction of its name.
+/// Returns the look of a kind of picture.
 fn kind(kind: OptimizedFor) -> Look {
     let none = Look::NONE;
     match kind {
@@ -261,7 +263,7 @@ fn kind(kind: OptimizedFor) -> Look {
     }
 }
 
-/// Higher invents detail, lower stays plain.
+/// Returns the look of the creativity dial: positive values synthesize detail, negative ones simplify.
 fn creativity(ratio: f32) -> Look {
     if ratio >= 0.0 {
         Look { texture: 2.4 * ratio, own_detail: 0.6 * ratio, sharpen: 0.1 * ratio, ..Look::NONE }
@@ -270,7 +272,8 @@ fn creativity(ratio: f32) -> Look {
     }
 }
 
-/// Higher repeats the picture's own detail on a smaller scale, lower makes small scales plainer.
+/// Returns the look of the fractality dial: positive values repeat the picture's detail at a smaller scale, negative
+/// ones soften small scales.
 fn fractality(ratio: f32) -> Look {
     if ratio >= 0.0 {
         Look { own_detail: 3.5 * ratio, sharpen: 0.35 * ratio, ..Look::NONE }
@@ -279,7 +282,7 @@ fn fractality(ratio: f32) -> Look {
     }
 }
 
-/// Higher brings out definition against the surroundings, lower flattens.
+/// Returns the look of the HDR dial: positive values raise local contrast, negative ones lower it.
 fn definition(ratio: f32) -> Look {
     let contrast = if ratio >= 0.0 { 0.9 } else { 0.6 };
     Look { local_contrast: contrast * ratio, sharpen: 0.3 * ratio, ..Look::NONE }

@@ -1,15 +1,15 @@
-//! What a prompt can say to an engine that knows no language.
+//! Interpretation of prompts by keywords.
 //!
-//! Some words name things that classical image processing can do: they are hints, and add to the other parameters. All
-//! other words have no meaning here; what they do is to choose the invented texture, of which every prompt adds a little
-//! where the picture has texture: the same prompt gives the same texture, whatever the picture.
+//! Some words name effects of classical image processing. They are hints and add to the other parameters. Other words
+//! have no meaning. All words together seed a synthesized texture, which every prompt adds where the picture has
+//! texture: the same prompt gives the same texture on every picture.
 //!
-//! A hint is turned round by words like "no", "not", "without", "remove" or "less" before it, with nothing but fillers
-//! between ("not too dark"), and by "reduction", "removal" or "free" right after it ("noise-free"); where it stands between
-//! two such words they cancel out ("no noise reduction").
-//! Noise and blur are faults: nobody wishes for them, so "a noisy photo" only says what the picture is like and does
-//! nothing, while "no noise" asks for smoothing and "fix blurry photo" for sharpness. Grain is both: a wish of its own, as
-//! on film, and a fault when it is to go.
+//! A hint is negated by words such as "no", "not", "without", "remove" or "less" before it, with only fillers between
+//! ("not too dark"), and by "reduction", "removal" or "free" directly after it ("noise-free"). Two negations cancel out
+//! ("no noise reduction").
+//!
+//! Noise and blur are faults. "A noisy photo" describes the picture and has no effect, while "no noise" asks for
+//! smoothing and "fix blurry photo" for sharpness. Grain is both: a request, as on film, and a fault when negated.
 
 use sha2::{Digest, Sha256};
 
@@ -17,15 +17,15 @@ use super::presets::Look;
 
 const NONE: Look = Look::NONE;
 
-/// What any words add: some texture that is theirs, and a trace of sharpness for pictures without texture.
+/// Effect of every prompt: texture, and slight sharpening for pictures without texture.
 const GUIDED: Look = Look { texture: GUIDED_TEXTURE, sharpen: 0.1, ..NONE };
-/// Hints of evenness take it back.
+/// Texture of every prompt, which hints of smoothness cancel.
 const GUIDED_TEXTURE: f32 = 1.2;
 
 const SHARP: Look = Look { sharpen: 0.6, ..NONE };
 const EVEN: Look = Look { texture: -GUIDED_TEXTURE, ..NONE };
 
-/// The words that are understood, and what each adds at full strength.
+/// Hints with their effect at full strength.
 const HINTS: &[(&[&str], Look)] = &[
     (&["sharp", "crisp", "clear", "focused", "hd", "4k", "8k", "deblur", "deblurred"], SHARP),
     (&["detailed", "intricate", "detail", "details"], Look { own_detail: 1.5, sharpen: 0.2, ..NONE }),
@@ -49,14 +49,14 @@ const HINTS: &[(&[&str], Look)] = &[
     (&["portrait", "skin", "face"], Look { skin: 0.4, ..NONE }),
 ];
 
-/// What is wrong with a picture, and what mends it. Only that it is to go is understood.
+/// Faults with their remedy. They count only when negated.
 const FAULTS: &[(&[&str], Look)] = &[
     (&["noise", "noisy", "grain", "grainy"], Look { smooth: 0.5, grain: -0.5, ..EVEN }),
     (&["texture", "textured", "rough"], Look { smooth: 0.3, ..EVEN }),
     (&["blur", "blurry", "blurred"], SHARP),
 ];
 
-/// They turn round what comes after them.
+/// Words that negate the next hint.
 const NEGATORS: &[&str] = &[
     "no",
     "not",
@@ -73,19 +73,20 @@ const NEGATORS: &[&str] = &[
     "removal",
     "free",
 ];
-/// They turn round what stands right before them.
+/// Words that negate the word directly before them.
 const LATE_NEGATORS: &[&str] = &["reduction", "reduced", "removal", "removed", "free"];
-/// They may stand between a negator and what it turns round.
+/// Words that may stand between a negation and its hint.
 const FILLERS: &[&str] = &["too", "very", "so", "the", "any", "a", "an", "of", "all", "much"];
 
-/// What a prompt asks for at full strength: the texture of its words and the sum of its hints, each counted once. Nothing
-/// without words.
+/// Returns the effect of a prompt at full strength: its texture and the sum of its hints, each counted once. A prompt
+/// without words has no effect.
 #[must_use]
 pub fn wish(prompt: &str) -> Look {
     let mut words = words(prompt).peekable();
     let mut sum = if words.peek().is_some() { GUIDED } else { NONE };
     let mut heard = Vec::new();
     let mut negated = false;
+
     while let Some(word) = words.next() {
         let word = word.as_str();
         if NEGATORS.contains(&word) {
@@ -98,13 +99,14 @@ pub fn wish(prompt: &str) -> Look {
                 sum.add(look, strength);
                 heard.push(look);
             }
+
             negated = false;
         }
     }
     sum
 }
 
-/// What a word adds, and which way.
+/// Returns the effect of a word and its sign.
 fn meaning(word: &str, negated: bool) -> Option<(&'static Look, f32)> {
     let among =
         |table: &'static [(&[&str], Look)]| table.iter().find(|(words, _)| words.contains(&word)).map(|(_, look)| look);
@@ -112,21 +114,23 @@ fn meaning(word: &str, negated: bool) -> Option<(&'static Look, f32)> {
     remedy.or_else(|| among(HINTS).map(|look| (look, if negated { -1.0 } else { 1.0 })))
 }
 
-/// The seed of the texture that a prompt stands for; case, spaces and punctuation do not matter. None without words.
+/// Returns the seed of a prompt's texture, or `None` without words. Case, spaces and punctuation are ignored.
 #[must_use]
 pub fn seed(prompt: &str) -> Option<u32> {
     let mut hash = Sha256::new();
     let mut any = false;
+
     for word in words(prompt) {
         any = true;
         hash.update(word.as_bytes());
         hash.update([0]);
     }
+
     let hash = hash.finalize();
     any.then(|| u32::from_le_bytes([hash[0], hash[1], hash[2], hash[3]]))
 }
 
-/// The words of a prompt in small letters.
+/// Returns the words of a prompt in lower case.
 pub fn words(prompt: &str) -> impl Iterator<Item = String> {
     prompt.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
@@ -135,7 +139,7 @@ pub fn words(prompt: &str) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
 
-    /// What a prompt adds to what any words add.
+    /// Effect of a prompt beyond that of every prompt.
     fn hints(prompt: &str) -> Look {
         let mut hints = wish(prompt);
         hints.add(&GUIDED, -1.0);

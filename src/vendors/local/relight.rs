@@ -1,12 +1,12 @@
-//! Lighting a picture anew.
+//! Relighting of a picture.
 //!
-//! The light to come is worked out on a small copy, as stops and colour for every place: from a map, from another picture
-//! (its tones, where they are, the colours of its shadows and lights) or from the words of the prompt, which a picture or
-//! a map may have too and then hear at half strength. Strength, engine, faces, background and the course from dark to
-//! bright shape it; then the picture is multiplied by it, in light, tile by tile, and graded.
+//! The new light is computed on a small copy as exposure (in stops) and colour for every place. It comes from a light
+//! map, from a reference picture (its tones, their positions, and the colours of its shadows and highlights) or from
+//! the prompt. A prompt beside a map or a reference has half of its strength. Strength, engine, faces, background and
+//! the tonal course shape the light. The picture is then multiplied by it in linear light, tile by tile, and graded.
 //!
-//! Memory: 6 or 8 bytes a pixel, 3 or 4 a pixel of the reference, and beside that some 30 MB for the small copies and 20
-//! MB for each core.
+//! Memory: 6 or 8 bytes per pixel, 3 or 4 per pixel of the reference, plus about 30 MB for the small copies and 20 MB
+//! per core.
 
 use self::field::Field;
 use self::plan::Plan;
@@ -29,34 +29,39 @@ mod work;
 
 /// Side of the small copy in samples.
 const OVERVIEW_SIDE: usize = 512;
-/// How much of the prompt is heard beside a picture or a map.
+/// Weight of the prompt beside a reference or a map.
 const BESIDE: f32 = 0.5;
 
-/// Lights a picture anew. `source` is the picture or the map that the job names; without it the prompt alone counts. The
-/// same input, source, parameters and seed give the same pixels; the seed decides where light comes from if nothing else
-/// does.
+/// Relights a picture. `source` is the reference or the map that the job names; without it only the prompt counts.
+///
+/// The result is deterministic. The seed determines the direction of the light if nothing else does.
 #[must_use]
 pub fn relight(input: Decoded, source: Option<&Decoded>, job: &Relight, seed: u32) -> Decoded {
     let Decoded { pixels, profile } = input;
+
     let overview = Overview::of(&pixels, OVERVIEW_SIDE);
     let face = Skin::find(&overview).face;
     let subject = subject(&overview, &face);
     let source = source.map(|source| Overview::of(&source.pixels, OVERVIEW_SIDE));
+
     let field = field(&overview, source.as_ref(), job, &subject, seed);
     let plan = Plan::of(job, Statistics::of(&overview.planes().luma).is_drawn());
     let work = Work::new(&overview, job, plan, field, &face, &subject);
+
     let pixels = change(&pixels, MARGIN, |planes, region| work.change(planes, region));
     Decoded { pixels, profile }
 }
 
-/// The light that was asked for.
+/// Computes the requested light.
 fn field(overview: &Overview, source: Option<&Overview>, job: &Relight, subject: &Plane, seed: u32) -> Field {
     let wish = job.prompt.as_ref().map_or(Wish::NONE, |prompt| Wish::of(prompt.as_str()));
+
     let mut field = match (job.source, source) {
         (LightSource::Prompt, _) | (_, None) => return Field::of_wish(overview, &wish, subject, Some(seed)),
         (LightSource::Reference, Some(reference)) => Field::of_reference(overview, reference),
         (LightSource::Lightmap, Some(map)) => Field::of_map(overview, map),
     };
+
     if wish != Wish::NONE {
         field.add(&Field::of_wish(overview, &wish, subject, None), BESIDE);
     }

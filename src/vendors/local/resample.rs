@@ -1,11 +1,11 @@
-//! Making planes larger and smaller by whole factors.
+//! Resizing of planes.
 //!
-//! An enlargement goes across first; each of its rows is then made when it is asked for, so that what only looks at it row by
-//! row needs no plane of it. Samples are weighed by their distance alone and are looked for beyond the part that is asked for,
-//! so a tile is enlarged as it would be in the whole.
+//! Enlargement by integer factors resizes horizontally first. Rows of the result are then computed on request, so
+//! row-by-row readers need no full plane. Weights depend only on distance, and samples beyond the requested part are
+//! included, so a tile equals the corresponding part of the whole.
 //!
-//! Other sizes are made by the SIMD convolutions of `fast_image_resize`. Its sums are formed as suits the processor: always
-//! the same on one machine, but not always to the last bit the same on another.
+//! Other sizes use the SIMD convolutions of `fast_image_resize`. Its results are identical on one machine, but may
+//! differ in the last bit on another.
 
 use fast_image_resize::images::{TypedImage, TypedImageRef};
 use fast_image_resize::pixels::F32;
@@ -14,20 +14,20 @@ use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 use super::filters::weigh;
 use super::plane::{Plane, Region};
 
-/// How far a kernel reaches, in source samples to each side.
+/// Reach of a kernel in source samples to each side.
 const REACH: usize = 3;
 
-/// What lies between samples.
+/// Interpolation kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
-    /// Lanczos with three lobes: sharp, rings a little.
+    /// Lanczos with three lobes: sharp, with slight ringing.
     Lanczos,
-    /// A straight line: never leaves the range of its neighbours.
+    /// Linear: stays within the range of its neighbours.
     Linear,
 }
 
 impl Kernel {
-    /// How many samples on each side count.
+    /// Returns the number of samples on each side.
     const fn lobes(self) -> usize {
         match self {
             Self::Lanczos => REACH,
@@ -46,26 +46,27 @@ impl Kernel {
     }
 }
 
-/// What a place between samples takes of those around it.
+/// Weights of a subsample position.
 #[derive(Debug, Clone)]
 struct Phase {
-    /// The first sample that counts, from [`REACH`] before the place on.
+    /// First sample with a weight, counted from [`REACH`] before the position.
     first: usize,
     weights: Vec<f32>,
 }
 
 impl Phase {
-    /// Place number `phase` of the `factor` places of a sample.
+    /// Computes the weights of position `phase` of the `factor` positions of a sample.
     fn new(kernel: Kernel, phase: usize, factor: usize) -> Self {
         let place = (phase as f32 + 0.5) / factor as f32 - 0.5;
         let first = place.floor() as isize + 1 - kernel.lobes() as isize;
         let taps = (first..).take(2 * kernel.lobes());
         let weights: Vec<f32> = taps.map(|tap| kernel.weight(place - tap as f32)).collect();
+
         let sum: f32 = weights.iter().sum();
         Self { first: (first + REACH as isize) as usize, weights: weights.iter().map(|weight| weight / sum).collect() }
     }
 
-    /// Weighed sums of what `tap` says is there, which starts [`REACH`] before.
+    /// Writes the weighted sum of samples. `tap` returns them by index from [`REACH`] before the position.
     fn sum<'a>(&self, tap: impl Fn(usize) -> &'a [f32], target: &mut [f32]) {
         if let Ok(weights) = <&[f32; 2 * REACH]>::try_from(&self.weights[..]) {
             weigh(std::array::from_fn(|at| tap(self.first + at)), weights, target);
@@ -75,28 +76,28 @@ impl Phase {
     }
 }
 
-/// Enlarges planes by one factor.
+/// Enlargement by one factor.
 #[derive(Debug, Clone)]
 pub struct Enlarger {
-    /// One for each of the places that a sample becomes, a side.
+    /// One phase for each subsample position.
     phases: Vec<Phase>,
 }
 
 impl Enlarger {
-    /// An enlarger by `factor`, which is at least 2.
+    /// Creates an enlarger by `factor`, at least 2.
     #[must_use]
     pub fn new(kernel: Kernel, factor: usize) -> Self {
         debug_assert!(factor >= 2);
         Self { phases: (0..factor).map(|phase| Phase::new(kernel, phase, factor)).collect() }
     }
 
-    /// The factor by which each side grows.
+    /// Returns the factor of each side.
     #[must_use]
     pub fn factor(&self) -> usize {
         self.phases.len()
     }
 
-    /// A region of `source`, enlarged.
+    /// Enlarges a region of `source`.
     #[must_use]
     pub fn enlarge(&self, source: &Plane, region: Region) -> Plane {
         let rows = self.rows(source, region);
@@ -104,18 +105,21 @@ impl Enlarger {
         Plane::from_rows(region.width * factor, region.height * factor, |y, row| rows.fill(y, row))
     }
 
-    /// A region of `source`, enlarged row by row as they are asked for.
+    /// Enlarges a region of `source`, with rows computed on request.
     #[must_use]
     pub fn rows(&self, source: &Plane, region: Region) -> Enlarged<'_> {
         let factor = self.factor();
         let padded = Region { height: region.height + 2 * REACH, top: region.top - REACH as isize, ..region };
+
         let mut samples = vec![0.0; region.width + 2 * REACH];
         let mut lines = vec![0.0; region.width * factor];
+
         let across = Plane::from_rows(region.width * factor, padded.height, |y, row| {
             source.copy_row(padded.top + y as isize, region.left - REACH as isize, &mut samples);
             for (phase, line) in self.phases.iter().zip(lines.chunks_exact_mut(region.width)) {
                 phase.sum(|tap| &samples[tap..][..region.width], line);
             }
+
             match factor {
                 2 => interleave::<2>(&lines, row),
                 3 => interleave::<3>(&lines, row),
@@ -123,11 +127,12 @@ impl Enlarger {
                 _ => interleave_any(&lines, factor, row),
             }
         });
+
         Enlarged { phases: &self.phases, across }
     }
 }
 
-/// Takes from each of some lines, which lie one after the other, in turn.
+/// Interleaves lines that are stored one after the other.
 fn interleave<const LINES: usize>(lines: &[f32], target: &mut [f32]) {
     let width = lines.len() / LINES;
     let lines: [&[f32]; LINES] = std::array::from_fn(|line| &lines[line * width..][..width]);
@@ -144,39 +149,42 @@ fn interleave_any(lines: &[f32], count: usize, target: &mut [f32]) {
     }
 }
 
-/// A part of a plane that is enlarged across.
+/// Part of a plane, enlarged across.
 #[derive(Debug)]
 pub struct Enlarged<'a> {
     phases: &'a [Phase],
-    /// With [`REACH`] rows more above and below.
+    /// Includes [`REACH`] more rows above and below.
     across: Plane,
 }
 
 impl Enlarged<'_> {
-    /// Makes row `y` of the result.
+    /// Computes row `y` of the result.
     pub fn fill(&self, y: usize, target: &mut [f32]) {
-        let (row, phase) = (y / self.phases.len(), y % self.phases.len());
+        let row = y / self.phases.len();
+        let phase = y % self.phases.len();
         self.phases[phase].sum(|tap| self.across.row(row + tap), target);
     }
 
-    /// Samples in a row of the result.
+    /// Returns the number of samples in a row of the result.
     #[must_use]
     pub fn width(&self) -> usize {
         self.across.width()
     }
 }
 
-/// Makes a plane smaller by averaging squares of `factor` samples a side; it has at least one such square.
+/// Reduces a plane by averaging squares with a side of `factor` samples. The plane must contain at least one.
 #[must_use]
 pub fn reduce(source: &Plane, factor: usize) -> Plane {
     let width = source.width() / factor;
     let share = 1.0 / (factor * factor) as f32;
+
     let mut sums = vec![0.0; width * factor];
     Plane::from_rows(width, source.height() / factor, |y, target| {
         sums.copy_from_slice(&source.row(y * factor)[..width * factor]);
         for row in (1..factor).map(|row| source.row(y * factor + row)) {
             sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
         }
+
         match factor {
             2 => average_across::<2>(&sums, share, target),
             4 => average_across::<4>(&sums, share, target),
@@ -194,20 +202,25 @@ fn average_across<const FACTOR: usize>(sums: &[f32], share: f32, target: &mut [f
     }
 }
 
-/// A part of a plane, given as left, top, width and height, at another size, by a sharp kernel.
+/// Resizes a part of a plane, given as left, top, width and height, with a Lanczos kernel.
 ///
 /// # Panics
-/// When the part does not lie within the plane.
+/// Panics if the part does not lie within the plane.
 #[must_use]
 pub fn fit(source: &Plane, [left, top, across, down]: [f64; 4], width: usize, height: usize) -> Plane {
-    const FITS: &str = "planes have samples, one for every place, and the part lies within";
+    const FITS: &str = "the buffers match their sizes, and the part lies within the plane";
+
     let mut target = Plane::new(width, height);
+
     let lanczos = ResizeAlg::Convolution(FilterType::Lanczos3);
     let options = ResizeOptions::new().resize_alg(lanczos).crop(left, top, across, down);
+
     let samples = bytemuck::cast_slice(source.values());
     let source = TypedImageRef::<F32>::from_buffer(source.width() as u32, source.height() as u32, samples).expect(FITS);
+
     let samples = bytemuck::cast_slice_mut(target.values_mut());
     let mut image = TypedImage::<F32>::from_buffer(width as u32, height as u32, samples).expect(FITS);
+
     Resizer::new().resize_typed(&source, &mut image, &options).expect(FITS);
     target
 }

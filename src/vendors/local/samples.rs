@@ -1,9 +1,9 @@
-//! The memory of planes, used again.
+//! Recycled memory of planes.
 //!
-//! The work on a tile makes dozens of planes of nearly one size, each for a moment. Asked for at the system each time they
-//! would be cleared by it, page by page, and leave the cache of the core that has just used them.
+//! Processing a tile creates dozens of short-lived planes of similar size. Memory fresh from the system would be
+//! cleared page by page and would not be in the cache of the core.
 //!
-//! A thread keeps 16 MiB, less where there are more than 16 cores: together they keep 256 MiB.
+//! A thread keeps up to 16 MiB, less with more than 16 cores: all threads together keep up to 256 MiB.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,11 +11,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
 use std::thread;
 
-/// Fewest samples that are worth keeping.
+/// Minimum number of samples of a buffer that is kept.
 const PIECE_MIN: usize = 4 * 1024;
-/// Most samples that are kept in one piece: those of a tile. Planes of a whole picture go back.
+/// Maximum number of samples of a buffer that is kept: those of a tile. Larger buffers are freed.
 const PIECE_MAX: usize = 512 * 1024;
-/// Most samples that a thread keeps in all.
+/// Maximum number of samples that a thread keeps in total.
 static KEPT_MAX: LazyLock<usize> = LazyLock::new(|| {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     (64 * 1024 * 1024 / cores).min(4 * 1024 * 1024)
@@ -25,15 +25,15 @@ thread_local! {
     static SPARE: RefCell<Spare> = const { RefCell::new(Spare { pieces: Vec::new(), samples: 0 }) };
 }
 
-/// What was given back on this thread.
+/// Unused buffers of this thread.
 struct Spare {
     pieces: Vec<Vec<f32>>,
-    /// Of all of them.
+    /// Total number of samples in all buffers.
     samples: usize,
 }
 
 impl Spare {
-    /// The smallest piece that has room, if that is not far more than is needed.
+    /// Returns the smallest buffer that fits, unless it is more than twice as large as required.
     fn take(&mut self, length: usize) -> Option<Vec<f32>> {
         let fits = |piece: &Vec<f32>| length >= PIECE_MIN && (length..=2 * length).contains(&piece.len());
         let fitting = self.pieces.iter().enumerate().filter(|(_, piece)| fits(piece));
@@ -41,14 +41,16 @@ impl Spare {
         Some(self.remove(at))
     }
 
-    /// Keeps a piece; where a thread has enough, in place of the one that was kept first.
+    /// Keeps a buffer. If the thread's limit is exceeded, the oldest buffers are freed.
     fn keep(&mut self, piece: Vec<f32>) {
         if !(PIECE_MIN..=PIECE_MAX).contains(&piece.len()) {
             return;
         }
+
         while !self.pieces.is_empty() && self.samples + piece.len() > *KEPT_MAX {
             self.remove(0);
         }
+
         self.samples += piece.len();
         self.pieces.push(piece);
     }
@@ -60,15 +62,15 @@ impl Spare {
     }
 }
 
-/// A fixed number of samples.
+/// Fixed number of samples.
 pub struct Samples {
-    /// May be longer.
+    /// Buffer, possibly longer than `length`.
     piece: Vec<f32>,
     length: usize,
 }
 
 impl Samples {
-    /// So many zeros.
+    /// Returns zeros.
     #[must_use]
     pub fn zeros(length: usize) -> Self {
         Self::used(length).map_or_else(
@@ -80,12 +82,12 @@ impl Samples {
         )
     }
 
-    /// So many samples that were used before and have any value, if there are some: the caller is to write all of them.
+    /// Returns recycled samples with undefined values, if there are any. The caller must write all of them.
     #[must_use]
     pub fn used(length: usize) -> Option<Self> {
         let mut used = Self { piece: SPARE.with_borrow_mut(|spare| spare.take(length))?, length };
         if cfg!(debug_assertions) {
-            // What nobody writes spoils whatever is made of it, so that a test sees it.
+            // NaN makes tests fail if a sample is read before it is written.
             used.fill(f32::NAN);
         }
         Some(used)
@@ -135,7 +137,7 @@ impl fmt::Debug for Samples {
 impl Drop for Samples {
     fn drop(&mut self) {
         let piece = std::mem::take(&mut self.piece);
-        // A thread that ends has nowhere to keep it.
+        // During thread shutdown the thread-local storage may be gone; the buffer is then freed.
         let _ = SPARE.try_with(|spare| spare.borrow_mut().keep(piece));
     }
 }
@@ -163,14 +165,14 @@ mod tests {
         drop(Samples::zeros(PIECE_MAX + 1));
         drop(Samples::zeros(PIECE_MIN - 1));
         assert_eq!(kept(), 0);
-        // Given a thread that is full of small pieces
+        // Given a thread full of small buffers
         let is_full = || (*KEPT_MAX - PIECE_MAX..=*KEPT_MAX).contains(&kept());
         drop((0..=*KEPT_MAX / PIECE_MIN).map(|_| Samples::zeros(PIECE_MIN)).collect::<Vec<_>>());
         assert!(is_full());
-        // When larger ones come, then they take their place
+        // When larger ones are freed, they replace the small ones
         drop((0..20).map(|_| Samples::zeros(PIECE_MAX)).collect::<Vec<_>>());
         assert!(is_full() && Samples::used(PIECE_MAX).is_some());
-        // And nothing small takes them up
+        // And small requests do not take the large ones
         assert!(Samples::used(PIECE_MIN).is_none());
     }
 }

@@ -1,10 +1,10 @@
-//! Retouching skin: what a retoucher does by frequency separation, with a mask that finds the skin by itself.
+//! Skin retouching by frequency separation, with automatic skin detection.
 //!
-//! The picture is looked at as a whole on a small copy: where skin is, what it is like, how the light falls. Then it is
-//! worked on in tiles: skin is taken apart into its form, its blemishes and its fine texture, each with its own amount;
-//! then light, colour, sharpness and grain.
+//! A small copy of the picture shows where skin is, its tone, and the light. The picture is then processed in tiles:
+//! skin is separated into form, blemishes and fine texture with individual amounts, followed by light, colour,
+//! sharpness and grain.
 //!
-//! Memory: 6 or 8 bytes a pixel, and beside that some 40 MB for the small copy and 20 MB for each core.
+//! Memory: 6 or 8 bytes per pixel, plus about 40 MB for the small copy and 20 MB per core.
 
 use self::mask::Skin;
 use self::retouch::Retouch;
@@ -24,7 +24,7 @@ mod work;
 /// Side of the small copy in samples.
 const OVERVIEW_SIDE: usize = 768;
 
-/// Retouches a picture. The same input, parameters and seed give the same pixels; the seed decides grain and pores.
+/// Retouches a picture. The result is deterministic; the seed determines grain and pores.
 #[must_use]
 pub fn skin(input: Decoded, job: &SkinEnhance, seed: u32) -> Decoded {
     let Decoded { pixels, profile } = input;

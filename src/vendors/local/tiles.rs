@@ -1,4 +1,4 @@
-//! Enlarging in tiles: every core works on one, so that memory does not grow with the picture.
+//! Parallel enlargement in tiles, so that memory does not grow with the picture.
 
 use image::{RgbImage, RgbaImage};
 use rayon::prelude::*;
@@ -8,29 +8,33 @@ use super::detail::{Detailer, Tile};
 use super::plane::{Plane, Region};
 use crate::media::input::Pixels;
 
-/// Rows of the result that are computed together, about: few planes of a tile fit into the cache of a core.
+/// Approximate number of rows of the result per tile. The few planes of a tile fit into the cache of a core.
 const TILE_ROWS: usize = 128;
-/// Columns of the result that are computed together, about.
+/// Approximate number of columns of the result per tile.
 const TILE_COLUMNS: usize = 512;
-/// Fewest rows of the source in a tile: with less, the margins would be most of the work.
+/// Minimum number of source rows per tile; with less, the margins would dominate the work.
 const SOURCE_ROWS_MIN: usize = 64;
-/// Fewest columns of the source in a tile.
+/// Minimum number of source columns per tile.
 const SOURCE_COLUMNS_MIN: usize = 128;
 
-/// Rows and columns of the source in a tile that is enlarged by `factor`.
+/// Returns the source rows and columns of a tile that is enlarged by `factor`.
 fn tile_size(factor: usize) -> (usize, usize) {
     ((TILE_ROWS / factor).max(SOURCE_ROWS_MIN), (TILE_COLUMNS / factor).max(SOURCE_COLUMNS_MIN))
 }
 
-/// An enlargement that is to be enlarged again.
+/// Enlarges to planes, for another enlargement.
 #[must_use]
 pub fn enlarge(source: &Planes, detailer: &Detailer) -> Planes {
     let factor = detailer.factor();
-    let (width, height) = (source.luma.width() * factor, source.luma.height() * factor);
+    let width = source.luma.width() * factor;
+    let height = source.luma.height() * factor;
+
     let mut result = Planes::new(width, height);
     let mut alpha = source.alpha.as_ref().map(|_| Plane::new(width, height));
+
     let rows = tile_size(factor).0 * factor;
     let bands = result.par_bands_mut(rows);
+
     match &mut alpha {
         None => render(detailer, source, bands, |[luma, blue, red], tile, left| {
             copy_colours([luma, blue, red], tile, left, width);
@@ -39,6 +43,7 @@ pub fn enlarge(source: &Planes, detailer: &Detailer) -> Planes {
             let bands = bands.zip(alpha.values_mut().par_chunks_mut(rows * width));
             render(detailer, source, bands, |([luma, blue, red], alpha), tile, left| {
                 copy_colours([luma, blue, red], tile, left, width);
+
                 let rows = tile.alpha.iter().flat_map(Plane::rows);
                 alpha.chunks_exact_mut(width).zip(rows).for_each(|(target, row)| {
                     target[left..left + row.len()].copy_from_slice(row);
@@ -46,6 +51,7 @@ pub fn enlarge(source: &Planes, detailer: &Detailer) -> Planes {
             });
         }
     }
+
     Planes { alpha, ..result }
 }
 
@@ -59,12 +65,15 @@ fn copy_colours(bands: [&mut [f32]; 3], tile: &Tile, left: usize, width: usize) 
     }
 }
 
-/// The last enlargement, to pixels.
+/// Enlarges to pixels.
 #[must_use]
 pub fn finish(source: &Planes, detailer: &Detailer) -> Pixels {
     let factor = detailer.factor();
-    let (width, height) = (source.luma.width() * factor, source.luma.height() * factor);
+    let width = source.luma.width() * factor;
+    let height = source.luma.height() * factor;
+
     let rows = tile_size(factor).0 * factor;
+
     if source.alpha.is_some() {
         let mut pixels = RgbaImage::new(width as u32, height as u32);
         let bands = pixels.par_chunks_mut(rows * 4 * width);
@@ -81,7 +90,8 @@ pub fn finish(source: &Planes, detailer: &Detailer) -> Pixels {
 /// Writes the colours of a tile from column `left` on.
 fn write_colours<const N: usize>(band: &mut [u8], tile: &Tile, left: usize, width: usize) {
     let columns = tile.blue.width();
-    let (mut blue, mut red) = (vec![0.0; columns], vec![0.0; columns]);
+    let mut blue = vec![0.0; columns];
+    let mut red = vec![0.0; columns];
     for (y, row) in band.chunks_exact_mut(N * width).enumerate() {
         tile.blue.fill(y, &mut blue);
         tile.red.fill(y, &mut red);
@@ -99,8 +109,7 @@ fn write_transparent(band: &mut [u8], tile: &Tile, left: usize, width: usize) {
     }
 }
 
-/// Computes the result in bands, each tile by tile, and hands every tile with its left column to
-/// `write`.
+/// Computes the result in bands, each tile by tile, and passes every tile with its left column to `write`.
 fn render<B: Send>(
     detailer: &Detailer,
     source: &Planes,
@@ -109,6 +118,7 @@ fn render<B: Send>(
 ) {
     let factor = detailer.factor();
     let (rows, columns) = tile_size(factor);
+
     bands.enumerate().for_each(|(band, mut target)| {
         let top = band * rows;
         let height = rows.min(source.luma.height() - top);

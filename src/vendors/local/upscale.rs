@@ -1,10 +1,11 @@
-//! The way of a picture through the engine.
+//! Pipeline of an enlargement.
 //!
-//! Channels, statistics, look, grading at the size of the input; then one enlargement by 2 or 4, or two for 8 and 16, each
-//! in tiles; then pixels. Enlarging twice keeps every kernel small, and each step adds its own octave of detail.
+//! The picture is split into channels, analysed and graded at the size of the input. It is enlarged once by 2 or 4, or
+//! twice for 8 and 16, each time in tiles, and converted to pixels. Two steps keep kernels small and add one octave of
+//! detail each.
 //!
-//! Memory: about 45 bytes a pixel of the input, 3 or 4 a pixel of the result and some 20 MB for each core; at most about 15
-//! bytes a pixel of a large result.
+//! Memory: about 45 bytes per pixel of the input, 3 or 4 per pixel of the result and about 20 MB per core; at most
+//! about 15 bytes per pixel of a large result.
 
 use super::colour::Planes;
 use super::detail::Detailer;
@@ -14,28 +15,31 @@ use super::tiles::{enlarge, finish};
 use crate::domain::image::{ScaleFactor, Upscale};
 use crate::media::input::Decoded;
 
-/// Enlarges a picture. The same input, parameters and seed give the same pixels; the seed decides the invented texture and
-/// the grain.
+/// Enlarges a picture. The result is deterministic; the seed determines synthesized texture and grain.
 #[must_use]
 pub fn upscale(input: Decoded, parameters: &Upscale, seed: u32) -> Decoded {
     let Decoded { pixels, profile } = input;
     let planes = Planes::of(&pixels);
     drop(pixels);
+
     let statistics = Statistics::of(&planes.luma);
     let look = Look::of(parameters, &statistics);
     let mut planes = grade(planes, &look);
+
     let (before, last) = steps(parameters.scale_factor);
     let mut noise = statistics.noise;
     if let Some(factor) = before {
         planes = enlarge(&planes, &Detailer::new(&planes, factor, look, seed, noise, false));
         noise = Statistics::of(&planes.luma).noise;
     }
+
     let look = if before.is_some() { look.again() } else { look };
     let pixels = finish(&planes, &Detailer::new(&planes, last, look, seed, noise, true));
+
     Decoded { pixels, profile }
 }
 
-/// The factors to enlarge by, one after the other.
+/// Returns the factors of the successive enlargements.
 const fn steps(scale: ScaleFactor) -> (Option<usize>, usize) {
     match scale {
         ScaleFactor::X2 => (None, 2),
@@ -120,7 +124,8 @@ mod tests {
             let reduced = imageops::thumbnail(&original, 32, 32);
             let bicubic = imageops::resize(&reduced, 128, 128, FilterType::CatmullRom);
             let ours = opaque(upscale(decoded(Pixels::Opaque(reduced)), &plain(ScaleFactor::X4), 1).pixels);
-            let (ours, bicubic) = (error(&ours, &original), error(&bicubic, &original));
+            let ours = error(&ours, &original);
+            let bicubic = error(&bicubic, &original);
             assert!(ours <= bicubic, "squared error {ours}, bicubic {bicubic}");
         }
     }
@@ -131,7 +136,8 @@ mod tests {
         for scale in ScaleFactor::ALL {
             let result = upscale(decoded(input.clone()), &plain(*scale), 1);
             assert_eq!(result.dimensions(), (10 * scale.times(), 10 * scale.times()));
-            let (before, after) = (mean(&Planes::of(&input).luma), mean(&Planes::of(&result.pixels).luma));
+            let before = mean(&Planes::of(&input).luma);
+            let after = mean(&Planes::of(&result.pixels).luma);
             assert!((before - after).abs() < 0.01, "{scale:?} {before} {after}");
         }
     }
@@ -174,7 +180,7 @@ mod tests {
         let styled = Upscale { engine: UpscaleEngine::Sharpy, hdr: Dial::new(8).unwrap(), ..plain(ScaleFactor::X2) };
         for (usual, least) in [(plain(ScaleFactor::X2), 0.5), (styled, 2.0)] {
             let of = |dial: i64| planes(&Upscale { resemblance: Dial::new(dial).unwrap(), ..usual.clone() }).luma;
-            // Then each step goes further, in steps of 255, and the whole way is seen
+            // Each step goes further, measured in 1/255, and the total range is visible
             let way = [0, 3, 6, 10].map(|dial| 255.0 * distance(&of(dial), &of(0)));
             assert!(way.is_sorted_by(|a, b| a + 0.1 * least < *b) && way[3] > least, "{way:?}");
             let other = [0, -3, -6, -10].map(|dial| 255.0 * distance(&of(dial), &of(0)));
@@ -236,8 +242,10 @@ mod tests {
     fn engines_have_their_characters() {
         let with = |engine| Upscale { engine, ..plain(ScaleFactor::X2) };
         let fine_of = |engine| fine(&with(engine));
-        let (soft, crisp) = (fine_of(UpscaleEngine::Illusio), fine_of(UpscaleEngine::Sharpy));
-        let (between, automatic) = (fine_of(UpscaleEngine::Sparkle), fine_of(UpscaleEngine::Automatic));
+        let soft = fine_of(UpscaleEngine::Illusio);
+        let crisp = fine_of(UpscaleEngine::Sharpy);
+        let between = fine_of(UpscaleEngine::Sparkle);
+        let automatic = fine_of(UpscaleEngine::Automatic);
         assert!(soft < automatic && automatic < between && between < crisp, "{soft} {automatic} {between} {crisp}");
         let highest = |engine| {
             let luma = planes(&with(engine)).luma;

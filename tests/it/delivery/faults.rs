@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use mediary::clock::Surroundings;
 use mediary::config::{PrivateAccess, Settings};
 use mediary::domain::delivery::SCHEDULE;
 use mediary::outbound::address::AllowEntry;
@@ -13,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{manual_clock, statuses, until};
+use super::{UPSCALER, manual_clock, statuses, until};
 use crate::image::PRECISION;
 use crate::support::process::{Process, TOKEN};
 use crate::support::receiver::Receiver;
@@ -260,4 +261,43 @@ async fn killed_between_sending_and_recording_the_service_tells_again_under_the_
     assert_eq!(statuses(&received), ["IN_PROGRESS", "IN_PROGRESS", "COMPLETED"]);
     assert_eq!(received[0].header("webhook-id"), received[1].header("webhook-id"));
     assert_ne!(received[1].header("webhook-id"), received[2].header("webhook-id"));
+}
+
+#[actix_web::test]
+async fn one_receiver_has_a_bounded_number_of_callbacks_whichever_accounts_they_belong_to() {
+    // Given a receiver that takes connections and never answers, for two accounts with more callbacks than one receiver may have
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let address = silent.local_addr().unwrap();
+    let silent = tokio::net::TcpListener::from_std(silent).unwrap();
+    let app = TestApp::start_with(
+        |settings| {
+            settings.callbacks.per_receiver = 2;
+            settings.callbacks.timeout = Duration::from_mins(5);
+        },
+        Surroundings::real(),
+    )
+    .await;
+    let (ada, bob) = (app.user("ada").await, app.user("bob").await);
+    let submit_as = async |token: &str, webhook: &str| {
+        let body = json!({"image": picture::base64_png(16, 16), "webhook_url": webhook});
+        app.post_as(token, UPSCALER, body).await.expect(200);
+    };
+    for user in [&ada, &bob, &ada, &bob, &ada, &bob] {
+        submit_as(&user.token, &format!("http://{address}/hook")).await;
+    }
+
+    // When another receiver has been told of a later task
+    let other = Receiver::start().await;
+    submit_as(&bob.token, &other.url("/hook")).await;
+    other.wait_until(|received| received.len() == 2).await;
+
+    // Then the first one has as many connections as it may have
+    let mut open = Vec::new();
+    while open.len() < 2 {
+        let accepted = tokio::time::timeout(Duration::from_mins(1), silent.accept()).await;
+        open.push(accepted.expect("it is called").unwrap());
+    }
+    let more = tokio::time::timeout(Duration::from_millis(500), silent.accept()).await;
+    assert!(more.is_err(), "a third connection");
 }

@@ -316,3 +316,32 @@ async fn large_answers_are_replayed_in_the_coding_that_is_asked_for() {
     assert_replay(&gzipped, &app.send(post("gzip")).await);
     app.stop().await;
 }
+
+#[actix_web::test]
+async fn keys_of_callers_without_credentials_are_their_addresss_own() {
+    // Given a service behind a proxy, which tells addresses apart
+    let trusting = |settings: &mut mediary::config::Settings| {
+        settings.limits.trusted_proxies = vec![mediary::domain::network::Network::parse("127.0.0.1").unwrap()];
+    };
+    let app = TestApp::start_with(trusting, Surroundings::real()).await;
+    let ask = async |address: &str, prompt: &str| {
+        let request = app.request(Method::POST, "/proxy/videovendor/start-end2video").header(KEY, "shared");
+        let body = json!({"prompt": prompt, "model": "vq2-turbo", "duration": 1});
+        app.send(request.header("x-forwarded-for", address).json(&body)).await
+    };
+
+    // When two addresses use the same key
+    let first = ask("203.0.113.1", "a cat").await.expect(200);
+    let other = ask("203.0.113.2", "a cat").await.expect(200);
+
+    // Then neither gets the answer of the other, nor is told of its use
+    assert!(!replayed(&other));
+    assert_ne!(first.json()["task_id"], other.json()["task_id"]);
+    ask("203.0.113.3", "a dog").await.expect(200);
+
+    // And each gets its own again
+    let again = ask("203.0.113.1", "a cat").await;
+    assert!(replayed(&again));
+    assert_eq!(again.json()["task_id"], first.json()["task_id"]);
+    assert_problem(&ask("203.0.113.1", "a dog").await, 422, "idempotency_key_reused");
+}

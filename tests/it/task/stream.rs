@@ -180,26 +180,6 @@ async fn while_nothing_happens_there_are_heartbeats() {
 }
 
 #[actix_web::test]
-async fn whose_token_is_revoked_hears_no_more_after_the_next_heartbeat() {
-    // Given a reader of a task whose picture does not come
-    let short = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_millis(100);
-    let app = TestApp::start_with(short, Surroundings::real()).await;
-    let server = FileServer::answering(|_| file(&png(8, 8))).await;
-    server.let_out(false);
-    let alice = app.user("alice").await;
-    let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;
-    let url = app.url(&format!("/tasks/{task}/events"));
-    let mut reader = Reader::open(&client(), &url, &alice.token, None).await;
-    assert_eq!(reader.next().await.expect("a snapshot").name, "snapshot");
-    // When its token is revoked
-    let tokens = app.get_as(app.admin_token(), &format!("/admin/users/{}/tokens", alice.id)).await.expect(200).json();
-    let token = tokens[0]["id"].as_str().expect("an id");
-    app.delete_as(app.admin_token(), &format!("/admin/users/{}/tokens/{token}", alice.id)).await.expect(204);
-    // Then the stream is over, with nothing more told
-    assert!(reader.rest().await.is_empty());
-}
-
-#[actix_web::test]
 async fn a_reader_goes_on_over_a_killed_service() {
     // Given a reader of a task whose picture does not come
     let (dir, server) = (tempfile::tempdir().unwrap(), FileServer::answering(|_| file(&png(8, 8))).await);

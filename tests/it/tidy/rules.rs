@@ -56,6 +56,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("actix_rt", &["actors", "app"]),
     ("actix_web", &["http", "app"]),
     ("actix_http", &["http", "app"]),
+    ("actix_service", &["http/connection.rs"]),
+    ("socket2", &["http/connection.rs"]),
     ("actix_cors", &["http", "app"]),
     ("actix_files", &["http", "app"]),
     ("actix_multipart", &["http", "app"]),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mediary::clock::Surroundings;
+use mediary::outbound::address::AllowEntry;
 use serde_json::json;
 
 use super::{remote, sim, upscale};
@@ -18,6 +19,8 @@ async fn a_hint_only_has_the_vendor_asked() {
     let seldom = |settings: &mut mediary::config::Settings| {
         remote(settings, &base, Mode::Neither);
         settings.public_url = Some("http://media.example".to_owned());
+        // The vendor serves its results on this machine, which a service behind a public URL reaches only where it is listed.
+        settings.egress.allow = vec![AllowEntry::parse("127.0.0.1").unwrap()];
         (settings.image_vendor.poll_min, settings.image_vendor.poll_max) =
             (Duration::from_hours(1), Duration::from_hours(1));
     };

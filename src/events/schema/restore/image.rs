@@ -1,4 +1,4 @@
-//! Stored image jobs into domain values.
+//! Conversion of stored image jobs to domain values.
 
 use super::media::picture;
 use super::{DecodeError, checked, text, v1, v2};
@@ -10,9 +10,10 @@ use crate::domain::image::{
 };
 use crate::domain::value::CallbackUrl;
 
-/// An upscale of a picture that came with the submission: the shape that was there first.
+/// An upscale of an uploaded picture, in the shape of version 1.
 pub(super) fn first_upscale(input: &v1::Picture<'_>, parameters: v1::Upscale<'_>) -> Result<ImageWork, DecodeError> {
-    let (job, image) = (ImageJob::Upscale(upscale(parameters)?), Source::Kept(picture(input)?));
+    let job = ImageJob::Upscale(upscale(parameters)?);
+    let image = Source::Kept(picture(input)?);
     Ok(ImageWork { job, image, reference: None, seed: None })
 }
 
@@ -96,7 +97,8 @@ fn skin(stored: &v2::SkinEnhance<'_>) -> Result<SkinEnhance, DecodeError> {
             SkinMode::Flexible { focus: checked("optimized_for", SkinFocus::parse(focus))? }
         }
     };
-    let (sharpen, smart_grain) = (percent("sharpen", stored.sharpen)?, percent("smart_grain", stored.smart_grain)?);
+    let sharpen = percent("sharpen", stored.sharpen)?;
+    let smart_grain = percent("smart_grain", stored.smart_grain)?;
     Ok(SkinEnhance { mode, sharpen, smart_grain })
 }
 

@@ -1,4 +1,4 @@
-//! Stored tasks and deliveries into domain values.
+//! Conversion of stored tasks and deliveries to domain values.
 
 use std::time::Duration;
 
@@ -49,7 +49,9 @@ fn submitted(
         v2::Work::Video(work) => Work::Video(video::work(*work)?),
         v2::Work::Music { prompt, seconds } => Work::Music(video::music(prompt.into_owned(), seconds)?),
     };
-    let (task, owner) = (TaskId(uuid(task)), owner.map(|owner| UserId(uuid(owner))));
+
+    let task = TaskId(uuid(task));
+    let owner = owner.map(|owner| UserId(uuid(owner)));
     let webhook = webhook.map(|url| CallbackUrl::recorded(url.into_owned()));
     Ok(TaskEvent::TaskSubmitted(Submission { task, owner, work, webhook }))
 }

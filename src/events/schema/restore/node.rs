@@ -1,4 +1,4 @@
-//! Stored nodes and versions into domain values.
+//! Conversion of stored nodes and versions to domain values.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Stored users, publishers and tokens into domain values.
+//! Conversion of stored users, publishers and tokens to domain values.
 
 use super::{DecodeError, checked, link, text, uuid, v1, v2};
 use crate::domain::ids::{PublisherId, TokenId, UserId};
@@ -11,7 +11,9 @@ use crate::domain::value::{Digest, Timestamp};
 pub(super) fn user(stored: v2::UserEvent<'_>) -> UserEvent {
     match stored {
         v2::UserEvent::UserCreated { id, email, name, is_admin, is_approved } => {
-            let (id, email, name) = (UserId(uuid(id)), email.map(personal), name.map(personal));
+            let id = UserId(uuid(id));
+            let email = email.map(personal);
+            let name = name.map(personal);
             UserEvent::UserCreated(UserOpening { id, email, name, is_admin, is_approved })
         }
         v2::UserEvent::UserRevised { change } => UserEvent::UserRevised {

@@ -1,4 +1,4 @@
-//! Stored video and music jobs, and what came of them, into domain values.
+//! Conversion of stored video and music jobs, and their results, to domain values.
 
 use super::image::source;
 use super::media::picture;
@@ -92,7 +92,8 @@ fn multiframe(stored: v2::Multiframe<'_>) -> Result<Multiframe, DecodeError> {
 }
 
 fn key_frame(stored: v2::KeyFrame<'_>) -> Result<KeyFrame<Source>, DecodeError> {
-    let (image, seconds) = (source(stored.image)?, seconds(stored.seconds)?);
+    let image = source(stored.image)?;
+    let seconds = seconds(stored.seconds)?;
     Ok(KeyFrame { image, seconds, prompt: stored.prompt.map(text) })
 }
 

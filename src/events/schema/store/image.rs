@@ -1,4 +1,4 @@
-//! Image jobs into their stored shapes.
+//! Conversion of image jobs to stored shapes.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::domain::image::{
     UpscalePrecision,
 };
 
-/// What fits the shape that was there first is kept in it: an upscale of a picture that came with the submission.
+/// Uses the shape of version 1 if the job fits it: an upscale of an uploaded picture, without a reference and a seed.
 pub(super) fn work(work: &ImageWork) -> v2::Work<'_> {
     match work {
         ImageWork { job: ImageJob::Upscale(parameters), image: Source::Kept(input), reference: None, seed: None } => {

@@ -1,4 +1,4 @@
-//! Tasks and deliveries into their stored shapes.
+//! Conversion of tasks and deliveries to stored shapes.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -35,9 +35,10 @@ pub(super) fn task(event: &TaskEvent) -> v2::TaskEvent<'_> {
     }
 }
 
-/// A submission of somebody keeps the shape that was there first.
+/// A submission with an owner keeps the shape of version 1.
 fn submitted(submission: &Submission) -> v2::TaskEvent<'_> {
-    let (task, work) = (submission.task.0.into(), work(&submission.work));
+    let task = submission.task.0.into();
+    let work = work(&submission.work);
     let webhook = submission.webhook.as_ref().map(|url| Cow::Borrowed(url.as_str()));
     match submission.owner {
         Some(owner) => v2::TaskEvent::TaskSubmitted { task, owner: owner.0.into(), work, webhook },
@@ -97,7 +98,9 @@ pub(super) fn delivery(event: &DeliveryEvent) -> v1::DeliveryEvent<'_> {
 }
 
 fn redelivery(again: &Redelivery) -> v1::DeliveryEvent<'_> {
-    let (delivery, task, change) = (again.delivery.0.into(), again.task.0.into(), again.change);
+    let delivery = again.delivery.0.into();
+    let task = again.task.0.into();
+    let change = again.change;
     let url = Cow::Borrowed(again.url.as_str());
     match again.owner {
         Some(owner) => v1::DeliveryEvent::RedeliveryRequested { delivery, task, owner: owner.0.into(), url, change },

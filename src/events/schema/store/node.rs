@@ -1,4 +1,4 @@
-//! Nodes and versions into their stored shapes.
+//! Conversion of nodes and versions to stored shapes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Users, publishers and tokens into their stored shapes.
+//! Conversion of users, publishers and tokens to stored shapes.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Video and music jobs, and what comes of them, into their stored shapes.
+//! Conversion of video and music jobs, and their results, to stored shapes.
 
 use std::borrow::Cow;
 

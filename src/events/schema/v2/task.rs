@@ -1,5 +1,5 @@
-//! Tasks in schema version 2: every image job, inputs at URLs, and what else can happen to a task. The kinds that version 1 had
-//! keep their bytes; new kinds of jobs may be appended at the end of their enum.
+//! Tasks in schema version 2: all image jobs, inputs at URLs, and further task events. The variants of version 1 keep
+//! their bytes. New kinds of jobs may be appended at the end of their enum.
 
 use serde::{Deserialize, Serialize};
 

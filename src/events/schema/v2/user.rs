@@ -28,7 +28,7 @@ pub struct UserFields<'a> {
     pub is_approved: Option<bool>,
 }
 
-/// A personal field. `Plain` only holds what version 1 recorded, so that its events can be told in this shape.
+/// A personal field. `Plain` holds only the values of version 1, so that its events can be read in this shape.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Personal<'a> {
@@ -36,7 +36,7 @@ pub enum Personal<'a> {
     Plain(Str<'a>),
 }
 
-/// Bytes that only a key opens: bytes in the log, Base64 where people read.
+/// Sealed bytes: bytes in the log, Base64 in human-readable formats.
 #[derive(Debug)]
 pub struct Sealed<'a>(pub Cow<'a, [u8]>);
 
@@ -50,10 +50,11 @@ impl Serialize for Sealed<'_> {
     }
 }
 
-/// From the log alone.
+/// Supports the log's format only.
 impl<'de> Deserialize<'de> for Sealed<'_> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Bytes;
+
         impl Visitor<'_> for Bytes {
             type Value = Vec<u8>;
 
@@ -69,6 +70,7 @@ impl<'de> Deserialize<'de> for Sealed<'_> {
                 Ok(bytes)
             }
         }
+
         deserializer.deserialize_byte_buf(Bytes).map(|bytes| Self(Cow::Owned(bytes)))
     }
 }
@@ -77,12 +79,14 @@ impl<'a> From<v1::UserEvent<'a>> for UserEvent<'a> {
     fn from(old: v1::UserEvent<'a>) -> Self {
         match old {
             v1::UserEvent::UserCreated { id, email, name, is_admin, is_approved } => {
-                let (email, name) = (email.map(Personal::Plain), name.map(Personal::Plain));
+                let email = email.map(Personal::Plain);
+                let name = name.map(Personal::Plain);
                 Self::UserCreated { id, email, name, is_admin, is_approved }
             }
             v1::UserEvent::UserRevised { change } => {
                 let v1::UserFields { email, name, is_admin, is_approved } = change;
-                let (email, name) = (email.map(Personal::Plain), name.map(Personal::Plain));
+                let email = email.map(Personal::Plain);
+                let name = name.map(Personal::Plain);
                 Self::UserRevised { change: UserFields { email, name, is_admin, is_approved } }
             }
             v1::UserEvent::UserBanned { reason } => Self::UserBanned { reason },

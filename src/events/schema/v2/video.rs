@@ -1,4 +1,4 @@
-//! Video and music jobs in schema version 2, and what comes of them. Enumerations of the interface are stored by name.
+//! Video and music jobs in schema version 2, and their results. Enumerations of the API are stored by name.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub enum VideoJob<'a> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a field of the interface")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the API")]
 pub struct Generate<'a> {
     pub model: Str<'a>,
     pub resolution: Str<'a>,

@@ -1,5 +1,5 @@
-//! How long the disk has been at what the writer gave it. A disk that hangs refuses nothing: the call just does not return, and what is
-//! measured of calls that have returned does not show it.
+//! Time that the disk has spent on the writer's current request. A hanging disk reports no error: the call does not
+//! return, so the durations of completed calls do not show it.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,12 @@ use parking_lot::Mutex;
 
 use super::SledLog;
 
-/// When the disk was given what it is at, if it is at anything.
+/// Start of the disk request in progress, if any.
 #[derive(Default)]
 pub struct Disk(Mutex<Option<Instant>>);
 
 impl Disk {
-    /// Has the disk do something. The writer gives it one thing at a time.
+    /// Runs a disk request. The writer runs one at a time.
     pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
         *self.0.lock() = Some(Instant::now());
         let _underway = Underway(self);
@@ -20,7 +20,7 @@ impl Disk {
     }
 }
 
-/// Ends also where the work panics.
+/// Guard that ends the request, even if the work panics.
 struct Underway<'d>(&'d Disk);
 
 impl Drop for Underway<'_> {
@@ -30,7 +30,7 @@ impl Drop for Underway<'_> {
 }
 
 impl SledLog {
-    /// How long the disk has been at the group that it was given, or at HEAD; zero when it is at neither. Never blocks.
+    /// Time that the disk has spent on the current group or HEAD; zero if there is none. Never blocks.
     #[must_use]
     pub fn sync_pending(&self) -> Duration {
         self.shared.disk.0.lock().map_or(Duration::ZERO, |since| since.elapsed())

@@ -1,4 +1,4 @@
-//! Damage behind the log's back, as its readers meet it.
+//! Tests of damage on disk, as seen by readers of an open log.
 
 use uuid::Uuid;
 
@@ -42,44 +42,49 @@ fn open_from(directory: &std::path::Path, anchor: Option<&Anchor>) -> (SledLog, 
     SledLog::open_from(&options, &Surroundings::manual(AT, 1), anchor, |_| {}).unwrap()
 }
 
-/// Damages sled behind the log's back; says what the log then answers.
+/// Damages sled under an open log; returns which of `read_all` and `read_stream` report damage.
 fn damaged(damage: impl Fn(&Trees)) -> [bool; 2] {
     let directory = tempfile::tempdir().unwrap();
     let log = filled(directory.path());
     damage(log.shared.trees.read().as_ref().unwrap());
     let is_damage = |answer: Result<_, LogFailure>| matches!(answer, Err(LogFailure::Damaged { .. }));
     let answers = [is_damage(log.read_all(Position(0), usize::MAX)), is_damage(log.read_stream(&stream(), Version(0)))];
-    // What a reader met is not called sound any more, also where the start found everything so.
+
+    // After a reader found damage, the log is not reported as intact any more, even if the start found it so.
     let known = log.verified();
     assert!(matches!(known.state, ScrubState::Damaged { .. }) && known.until == Position(0), "{known:?}");
     drop(log);
-    // Damage that was seen is healed by the next start.
+
+    // The next start repairs the damage.
     let (log, report) = open(directory.path());
     assert_eq!((log.verified().state, log.verified().position), (ScrubState::Whole, Position(6)));
     assert!(report.sled.rebuilt.is_some(), "{report:?}");
     assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 6);
     drop(log);
+
     assert_eq!(open(directory.path()).1.sled.rebuilt, None);
     answers
 }
 
 #[test]
 fn damage_that_a_reader_met_is_over_when_sled_was_made_anew_meanwhile() {
-    // Given a log in whose sled a reader met damage
+    // Given a log in which a reader found damaged sled data
     let directory = tempfile::tempdir().unwrap();
     drop(filled(directory.path()));
     let (log, _) = open(directory.path());
     drop(log.shared.trees.read().as_ref().unwrap().events.remove(3u64.to_be_bytes()).unwrap());
     assert!(log.read_all(Position(0), usize::MAX).is_err());
     assert!(matches!(log.verified().state, ScrubState::Damaged { .. }), "{:?}", log.verified());
-    // When sled fails, and is opened again
+
+    // When sled fails and is reopened
     assert!(log.shared.bring_back("it failed"));
-    // Then it holds what the journal holds, and nothing is called damaged
+
+    // Then it matches the journal, and no damage is reported
     assert_eq!(log.verified().state, ScrubState::Whole);
     assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 6);
 }
 
-/// Flips a bit in the last byte that the journal holds; says in which file.
+/// Flips a bit in the last byte of the journal; returns the file.
 fn flip_in_journal(directory: &std::path::Path) -> std::path::PathBuf {
     let mut files = std::fs::read_dir(directory.join("journal")).unwrap().map(|entry| entry.unwrap().path());
     let segment = files.find(|path| path.extension().is_some_and(|kind| kind == "seg")).unwrap();
@@ -92,7 +97,7 @@ fn flip_in_journal(directory: &std::path::Path) -> std::path::PathBuf {
 
 #[test]
 fn damage_that_a_reader_met_in_the_journal_is_told_until_a_start_has_read_all_of_it() {
-    // Given a log whose sled has failed, and a bit of the journal that has turned
+    // Given a log whose sled has failed, and a flipped bit in the journal
     let directory = tempfile::tempdir().unwrap();
     let log = filled(directory.path());
     let anchor = log.anchor(Position(6)).unwrap().unwrap();
@@ -101,19 +106,23 @@ fn damage_that_a_reader_met_in_the_journal_is_told_until_a_start_has_read_all_of
     log.end_scrub();
     log.shared.close_trees();
     let segment = flip_in_journal(directory.path());
-    // When somebody reads, and the journal is read in the place of sled
+
+    // When a client reads, and the journal is read in place of sled
     let met = log.read_stream(&stream(), Version(0));
-    // Then that is damage, for whoever asked and in what is said of the log, with its place
+
+    // Then the reader gets damage, and the log reports it with its place
     assert!(matches!(&met, Err(LogFailure::Damaged { place, .. }) if place.contains("offset")), "{met:?}");
     let ScrubState::Damaged { reason } = log.verified().state else { panic!("{:?}", log.verified()) };
     assert!(reason.contains(&segment.display().to_string()) && reason.contains("position 6"), "{reason}");
-    // And a disk that gives the right bytes later is not believed: sled is filled again, and the journal is still in doubt
+
+    // And correct bytes from the disk later change nothing: sled is filled again, but the journal remains suspect
     flip_in_journal(directory.path());
     assert!(log.shared.bring_back("it failed"));
     assert_eq!(log.read_stream(&stream(), Version(0)).unwrap().len(), 6);
     assert!(matches!(log.verified().state, ScrubState::Damaged { .. }), "{:?}", log.verified());
     drop(log);
-    // But by the next start, which reads all of it whatever the snapshot has vouched for
+
+    // Until the next start, which reads the whole journal, regardless of the snapshot
     let (log, _) = open_from(directory.path(), Some(&anchor));
     assert_eq!((log.verified().state, log.verified().position), (ScrubState::Whole, Position(6)));
 }
@@ -151,7 +160,7 @@ fn a_missing_entry_of_the_stream_index_is_damage() {
 
 #[test]
 fn a_stream_whose_end_is_lost_is_damage_before_the_scrub_knows() {
-    // Given a log that was followed by a snapshot, and sled without the last entry of the stream
+    // Given a log with a snapshot, and sled without the last entry of the stream
     let directory = tempfile::tempdir().unwrap();
     let log = filled(directory.path());
     let anchor = log.anchor(Position(6)).unwrap().unwrap();
@@ -159,16 +168,19 @@ fn a_stream_whose_end_is_lost_is_damage_before_the_scrub_knows() {
     drop(log.shared.trees.read().as_ref().unwrap().streams.remove(key).unwrap());
     log.close().unwrap();
     drop(log);
-    // When a start begins with that snapshot
+
+    // When the log is opened with that snapshot
     let (log, _) = open_from(directory.path(), Some(&anchor));
     let mut versions = StreamVersions::default();
     (1..=6).for_each(|version| versions.note(&stream(), Version(version)));
     log.expect(versions);
-    // Then nothing is decided on what is left, and nothing follows it
+
+    // Then no read succeeds on the remaining events, and no append follows them
     assert!(matches!(log.read_stream(&stream(), Version(0)), Err(LogFailure::Damaged { .. })));
     assert!(log.append(vec![append(5)]).is_err());
     drop(log);
-    // And the next start makes sled anew
+
+    // And the next start rebuilds sled
     let (log, report) = open(directory.path());
     assert!(report.sled.rebuilt.is_some(), "{report:?}");
     assert_eq!(log.read_stream(&stream(), Version(0)).unwrap().len(), 6);

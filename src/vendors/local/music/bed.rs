@@ -1,32 +1,35 @@
-//! Music for under a film: chosen by the film's words, as long as the film to the sample, and fading at its end.
+//! Background music for a video: derived from the video's prompt, exactly as long as the video, with a fade-out.
 
 use super::compose::compose;
 use super::mix::Player;
 use super::piece::RATE;
 
-/// Longest fade at the end, in samples; in short films it is a quarter.
+/// Maximum length of the fade-out in samples. It is shortened to a quarter of a short video.
 const FADE_MAX: usize = 2 * RATE as usize;
 
-/// So many samples of music, left and right; the same for the same words and seed.
+/// Returns the given number of stereo samples. The same prompt and seed give the same music.
 #[must_use]
 pub fn bed(prompt: &str, seed: u32, samples: usize) -> Vec<[f32; 2]> {
     let seconds = samples.div_ceil(RATE as usize).clamp(1, usize::from(u16::MAX));
-    // A sentence of its own, which nothing before it can deny.
+    // A separate sentence, so that no negation in the prompt reaches the seed word.
     let words = format!("{prompt}. {}", meaningless(seed));
+
     let mut piece = compose(&words, u16::try_from(seconds).ok());
     piece.frames = piece.frames.min(u32::try_from(samples).unwrap_or(u32::MAX));
     piece.space.seamless = false;
     piece.space.fade_frames = u32::try_from((samples / 4).min(FADE_MAX)).unwrap_or(0);
+
     let mut made = Vec::with_capacity(samples);
     for hop in Player::new(piece) {
         made.extend(hop.left.iter().zip(&hop.right).map(|(left, right)| [*left, *right]));
     }
-    // A piece has its longest length; a film may be longer.
+
+    // A piece has a maximum length; a video may be longer.
     made.resize(samples, [0.0; 2]);
     made
 }
 
-/// A word that says nothing about music, and by which chance draws something else for each seed.
+/// Returns a word without musical meaning, which changes the random numbers for each seed.
 fn meaningless(seed: u32) -> String {
     const LETTERS: &[u8; 16] = b"bcdfghjklmnpqrtv";
     let digits = (0..8).map(|digit| char::from(LETTERS[(seed >> (4 * digit)) as usize % LETTERS.len()]));
@@ -43,7 +46,7 @@ mod tests {
         samples.iter().flatten().map(|value| value * value).sum::<f32>() / (2 * samples.len()) as f32
     }
 
-    /// How much a twentieth of a second repeats itself at the pitch that fits best: near 1 for tones, near 0 for noise.
+    /// Autocorrelation of 50 ms at the best-fitting pitch: near 1 for tones, near 0 for noise.
     fn periodicity(window: &[f32]) -> f32 {
         let at = |lag: usize| window.iter().zip(&window[lag..]).map(|(a, b)| a * b).sum::<f32>();
         let best = (60..800).map(|lag| at(lag) / (at(0) * (window.len() - lag) as f32 / window.len() as f32));
@@ -55,7 +58,8 @@ mod tests {
         for samples in [RATE as usize, SECONDS * RATE as usize, 70_001] {
             let made = bed("a walk on the beach", 5, samples);
             assert_eq!(made.len(), samples);
-            let (middle, end) = (&made[samples / 3..samples / 2], &made[samples - samples / 40..]);
+            let middle = &made[samples / 3..samples / 2];
+            let end = &made[samples - samples / 40..];
             assert!(energy(middle) > 1e-3 && energy(end) < energy(middle) / 20.0, "{samples}");
             assert!(made.iter().flatten().all(|value| value.abs() <= 1.0));
         }
@@ -76,7 +80,7 @@ mod tests {
         let windows: Vec<&[f32]> = mono.chunks_exact(RATE as usize / 20).collect();
         let tonal = windows.iter().filter(|window| periodicity(window) > 0.6).count();
         assert!(tonal * 2 > windows.len(), "{tonal} of {}", windows.len());
-        // A measure that calls noise music measures nothing.
+        // Ensures that the measure rates noise as noise.
         let mut state = 1_u32;
         let noise: Vec<f32> = (0..2_400)
             .map(|_| {

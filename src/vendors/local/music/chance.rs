@@ -1,19 +1,19 @@
-//! Chance that follows from the prompt: the same words draw the same numbers, on every machine.
+//! Deterministic random numbers: the same prompt gives the same sequence on every machine.
 
 use sha2::{Digest, Sha256};
 
-/// A sequence of numbers that look random (`SplitMix64`, Steele, Lea and Flood 2014).
+/// Pseudorandom sequence (`SplitMix64`, Steele, Lea and Flood 2014).
 #[derive(Debug, Clone)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// The sequence that belongs to a text.
+    /// Creates the sequence that a text seeds.
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self(first_bytes(&Sha256::digest(text.as_bytes())))
     }
 
-    /// A sequence of its own for one part of the work, so that what is drawn there changes nothing elsewhere.
+    /// Creates an independent sequence for one part of the work, so that its draws do not affect other parts.
     #[must_use]
     pub fn fork(&self, part: &str) -> Self {
         let mut hash = Sha256::new();
@@ -22,7 +22,7 @@ impl Chance {
         Self(first_bytes(&hash.finalize()))
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -31,32 +31,32 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to below 1.
+    /// Returns a number from 0 to below 1.
     pub fn unit(&mut self) -> f32 {
         (self.bits() >> 40) as f32 / (1_u32 << 24) as f32
     }
 
-    /// From `low` to below `high`.
+    /// Returns a number from `low` to below `high`.
     pub fn between(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * self.unit()
     }
 
-    /// From 0 to below `count`; 0 when there is nothing to choose from.
+    /// Returns an integer from 0 to below `count`, or 0 if `count` is 0.
     pub fn below(&mut self, count: usize) -> usize {
         ((u128::from(self.bits()) * count as u128) >> 64) as usize
     }
 
-    /// True this often.
+    /// Returns `true` with the given probability.
     pub fn odds(&mut self, probability: f32) -> bool {
         self.unit() < probability
     }
 
-    /// One of them. The tables that are drawn from are never empty.
+    /// Returns one of the choices. Callers pass only tables that are not empty.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
 
-    /// The place of one of them, each as likely as its weight; the first when no weight is above zero.
+    /// Returns an index, drawn in proportion to its weight, or 0 if no weight is positive.
     pub fn weighted(&mut self, weights: &[f32]) -> usize {
         let mut left = self.unit() * weights.iter().map(|weight| weight.max(0.0)).sum::<f32>();
         for (at, weight) in weights.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! The instruments: what they are called, how high and low they play, and what they are good for.
+//! Instruments with their names, pitch ranges and roles.
 
-/// Everything that can play notes.
+/// Instrument that can play notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Instrument {
     Piano,
@@ -47,30 +47,30 @@ pub enum Instrument {
     Drums,
 }
 
-/// What an instrument does in an arrangement.
+/// Function of an instrument in an arrangement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The tune.
+    /// Melody.
     Lead,
-    /// Chords with a rhythm.
+    /// Rhythmic chords.
     Comp,
-    /// Held chords.
+    /// Sustained chords.
     Pad,
     /// Broken chords.
     Arpeggio,
-    /// The lowest voice.
+    /// Lowest voice.
     Bass,
-    /// Drums.
+    /// Drum pattern.
     Drums,
 }
 
 use Instrument as I;
 use Role as R;
 
-/// An instrument, its name, its lowest and highest pitch, its roles.
+/// Instrument, its name, its lowest and highest pitch, its roles.
 type Row = (Instrument, &'static str, (i32, i32), &'static [Role]);
 
-/// Every instrument with its name, its lowest and highest pitch, and its roles, the most natural one first.
+/// Table of all instruments. The most natural role comes first.
 const TABLE: &[Row] = &[
     (I::Piano, "piano", (24, 100), &[R::Comp, R::Lead, R::Arpeggio, R::Pad, R::Bass]),
     (I::ElectricPiano, "electric piano", (31, 96), &[R::Comp, R::Lead, R::Pad, R::Arpeggio]),
@@ -117,36 +117,36 @@ const TABLE: &[Row] = &[
 ];
 
 impl Instrument {
-    /// All of them.
+    /// Returns all instruments in the order of the table.
     pub fn all() -> impl Iterator<Item = Self> {
         TABLE.iter().map(|row| row.0)
     }
 
     fn row(self) -> &'static (Self, &'static str, (i32, i32), &'static [Role]) {
-        // Every instrument is in the table, which a test makes sure of.
+        // A test ensures that the table contains every instrument.
         TABLE.iter().find(|row| row.0 == self).unwrap_or(&TABLE[0])
     }
 
-    /// As people call it.
+    /// Returns the common name.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.row().1
     }
 
-    /// Lowest and highest pitch.
+    /// Returns the lowest and the highest pitch.
     #[must_use]
     pub fn range(self) -> (i32, i32) {
         self.row().2
     }
 
-    /// What it can do, the most natural role first.
+    /// Returns the roles, the most natural one first.
     #[must_use]
     pub fn roles(self) -> &'static [Role] {
         self.row().3
     }
 }
 
-/// What a prompt may call them. Longer phrases stand before the shorter ones that they hold.
+/// Phrases that name an instrument in a prompt.
 pub const NAMES: &[(&[&str], Instrument)] = &[
     (&["electric piano", "rhodes", "wurlitzer", "ep keys"], I::ElectricPiano),
     (&["piano", "pianos", "pianist", "keys", "keyboard", "grand piano", "upright piano"], I::Piano),

@@ -1,8 +1,9 @@
-//! The music engine: from a prompt to a file that can be played, made while it is sent.
+//! Built-in music engine: turns a prompt into an Ogg/Opus file, generated while it is streamed.
 //!
-//! In order of dependency: what chance draws ([`chance`]), pitches ([`theory`]), who can play ([`instrument`]), what the prompt
-//! says ([`prompt`]), what is usual ([`style`]), the composition ([`mod@compose`], a [`piece::Piece`] of plain data), the sounds
-//! ([`synth`]), the mix ([`mix`]) and the file ([`encode`]). `docs/music.md` says what is understood and how it is made.
+//! Modules in order of dependency: random numbers ([`chance`]), pitches ([`theory`]), the instruments ([`instrument`]),
+//! prompt parsing ([`prompt`]), genre defaults ([`style`]), composition ([`mod@compose`], which produces a
+//! [`piece::Piece`] of plain data), sound synthesis ([`synth`]), mixing ([`mix`]) and encoding ([`encode`]).
+//! `docs/music.md` describes the prompt language and the result.
 
 pub mod bed;
 pub mod chance;
@@ -25,9 +26,11 @@ use encode::{EncodeError, Encoder};
 use mix::Player;
 use piece::Piece;
 
-/// A piece on its way into a file: an iterator of chunks of about a second, which put together are one Ogg/Opus file of
-/// exactly the samples of the piece. The first one comes after half a second of music was made. What is held in memory is
-/// the notes, the voices that sound, the room, and one chunk.
+/// Iterator over the encoded chunks of a piece, each about one second long.
+///
+/// Concatenated, the chunks form one Ogg/Opus file with exactly the samples of the piece. The first chunk is returned
+/// after half a second of music to keep the delay short. Memory holds the notes, the sounding voices, the reverb and
+/// one chunk.
 pub struct Stream {
     player: Player,
     encoder: Encoder,
@@ -35,10 +38,10 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Gets ready; nothing is made yet.
+    /// Creates the stream; rendering starts with the first call of `next`.
     ///
     /// # Errors
-    /// When the encoder refuses its settings, which no piece can bring about.
+    /// Returns an error if the encoder rejects its settings, which do not depend on the piece.
     pub fn new(piece: Piece) -> Result<Self, EncodeError> {
         let genre = piece.tags.first().map_or("music", String::as_str);
         let encoder = Encoder::new(&piece.title, genre)?;
@@ -46,7 +49,7 @@ impl Stream {
     }
 }
 
-/// Hops of a chunk, but for the first: a second.
+/// Hops per chunk after the first: one second.
 const CHUNK_HOPS: u32 = 2;
 
 impl Iterator for Stream {
@@ -56,7 +59,8 @@ impl Iterator for Stream {
         if self.ended {
             return None;
         }
-        let (mut chunk, mut hops) = (Vec::new(), 0);
+        let mut chunk = Vec::new();
+        let mut hops = 0;
         loop {
             hops += 1;
             let made = if let Some(hop) = self.player.next() {
@@ -72,6 +76,7 @@ impl Iterator for Stream {
                     return Some(Err(error));
                 }
             }
+
             let enough = hops >= CHUNK_HOPS || self.player.is_early();
             if self.ended || (enough && !chunk.is_empty()) {
                 return Some(Ok(chunk));

@@ -1,86 +1,85 @@
-//! A finished composition: what is played when, and nothing of how it sounds.
+//! Finished composition: the notes and their timing, without sound.
 
 use super::instrument::Instrument;
 
-/// Samples a second, everywhere in the engine.
+/// Sample rate of the whole engine in hertz.
 pub const RATE: u32 = 48_000;
 
-/// A composition, ready to be played. Two of the same prompt are equal.
+/// Composition ready to be played. The same prompt gives an equal piece.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Piece {
-    /// What it is called.
     pub title: String,
-    /// What it is, in a few words each.
+    /// Descriptive tags, a few words each.
     pub tags: Vec<String>,
-    /// Its length in samples: exactly so many are heard.
+    /// Exact length in samples.
     pub frames: u32,
-    /// Who plays.
+    /// Parts that play together.
     pub parts: Vec<Part>,
-    /// The room, the echo and how it ends.
+    /// Reverb, echo and ending.
     pub space: Space,
-    /// Samples at which the kick drum sounds, rising; parts may duck under it.
+    /// Samples at which the kick drum sounds, in rising order; used for ducking.
     pub kicks: Vec<u32>,
-    /// Where noise begins that the sound engine needs.
+    /// Seed of the noise in the synthesizers.
     pub seed: u64,
 }
 
-/// One instrument with its notes.
+/// Instrument with its notes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// What plays.
     pub instrument: Instrument,
-    /// Which drums, for drums.
+    /// Drum sounds; used by drum parts only.
     pub kit: Kit,
-    /// The notes by their beginning.
+    /// Notes in order of their start.
     pub notes: Vec<Note>,
-    /// Level in decibels against a lead.
+    /// Level in decibels relative to a lead.
     pub level_db: f32,
-    /// From -1 (left) to 1 (right).
+    /// Stereo position from -1 (left) to 1 (right).
     pub pan: f32,
-    /// How much goes to the room, 0 to 1.
+    /// Send level to the reverb, 0 to 1.
     pub reverb: f32,
-    /// How much goes to the echo, 0 to 1.
+    /// Send level to the echo, 0 to 1.
     pub echo: f32,
-    /// How much it gives way to the kick drum, 0 to 1.
+    /// Amount by which the kick drum lowers the level, 0 to 1.
     pub duck: f32,
 }
 
-/// One note. For drums the pitch is the number of a [`Drum`].
+/// Single note. For drums the pitch is the number of a [`Drum`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Note {
     /// First sample.
     pub start: u32,
-    /// Samples until it is let go; it rings on as the instrument does.
+    /// Samples until release; the instrument's decay follows.
     pub frames: u32,
     /// MIDI pitch.
     pub pitch: f32,
-    /// How hard, 0 to 1.
+    /// Loudness, 0 to 1.
     pub velocity: f32,
 }
 
-/// What surrounds the players.
+/// Acoustics of a piece.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Space {
-    /// Seconds until the room has faded by 60 dB.
+    /// Seconds until the reverb has decayed by 60 dB.
     pub reverb_seconds: f32,
-    /// Samples between repeats of the echo.
+    /// Samples between the repeats of the echo.
     pub echo_frames: u32,
-    /// What remains of each repeat, 0 to 1.
+    /// Level of each repeat relative to the one before, 0 to 1.
     pub echo_feedback: f32,
-    /// Highest frequency that the tape lets through, in hertz; none for all.
+    /// Cutoff frequency of the tape filter in hertz, if there is one.
     pub tape_hertz: Option<f32>,
-    /// Samples over which the end fades out.
+    /// Length of the fade-out in samples.
     pub fade_frames: u32,
-    /// Whether the end leads back to the beginning: it is not faded at all but for a click's length.
+    /// `true` if the end loops back to the beginning; the end then has no fade-out beyond the few samples that avoid a
+    /// click.
     pub seamless: bool,
-    /// Background sound.
+    /// Background sound, if any.
     pub texture: Option<Texture>,
 }
 
-/// Background sounds.
+/// Background sound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Texture {
-    /// Crackle of a record.
+    /// Crackle of a vinyl record.
     Vinyl,
     /// Rain.
     Rain,
@@ -90,24 +89,24 @@ pub enum Texture {
     Wind,
 }
 
-/// Sets of drums.
+/// Drum kit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kit {
-    /// Drums of wood and skin.
+    /// Acoustic drums.
     Acoustic,
-    /// Played with brushes, dry.
+    /// Acoustic drums played with brushes, dry.
     Brushes,
     /// Drum machine with a hard kick.
     Electronic,
     /// Drum machine with a long low kick.
     Deep,
-    /// Soft and dusty.
+    /// Soft, lo-fi drums.
     Dusty,
-    /// Drums of an orchestra.
+    /// Orchestral percussion.
     Orchestral,
 }
 
-/// Drums, by the number that stands for the pitch of their notes.
+/// Drum. Its number is the pitch of its notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Drum {
@@ -128,7 +127,7 @@ pub enum Drum {
 }
 
 impl Drum {
-    /// All, by number.
+    /// All drums in order of their number.
     pub const ALL: [Self; 14] = [
         Self::Kick,
         Self::Snare,
@@ -146,13 +145,13 @@ impl Drum {
         Self::Conga,
     ];
 
-    /// The pitch by which notes name it.
+    /// Returns the pitch that names this drum in a note.
     #[must_use]
     pub fn pitch(self) -> f32 {
         f32::from(self as u8)
     }
 
-    /// The drum that a note names; the kick when there is none of that number.
+    /// Returns the drum that a note names, or the kick if the number is unknown.
     #[must_use]
     pub fn of(pitch: f32) -> Self {
         Self::ALL.get(pitch as usize).copied().unwrap_or(Self::Kick)
@@ -160,7 +159,7 @@ impl Drum {
 }
 
 impl Piece {
-    /// Its length in seconds.
+    /// Returns the length in seconds.
     #[must_use]
     pub fn seconds(&self) -> f32 {
         self.frames as f32 / RATE as f32

@@ -1,4 +1,4 @@
-//! The whole way from a prompt to a file.
+//! Tests of the whole path from a prompt to a file.
 
 use opus_pure::{MAX_PACKET_SAMPLES, OggOpusReader, Trim};
 
@@ -10,7 +10,7 @@ fn chunks(prompt: &str, seconds: u16) -> Vec<Vec<u8>> {
     stream.collect::<Result<_, _>>().unwrap()
 }
 
-/// What a player hears: interleaved samples.
+/// Decoded samples, interleaved.
 fn decoded(file: &[u8]) -> Vec<f32> {
     let mut reader = OggOpusReader::new(file).unwrap();
     let mut decoder = reader.head().decoder(48_000).unwrap();
@@ -48,7 +48,7 @@ fn what_a_player_hears_has_no_peak_above_one_decibel_below_full_scale_and_no_cli
     let highest = samples.iter().fold(0.0_f32, |highest, sample| highest.max(sample.abs()));
     assert!(highest < 0.891, "{highest}");
     let left: Vec<f32> = samples.iter().step_by(2).copied().collect();
-    // A click raises the second difference far above its surroundings.
+    // A click raises the second difference far above that of the neighbouring samples.
     let bend = |at: usize| (left[at + 1] - 2.0 * left[at] + left[at - 1]).abs();
     let most = |places: std::ops::Range<usize>| places.map(bend).fold(0.0_f32, f32::max);
     for border in (HOP..left.len() - 2_001).step_by(HOP) {

@@ -1,28 +1,28 @@
 //! Pitches, scales and chords.
 //!
-//! Pitches are MIDI numbers (60 is middle C), pitch classes 0 to 11 (0 is C), degrees of a scale are counted from 0.
+//! Pitches are MIDI numbers (60 is middle C), pitch classes are 0 to 11 (0 is C) and scale degrees start at 0.
 
-/// A scale of seven steps.
+/// Scale of seven steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Major.
     Ionian,
-    /// Minor with a bright sixth.
+    /// Natural minor with a raised sixth.
     Dorian,
-    /// Minor with a low second.
+    /// Natural minor with a lowered second.
     Phrygian,
-    /// Major with a high fourth.
+    /// Major with a raised fourth.
     Lydian,
-    /// Major with a low seventh.
+    /// Major with a lowered seventh.
     Mixolydian,
     /// Natural minor.
     Aeolian,
-    /// Minor with the seventh of major.
+    /// Natural minor with a raised seventh.
     HarmonicMinor,
 }
 
 impl Mode {
-    /// Semitones above the tonic.
+    /// Returns the semitones of each step above the tonic.
     #[must_use]
     pub const fn steps(self) -> [i32; 7] {
         match self {
@@ -36,13 +36,13 @@ impl Mode {
         }
     }
 
-    /// Whether its third is minor.
+    /// Returns `true` if the third is minor.
     #[must_use]
     pub const fn is_minor(self) -> bool {
         self.steps()[2] == 3
     }
 
-    /// As people say it.
+    /// Returns the common name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,36 +57,37 @@ impl Mode {
     }
 }
 
-/// A tonic and a mode.
+/// Tonic and mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     /// Pitch class of the tonic.
     pub tonic: i32,
-    /// The scale on it.
+    /// Scale built on the tonic.
     pub mode: Mode,
 }
 
 impl Key {
-    /// The pitch of a degree, degree 0 being the tonic in the lowest octave; any number of steps up or down.
+    /// Returns the pitch of a degree. Degree 0 is the tonic in the lowest octave; any number of steps up or down is
+    /// valid.
     #[must_use]
     pub const fn pitch(self, degree: i32) -> i32 {
         self.tonic + 12 * degree.div_euclid(7) + self.mode.steps()[degree.rem_euclid(7) as usize]
     }
 
-    /// The degree whose pitch is nearest, the lower one of two.
+    /// Returns the degree whose pitch is nearest, the lower one if two are equally near.
     #[must_use]
     pub fn degree(self, pitch: i32) -> i32 {
         let about = (pitch - self.tonic).div_euclid(12) * 7;
         (about..about + 8).min_by_key(|degree| (self.pitch(*degree) - pitch).abs()).unwrap_or(about)
     }
 
-    /// Whether a pitch is in the scale.
+    /// Returns `true` if the pitch is in the scale.
     #[must_use]
     pub fn holds(self, pitch: i32) -> bool {
         self.mode.steps().contains(&(pitch - self.tonic).rem_euclid(12))
     }
 
-    /// Such as `F# minor`, spelled as keys usually are.
+    /// Returns a name such as `F# minor` in the usual spelling.
     #[must_use]
     pub fn name(self) -> String {
         const SHARP: [&str; 12] = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"];
@@ -101,22 +102,24 @@ impl Key {
     }
 }
 
-/// A chord of three to five tones.
+/// Chord of three to five tones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chord {
     /// Pitch class of the root.
     pub root: i32,
-    /// Semitones above the root, the root first, rising.
+    /// Semitones above the root in rising order, starting with the root itself.
     pub tones: Vec<i32>,
-    /// The degree of the scale on which it stands, 0 to 6.
+    /// Scale degree of the root, 0 to 6.
     pub degree: i32,
 }
 
 impl Chord {
-    /// Reads a chord as the tables write it: a degree from 1 to 7 and how it differs from what the scale gives there.
+    /// Parses a chord token of the progression tables: a degree from 1 to 7 and an optional change to the scale's own
+    /// chord.
     ///
-    /// `d` is a dominant seventh, `m` minor, `M` major, `b` major on the lowered degree, `s` with the fourth for the third.
-    /// `extension` adds the seventh (1) and the ninth (2) to what is not said to be otherwise.
+    /// The change is `d` for a dominant seventh, `m` for minor, `M` for major, `b` for major on the lowered degree or
+    /// `s` for a fourth in place of the third. `extension` adds the seventh (1) and the ninth (2) where the token
+    /// leaves them open.
     #[must_use]
     pub fn parse(key: Key, token: &str, extension: u8) -> Self {
         let digit = token.bytes().next().map_or(1, |byte| i32::from(byte) - i32::from(b'0'));
@@ -124,6 +127,7 @@ impl Chord {
         let root = key.pitch(degree);
         let above = |steps: i32| key.pitch(degree + steps) - root;
         let seventh = extension > 0;
+
         let tones = match token.as_bytes().get(1) {
             Some(b'd') if extension > 1 => vec![0, 4, 7, 10, 14],
             Some(b'd') => vec![0, 4, 7, 10],
@@ -137,42 +141,43 @@ impl Chord {
                 if seventh {
                     tones.push(above(6));
                 }
-                // A ninth a semitone above the root is no colour but a clash.
+                // A minor ninth above the root clashes.
                 if extension > 1 && above(8) == 14 {
                     tones.push(14);
                 }
                 tones
             }
         };
+
         let lowered = i32::from(token.as_bytes().get(1) == Some(&b'b'));
         Self { root: (root - lowered).rem_euclid(12), tones, degree }
     }
 
-    /// Whether a pitch belongs to it.
+    /// Returns `true` if the pitch belongs to the chord.
     #[must_use]
     pub fn holds(&self, pitch: i32) -> bool {
         self.tones.iter().any(|tone| (self.root + tone - pitch).rem_euclid(12) == 0)
     }
 
-    /// Pitch class of the fifth, whatever its quality.
+    /// Returns the pitch class of the fifth, which may be diminished or augmented.
     #[must_use]
     pub fn fifth(&self) -> i32 {
         (self.root + self.tones.get(2).copied().unwrap_or(7)).rem_euclid(12)
     }
 
-    /// The pitch of the chord that is nearest to a pitch, the lower one of two.
+    /// Returns the chord pitch nearest to a pitch, the lower one if two are equally near.
     #[must_use]
     pub fn nearest(&self, pitch: i32) -> i32 {
         let far = |distance: &i32| [pitch - distance, pitch + distance].into_iter().find(|pitch| self.holds(*pitch));
         (0..12).find_map(|distance| far(&distance)).unwrap_or(pitch)
     }
 
-    /// A pitch of the scale as it sounds over this chord: where the chord has raised or lowered a step, the step follows.
+    /// Returns a scale pitch adjusted to this chord: a step that the chord raises or lowers follows the chord.
     #[must_use]
     pub fn bend(&self, key: Key, pitch: i32) -> i32 {
         for tone in &self.tones {
             let altered = self.root + tone;
-            // Thirds and sevenths that are not of the scale are raised if they are major; everything else was lowered.
+            // Major thirds and sevenths outside of the scale are raised; every other tone outside of it is lowered.
             let step = if matches!(tone, 4 | 11) { 1 } else { -1 };
             if !key.holds(altered) && (altered - step - pitch).rem_euclid(12) == 0 && !self.holds(pitch) {
                 return pitch + step;
@@ -182,13 +187,13 @@ impl Chord {
     }
 }
 
-/// The pitch of a class that is at or above a pitch.
+/// Returns the lowest pitch of a class at or above a pitch.
 #[must_use]
 pub const fn at_or_above(class: i32, pitch: i32) -> i32 {
     pitch + (class - pitch).rem_euclid(12)
 }
 
-/// Hertz of a MIDI pitch, fractions being cents.
+/// Returns the frequency in hertz of a MIDI pitch; fractions are cents.
 #[must_use]
 pub fn hertz(pitch: f32) -> f32 {
     440.0 * ((pitch - 69.0) / 12.0).exp2()

@@ -1,45 +1,45 @@
-//! What is wanted of the light: every parameter as amounts of a few kinds of work.
+//! Plan of a relighting: all parameters as amounts of a few kinds of work.
 
 use super::super::light::ramp;
 use crate::domain::image::{Relight, RelightEngine, RelightStyle, TransferLightA, TransferLightB};
 
-/// Amounts of work. Those of light count before the strength of the transfer; zero leaves a thing as it is.
+/// Amounts of work. `light` and `tint` are gains of the computed light; a zero in any other amount has no effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
-    /// How strongly light and shade are carried over.
+    /// Strength of the transferred exposure.
     pub light: f32,
-    /// How strongly the colour of light is.
+    /// Strength of the transferred colour.
     pub tint: f32,
-    /// More of it on faces.
+    /// Additional strength on faces.
     pub on_faces: f32,
-    /// Share by which the light is spread until it only follows the composition.
+    /// Amount of blur of the light, 0 to 1; a fully blurred light follows only the composition.
     pub spread: f32,
-    /// Borders between light and shade: harder above zero.
+    /// Hardness of the borders between light and shade.
     pub hardness: f32,
     /// Steps of light in place of a gradient, 0 to 1.
     pub steps: f32,
-    /// Cooler light.
+    /// Amount of cooler light.
     pub cool: f32,
-    /// Light that spreads from what is bright.
+    /// Bloom around bright areas.
     pub glow: f32,
     /// Smoothing of surfaces.
     pub smooth: f32,
-    /// Brightness of the whole, in stops.
+    /// Overall brightness in stops.
     pub stops: f32,
     pub contrast: f32,
-    /// Contrast against the wide surroundings.
+    /// Contrast at a large radius.
     pub local_contrast: f32,
-    /// Black is lifted; below zero deepened.
+    /// Amount by which black is lifted; negative values deepen it.
     pub lift: f32,
-    /// Share of the cast of colour taken out of greys.
+    /// Fraction of the colour cast removed from greys.
     pub neutral: f32,
     pub saturation: f32,
-    /// Share of the colours of the original kept.
+    /// Fraction of the original colours kept.
     pub keep_colours: f32,
 }
 
 impl Plan {
-    /// Light carried over as it is, and nothing else.
+    /// Unchanged light and no other work.
     pub const NONE: Self = Self {
         light: 1.0,
         tint: 1.0,
@@ -59,13 +59,15 @@ impl Plan {
         keep_colours: 0.0,
     };
 
-    /// What a job asks for, of a picture that may be drawn.
+    /// Creates the plan of a job. `drawn` is `true` for drawings.
     #[must_use]
     pub fn of(job: &Relight, drawn: bool) -> Self {
         let strength = job.light_transfer_strength.ratio();
         let engine = engine(job.advanced.engine, drawn);
-        let (style, place) = (style(job.style), place(job.advanced.transfer_light_a));
+        let style = style(job.style);
+        let place = place(job.advanced.transfer_light_a);
         let (light, tint, spread) = course(job.advanced.transfer_light_b);
+
         Self {
             light: strength * engine.light * style.light * place.light * light,
             tint: strength * engine.tint * style.tint * place.light * tint,
@@ -109,7 +111,7 @@ fn style(style: RelightStyle) -> Plan {
 
 fn engine(engine: RelightEngine, drawn: bool) -> Plan {
     match engine {
-        // What is drawn bears more light than a photograph before it looks false.
+        // Drawings tolerate more light than photographs before it looks false.
         RelightEngine::Automatic if drawn => Plan { light: 1.2, tint: 1.2, hardness: 0.3, ..NONE },
         RelightEngine::Automatic => Plan { light: 0.9, tint: 0.9, spread: 0.1, ..NONE },
         RelightEngine::Balanced => NONE,
@@ -151,7 +153,7 @@ fn place(place: TransferLightA) -> Plan {
     }
 }
 
-/// Gains of light and of its colour, and how much the light is spread.
+/// Returns the gains of light and colour, and the amount of blur.
 fn course(course: TransferLightB) -> (f32, f32, f32) {
     match course {
         TransferLightB::Composition => (1.1, 1.0, 0.8),
@@ -161,11 +163,12 @@ fn course(course: TransferLightB) -> (f32, f32, f32) {
     }
 }
 
-/// How much of the light reaches a place of this brightness, 0 (black) to 1 (white).
+/// Returns the fraction of the light that affects a brightness from 0 (black) to 1 (white).
 #[must_use]
 #[inline]
 pub fn share(course: TransferLightB, brightness: f32) -> f32 {
-    let (from_dark, to_bright) = (ramp(brightness, 0.0, 0.55), 1.0 - ramp(brightness, 0.45, 1.0));
+    let from_dark = ramp(brightness, 0.0, 0.55);
+    let to_bright = 1.0 - ramp(brightness, 0.45, 1.0);
     let middle = ramp(brightness, 0.0, 0.5) * (1.0 - ramp(brightness, 0.5, 1.0));
     match course {
         TransferLightB::Straight

@@ -1,33 +1,38 @@
-//! What a picture is of, as far as its colours show it.
+//! Detection of the subject of a picture by its colours.
 //!
-//! The background reaches the border of the picture without great changes of colour; what lies behind a change, seen from
-//! the border, is the subject. The measure is the minimum barrier distance (Zhang et al., "Minimum barrier salient object
-//! detection at 80 FPS"): the least range of values that any way to the border crosses.
+//! The background is connected to the border without large changes of colour; areas behind such a change are the
+//! subject. The measure is the minimum barrier distance (Zhang et al., "Minimum barrier salient object detection at 80
+//! FPS"): the smallest range of values on any path to the border.
 
 use super::super::filters::smooth;
 use super::super::guide::{Guide, Overview, stretch};
 use super::super::light::ramp;
 use super::super::plane::{Plane, Region};
 
-/// Longest side of the copy that is searched, in samples.
+/// Longest side in samples of the copy that is searched.
 const SIDE: usize = 160;
 
-/// How much every place of the overview is the subject, 0 to 1; faces are.
+/// Returns the likelihood, 0 to 1, that each place of the overview belongs to the subject. Faces always do.
 #[must_use]
 pub fn subject(overview: &Overview, face: &Plane) -> Plane {
     let planes = overview.planes();
     let cell = overview.width().max(overview.height()).div_ceil(SIDE);
-    let (width, height) = (overview.width().div_ceil(cell), overview.height().div_ceil(cell));
+    let width = overview.width().div_ceil(cell);
+    let height = overview.height().div_ceil(cell);
+
     let small = |plane: &Plane| {
         let whole = Region { left: 0, top: 0, width, height };
         let scale = [overview.width() as f32 / width as f32, overview.height() as f32 / height as f32];
         stretch(&smooth(plane, cell), scale, whole)
     };
+
     let mut distance = barrier(&small(&planes.luma));
     for colour in [&planes.blue, &planes.red] {
         distance.combine(&barrier(&small(colour)), |sum, colour| sum + 2.0 * colour);
     }
+
     let (low, high) = bounds(&distance);
+
     for (y, row) in distance.rows_mut().enumerate() {
         for (x, value) in row.iter_mut().enumerate() {
             let across = 2.0 * (x as f32 + 0.5) / width as f32 - 1.0;
@@ -36,40 +41,50 @@ pub fn subject(overview: &Overview, face: &Plane) -> Plane {
             *value = ramp(central * (*value - low) / (high - low + 0.02), 0.15, 0.5);
         }
     }
+
     let whole = Region::whole(&planes.luma);
     let scale = [width as f32 / whole.width as f32, height as f32 / whole.height as f32];
     let mut subject = stretch(&smooth(&distance, 1), scale, whole);
+
     subject.combine(face, f32::max);
     let radius = (whole.width.max(whole.height) / 50).max(2);
     let mut subject = Guide::wide(&planes.luma, radius).fit(&subject, 0.08).small(&planes.luma);
     subject.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.1, 0.9));
+
     subject
 }
 
-/// What nearly everything is above, and nearly everything below.
+/// Returns the 10th and the 95th percentile.
 fn bounds(plane: &Plane) -> (f32, f32) {
     let mut values = plane.values().to_vec();
     values.sort_by(f32::total_cmp);
     (values[values.len() / 10], values[(values.len() - 1) * 19 / 20])
 }
 
-/// The least range of values on a way to the border, by passes over the rows in turn from the top and from the bottom.
+/// Returns the smallest range of values on a path to the border, in four raster passes of alternating direction.
 fn barrier(values: &Plane) -> Plane {
-    let (width, height) = (values.width(), values.height());
+    let width = values.width();
+    let height = values.height();
+
     let mut ways: Vec<[f32; 2]> = values.values().iter().map(|value| [*value; 2]).collect();
-    // What stands in a picture often reaches its lower border, and nothing else is to be learned from there.
+    // Only the upper border and the upper part of the sides count as background, because subjects often reach the lower
+    // border.
     let background = |x: usize, y: usize| y == 0 || ((x == 0 || x + 1 == width) && 10 * y <= 7 * height);
     let mut distance = Plane::from_fn(width, height, |x, y| if background(x, y) { 0.0 } else { f32::INFINITY });
+
     for pass in 0..4 {
         let forwards = pass % 2 == 0;
         for step in 0..width * height {
             let at = if forwards { step } else { width * height - 1 - step };
-            let (x, y) = (at % width, at / width);
+            let x = at % width;
+            let y = at / width;
+
             let beside = if forwards {
                 [(x > 0).then(|| at - 1), (y > 0).then(|| at - width)]
             } else {
                 [(x + 1 < width).then(|| at + 1), (y + 1 < height).then(|| at + width)]
             };
+
             for from in beside.into_iter().flatten() {
                 let value = values.values()[at];
                 let [low, high] = [ways[from][0].min(value), ways[from][1].max(value)];
@@ -80,6 +95,7 @@ fn barrier(values: &Plane) -> Plane {
             }
         }
     }
+
     distance
 }
 

@@ -1,4 +1,4 @@
-//! Each parameter in the direction of its name, on a drawn portrait before a wall.
+//! Tests that each parameter acts in the direction of its name, on a drawn portrait in front of a wall.
 
 use image::{Rgb, RgbImage, Rgba, RgbaImage};
 
@@ -17,11 +17,12 @@ const FACE: Region = Region { left: 48, top: 40, width: 32, height: 40 };
 const LEFT: Region = Region { left: 2, top: 20, width: 20, height: 80 };
 const RIGHT: Region = Region { left: 106, top: 20, width: 20, height: 80 };
 
-/// A face before an even wall with some texture; small letters below.
+/// Face in front of an even wall with some texture, and small letters below.
 fn portrait() -> Decoded {
     let texture = noise::texture(Region { left: 0, top: 0, width: SIDE as usize, height: SIDE as usize }, 1, 4);
     let pixels = RgbImage::from_fn(SIDE, SIDE, |x, y| {
-        let (u, v) = (x as f32 / SIDE as f32 - 0.5, y as f32 / SIDE as f32 - 0.47);
+        let u = x as f32 / SIDE as f32 - 0.5;
+        let v = y as f32 / SIDE as f32 - 0.47;
         let rough = 0.02 * texture.row(y as usize)[x as usize];
         let mut colour = [0.36, 0.42, 0.5];
         if (u / 0.24).hypot(v / 0.33) < 1.0 {
@@ -41,12 +42,12 @@ fn drawn(of: impl Fn(f32, f32) -> [f32; 3]) -> Decoded {
     Decoded { pixels: Pixels::Opaque(pixels), profile: None }
 }
 
-/// Lit on the left, dark on the right.
+/// Light map that is lit on the left and dark on the right.
 fn map() -> Decoded {
     drawn(|u, _| [1.0 - u; 3])
 }
 
-/// A dark orange evening with a light at the right.
+/// Dark orange evening with a light on the right.
 fn evening() -> Decoded {
     drawn(|u, v| [0.15 + 0.6 * u, 0.08 + 0.3 * u * v, 0.03 + 0.05 * v])
 }
@@ -95,7 +96,7 @@ fn whole(plane: &Plane) -> f32 {
     mean(plane, Region::whole(plane))
 }
 
-/// How much redder than blue.
+/// Difference of red and blue.
 fn warmth(planes: &Planes) -> f32 {
     whole(&planes.red) - whole(&planes.blue)
 }
@@ -113,7 +114,7 @@ fn fine(planes: &Planes) -> f32 {
     deviation(&finer_than(&planes.luma, 1))
 }
 
-/// How much brighter the left is than the right.
+/// Difference of brightness between left and right.
 fn sides(planes: &Planes) -> f32 {
     mean(&planes.luma, LEFT) - mean(&planes.luma, RIGHT)
 }
@@ -129,7 +130,8 @@ fn assert_all_differ(all: &[Planes]) {
 
 #[test]
 fn white_of_a_map_is_lit_and_black_is_not_and_its_colour_is_that_of_the_light() {
-    let (before, after) = (original(), by_map(&mapped()));
+    let before = original();
+    let after = by_map(&mapped());
     assert!(mean(&after.luma, LEFT) > mean(&before.luma, LEFT) + 0.05);
     assert!(mean(&after.luma, RIGHT) < mean(&before.luma, RIGHT) - 0.15);
     let blue = lit_by(&drawn(|_, _| [0.3, 0.4, 1.0]), &mapped());
@@ -139,7 +141,8 @@ fn white_of_a_map_is_lit_and_black_is_not_and_its_colour_is_that_of_the_light() 
 #[test]
 fn the_light_of_a_reference_is_taken_over() {
     let job = Relight { source: LightSource::Reference, ..Relight::default() };
-    let (before, after) = (original(), lit_by(&evening(), &job));
+    let before = original();
+    let after = lit_by(&evening(), &job);
     assert!(whole(&after.luma) < whole(&before.luma) - 0.05 && sides(&after) < sides(&before) - 0.03);
     assert!(whole(&after.red) > whole(&before.red) + 0.03 && whole(&after.blue) < whole(&before.blue) - 0.02);
 }
@@ -185,14 +188,17 @@ fn strength_goes_from_nothing_to_all() {
 #[test]
 fn interpolation_keeps_near_the_original() {
     let job = Relight { interpolate_from_original: true, ..mapped() };
-    let (near, far) = (distance(&by_map(&job), &original()), distance(&by_map(&mapped()), &original()));
+    let near = distance(&by_map(&job), &original());
+    let far = distance(&by_map(&mapped()), &original());
     assert!(near < 0.6 * far && near > 0.2 * far, "{near} {far}");
 }
 
 #[test]
 fn the_background_is_lit_only_if_it_is_to_change() {
     let job = Relight { change_background: false, ..mapped() };
-    let (before, only_face, all) = (original(), by_map(&job), by_map(&mapped()));
+    let before = original();
+    let only_face = by_map(&job);
+    let all = by_map(&mapped());
     let change = |planes: &Planes, region| (mean(&planes.luma, region) - mean(&before.luma, region)).abs();
     assert!(change(&only_face, RIGHT) < 0.25 * change(&all, RIGHT));
     assert!(change(&only_face, FACE) > 0.5 * change(&all, FACE));
@@ -201,7 +207,8 @@ fn the_background_is_lit_only_if_it_is_to_change() {
 #[test]
 fn details_are_preserved_or_dissolved() {
     let of = |preserve_details| fine(&by_map(&Relight { preserve_details, ..mapped() }));
-    let (kept, dissolved) = (of(true), of(false));
+    let kept = of(true);
+    let dissolved = of(false);
     assert!(kept > 1.2 * dissolved && kept > 0.9 * fine(&original()), "{kept} {dissolved}");
 }
 
@@ -255,7 +262,7 @@ fn light_is_carried_over_more_or_less_and_most_on_faces() {
     assert!(on_face(on_faces) > 1.2 * on_face(normal), "{} {}", on_face(on_faces), on_face(normal));
 }
 
-/// A wedge from black to white under a light that doubles everything.
+/// Wedge from black to white under a light that doubles everything.
 fn wedge(course: TransferLightB) -> [f32; 3] {
     let pixels = RgbImage::from_fn(96, 24, |x, _| Rgb([(x * 255 / 95) as u8; 3]));
     let input = Decoded { pixels: Pixels::Opaque(pixels), profile: None };
@@ -266,7 +273,7 @@ fn wedge(course: TransferLightB) -> [f32; 3] {
     });
     let before = Planes::of(&input.pixels).luma;
     let after = Planes::of(&relight(input, Some(&drawn(|_, _| [0.15; 3])), &job, 1).pixels).luma;
-    // In stops, or the middle would always change most.
+    // Measured in stops; otherwise the midtones would always change most.
     [12, 48, 80].map(|x| (after.row(12)[x] / before.row(12)[x]).ln().abs())
 }
 
@@ -286,11 +293,12 @@ fn the_course_of_the_transfer_goes_from_dark_to_bright_as_it_is_called() {
     assert!(dark < 0.5 && middle > 0.7 && bright < 0.5, "{dark} {middle} {bright}");
     let [dark, middle, bright] = relative(TransferLightB::ReverseBoth);
     assert!(dark > 0.7 && middle < 0.4 && bright > 0.5, "{dark} {middle} {bright}");
-    // The soft ones go the same way, less far.
+    // Soft variants act in the same direction, but less.
     for (smooth, soft, end) in
         [(TransferLightB::SmoothIn, TransferLightB::SoftIn, 0), (TransferLightB::SmoothOut, TransferLightB::SoftOut, 2)]
     {
-        let (smooth, soft) = (relative(smooth)[end], relative(soft)[end]);
+        let smooth = relative(smooth)[end];
+        let soft = relative(soft)[end];
         assert!(smooth < soft && soft < 0.9, "{smooth} {soft}");
     }
     assert!(relative(TransferLightB::SoftMid)[1] < 0.8 && relative(TransferLightB::StrongMid)[1] > 1.2);

@@ -1,32 +1,32 @@
-//! What a prompt says of light: where it comes from, its colour, how much and how soft it is. Other words say nothing here.
+//! Interpretation of a prompt about light: direction, colour, amount and softness. Other words have no effect.
 
 use super::super::prompt::words;
 
-/// The light that was asked for; sums of what the words say.
+/// Requested light: the sum of the effects of all words.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Wish {
-    /// Where the light comes from: to the right and down.
+    /// Direction from which the light comes: right and down.
     pub from: [f32; 2],
-    /// From behind what is seen.
+    /// Light from behind the subject.
     pub behind: f32,
-    /// From where it is seen, which leaves few shadows.
+    /// Light from the camera, which casts few shadows.
     pub front: f32,
-    /// Only on the middle.
+    /// Light limited to the centre.
     pub spot: f32,
-    /// Brightness of the whole, in stops.
+    /// Overall brightness in stops.
     pub stops: f32,
-    /// Difference of light and shade, doublings of the usual one.
+    /// Contrast of light and shade as a power of two of the default.
     pub contrast: f32,
-    /// Red, green and blue of what is lit, in stops.
+    /// Red, green and blue of lit areas in stops.
     pub lit: [f32; 3],
-    /// Red, green and blue of what is not, in stops.
+    /// Red, green and blue of shaded areas in stops.
     pub shade: [f32; 3],
-    /// Light that spreads.
+    /// Amount of bloom.
     pub glow: f32,
 }
 
 impl Wish {
-    /// Nothing said.
+    /// No request.
     pub const NONE: Self = Self {
         from: [0.0; 2],
         behind: 0.0,
@@ -39,10 +39,13 @@ impl Wish {
         glow: 0.0,
     };
 
-    /// Listens to a prompt. Each thing counts once; "no" and its like turn round what comes next.
+    /// Interprets a prompt. Each group of words counts once; a negation such as "no" inverts the next word.
     #[must_use]
     pub fn of(prompt: &str) -> Self {
-        let (mut sum, mut heard, mut sign) = (Self::NONE, Vec::new(), 1.0);
+        let mut sum = Self::NONE;
+        let mut heard = Vec::new();
+        let mut sign = 1.0;
+
         for word in words(prompt) {
             if matches!(word.as_str(), "no" | "not" | "without" | "less" | "never") {
                 sign = -1.0;
@@ -75,7 +78,7 @@ impl Wish {
 
 const NONE: Wish = Wish::NONE;
 
-/// Light of one colour, of which the shade has some too.
+/// Returns coloured light, with a weaker tint in the shade.
 const fn coloured(lit: [f32; 3]) -> Wish {
     Wish { lit, shade: [0.3 * lit[0], 0.3 * lit[1], 0.3 * lit[2]], ..NONE }
 }

@@ -1,4 +1,4 @@
-//! The light on one tile, and what is done to it afterwards.
+//! Relighting of one tile.
 
 use multiversion::multiversion;
 
@@ -11,7 +11,7 @@ use super::field::Field;
 use super::plan::{Plan, share};
 use crate::domain::image::{LightSettings, Percent, Relight};
 
-/// Everything that the tiles of one picture share.
+/// Data shared by all tiles of a picture.
 #[derive(Debug)]
 pub struct Work<'a> {
     overview: &'a Overview,
@@ -22,33 +22,37 @@ pub struct Work<'a> {
     strength: f32,
     stops: Guided,
     tint: Option<[Guided; 3]>,
-    /// Surfaces without texture, if they are to be smoothed.
+    /// Surfaces without texture, if the plan smooths them.
     form: Option<Guided>,
-    /// The wide surroundings, if contrast against them is to change.
+    /// Brightness at a large radius, if the plan changes local contrast.
     base: Option<Guided>,
-    /// Light that spreads, at the size of the overview, if it is to.
+    /// Bloom at the size of the overview, if the plan has any.
     glow: Option<Plane>,
-    /// The colour that greys have, blue and red.
+    /// Colour cast of greys: blue and red.
     cast: [f32; 2],
 }
 
 /// Radius of small text and texture in pixels.
 const DETAIL: usize = 2;
-/// How far the work on a tile looks around, in pixels.
+/// Pixels around a tile that the work reads.
 pub const MARGIN: usize = 2 * DETAIL + 2;
-/// What the tint of a light at its coolest is, in stops.
+/// Tint of the coolest light in stops.
 const COOL: [f32; 3] = [-0.55, -0.02, 0.5];
 
 impl<'a> Work<'a> {
-    /// Prepares the work: `field` is the light as it was found, `face` and `subject` are where more or only there it falls.
+    /// Prepares the work. `field` is the computed light, `face` marks where it may be stronger, and `subject` where it
+    /// applies if the background is to be kept.
     #[must_use]
     pub fn new(overview: &'a Overview, job: &Relight, plan: Plan, field: Field, face: &Plane, subject: &Plane) -> Self {
         let planes = overview.planes();
         let wide = (overview.width().min(overview.height()) / 16).max(2);
+
         let field = shaped(field, job, &plan, &planes.luma, face, subject);
+
         let near = Guide::new(&planes.luma, 2);
         let fit = |target: &Plane| near.fit(target, 0.06);
         let coloured = field.tint.iter().any(|tint| tint.values().iter().any(|value| *value != 0.0));
+
         Self {
             stops: fit(&field.stops),
             tint: coloured.then(|| field.tint.each_ref().map(fit)),
@@ -65,36 +69,48 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Lights a tile that covers `region`.
+    /// Relights a tile that covers `region`.
     pub fn change(&self, planes: &mut Planes, region: Region) {
         let original = planes.luma.clone();
         self.light_and_grade(planes, &original, region);
+
         self.restore(&mut planes.luma, &original);
+
         if self.interpolate {
             go_half_way(planes.luma.values_mut(), original.values());
         }
+
         adjust(planes, &self.settings);
     }
 
-    /// Smooths surfaces, lights them, and shapes contrast and colour, row by row.
+    /// Smooths surfaces, applies the light, and adjusts contrast and colour, row by row.
     fn light_and_grade(&self, planes: &mut Planes, original: &Plane, region: Region) {
         let over = |guided: &Guided| guided.over(self.overview, region);
-        let (form, stops, base) = (self.form.as_ref().map(over), over(&self.stops), self.base.as_ref().map(over));
+
+        let form = self.form.as_ref().map(over);
+        let stops = over(&self.stops);
+        let base = self.base.as_ref().map(over);
+
         let tints: Vec<_> = self.tint.iter().flatten().map(over).collect();
         let glow = self.glow.as_ref().map(|glow| self.overview.stretch(glow, region));
+
         let [mut line, mut spread, mut own_blue, mut own_red] = [0; 4].map(|_| vec![0.0; region.width]);
         let mut gains = [0; 3].map(|_| vec![0.0; region.width]);
+
         for (y, mut row) in planes.rows_mut().enumerate() {
             own_blue.copy_from_slice(row[1]);
             own_red.copy_from_slice(row[2]);
+
             if let Some(form) = &form {
                 form.fill(y, row[0], &mut line);
                 row[0].iter_mut().zip(&line).for_each(|(value, form)| *value += self.plan.smooth * (form - *value));
             }
+
             stops.fill(y, row[0], &mut line);
             if let Some(glow) = &glow {
                 glow.fill(y, &mut spread);
             }
+
             if tints.is_empty() {
                 gains[0].iter_mut().zip(&line).for_each(|(gain, stops)| *gain = gain_of(*stops));
                 light_up(&mut row, [&gains[0]; 3], &spread, 0.6 * self.plan.glow);
@@ -105,11 +121,13 @@ impl<'a> Work<'a> {
                 }
                 light_up(&mut row, gains.each_ref().map(Vec::as_slice), &spread, 0.6 * self.plan.glow);
             }
+
             match &base {
                 Some(base) => base.fill(y, original.row(y), &mut line),
                 None => line.copy_from_slice(original.row(y)),
             }
             grade(&mut row, [original.row(y), &own_blue, &own_red], &line, &self.plan, self.cast);
+
             if self.interpolate {
                 go_half_way(row[1], &own_blue);
                 go_half_way(row[2], &own_red);
@@ -117,7 +135,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Puts small text and texture back as strong as they were; or lets the light dissolve some of them.
+    /// Restores the strength of small text and texture, or lets the light dissolve some of it.
     fn restore(&self, luma: &mut Plane, original: &Plane) {
         let soft = smooth(luma, DETAIL);
         if self.preserve_details {
@@ -130,20 +148,22 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Gives back what was finer than `before` in the original where it is less than that by now.
+/// Restores original detail finer than [`DETAIL`] where it has become weaker.
 #[multiversion(targets("x86_64+avx2"))]
 fn restore(luma: &mut [f32], soft: &[f32], [original, before]: [&[f32]; 2], share: f32) {
     for ((value, soft), (original, before)) in luma.iter_mut().zip(soft).zip(original.iter().zip(before)) {
-        let (fine, before) = (*value - soft, original - before);
-        // What stands out more than before does so because of the light.
+        let fine = *value - soft;
+        let before = original - before;
+        // Detail that became stronger did so because of the light.
         *value += if before.abs() > fine.abs() { share * (before - fine) } else { 0.0 };
     }
 }
 
-/// Contrast and colour; `base` is the wide surroundings of what was there before, `cast` the colour that greys have.
+/// Adjusts contrast and colour. `base` is the brightness at a large radius; `cast` is the colour cast of greys.
 #[multiversion(targets("x86_64+avx2"))]
 fn grade([lumas, blues, reds]: &mut [&mut [f32]; 3], before: [&[f32]; 3], base: &[f32], plan: &Plan, cast: [f32; 2]) {
     let [own, own_blues, own_reds] = before;
+
     for ((luma, own), base) in lumas.iter_mut().zip(own).zip(base) {
         let value = luma.clamp(0.0, 1.0);
         let room = 4.0 * value * (1.0 - value);
@@ -151,31 +171,36 @@ fn grade([lumas, blues, reds]: &mut [&mut [f32]; 3], before: [&[f32]; 3], base: 
             + room * (plan.contrast * (value - 0.5) + plan.local_contrast * (own - base).clamp(-0.3, 0.3))
             + plan.lift * (1.0 - value).powi(2);
     }
+
     if plan.steps > 0.0 {
         lumas.iter_mut().for_each(|luma| *luma += 0.7 * plan.steps * (stepped(*luma, 5.0) - *luma));
     }
+
     let gain = 1.0 + plan.saturation;
     let colours = blues.iter_mut().zip(reds.iter_mut()).zip(own_blues.iter().zip(own_reds));
+
     for ((blue, red), (own_blue, own_red)) in colours {
         let grey = plan.neutral * (1.0 - ramp((*blue * *blue + *red * *red).sqrt(), 0.04, 0.16));
         *blue = gain * (*blue - grey * cast[0]);
         *red = gain * (*red - grey * cast[1]);
+
         *blue += plan.keep_colours * (own_blue - *blue);
         *red += plan.keep_colours * (own_red - *red);
     }
 }
 
-/// Back to what was there before, half of the way.
+/// Averages the values with the original ones.
 #[multiversion(targets("x86_64+avx2"))]
 fn go_half_way(values: &mut [f32], before: &[f32]) {
     values.iter_mut().zip(before).for_each(|(value, before)| *value = 0.5 * (*value + before));
 }
 
-/// The light as the plan wants it.
+/// Applies the plan to the light.
 fn shaped(mut field: Field, job: &Relight, plan: &Plan, luma: &Plane, face: &Plane, subject: &Plane) -> Field {
     let wide = (luma.width().max(luma.height()) / 10).max(1);
     spread(&mut field.stops, plan.spread, wide);
     harden(&mut field.stops, plan.hardness);
+
     let places = places(job, plan, luma, face, subject);
     let values = field.stops.values_mut().iter_mut().zip(places.values()).zip(subject.values());
     for ((value, place), subject) in values {
@@ -184,6 +209,7 @@ fn shaped(mut field: Field, job: &Relight, plan: &Plan, luma: &Plane, face: &Pla
         let everywhere = if job.change_background { plan.stops } else { plan.stops * subject };
         *value = (steps + everywhere).clamp(-4.5, 3.0);
     }
+
     for (tint, cool) in field.tint.iter_mut().zip(COOL) {
         if plan.cool == 0.0 && tint.values().iter().all(|value| *value == 0.0) {
             continue;
@@ -191,10 +217,11 @@ fn shaped(mut field: Field, job: &Relight, plan: &Plan, luma: &Plane, face: &Pla
         spread(tint, 0.5 * plan.spread, wide);
         tint.combine(&places, |value, place| plan.tint * place * value + plan.cool * place.min(1.0) * cool);
     }
+
     field
 }
 
-/// How much of the light falls on each place.
+/// Returns the strength of the light at each place.
 fn places(job: &Relight, plan: &Plan, luma: &Plane, face: &Plane, subject: &Plane) -> Plane {
     let mut places = luma.clone();
     for (value, (face, subject)) in places.values_mut().iter_mut().zip(face.values().iter().zip(subject.values())) {
@@ -211,7 +238,7 @@ fn spread(plane: &mut Plane, amount: f32, radius: usize) {
     }
 }
 
-/// Makes what is above the average brighter and what is below darker, up to the brightest and the darkest.
+/// Increases the distance of values from their mean, up to the original extremes.
 fn harden(plane: &mut Plane, hardness: f32) {
     if hardness <= 0.0 {
         return;
@@ -223,20 +250,20 @@ fn harden(plane: &mut Plane, hardness: f32) {
     });
 }
 
-/// In `steps` steps from 0 to 1, with short slopes between them.
+/// Quantizes a value in `steps` steps per unit, with short transitions.
 fn stepped(value: f32, steps: f32) -> f32 {
     let at = value * steps;
     (at.floor() + ramp(at - at.floor(), 0.35, 0.65)) / steps
 }
 
-/// The light of what will be bright, spread wide.
+/// Returns the blurred light of areas that will be bright.
 fn glow(overview: &Overview, stops: &Plane) -> Plane {
     let mut bright = overview.map(luminance);
     bright.combine(stops, |light, stops| (lit(light, gain_of(stops)) - 0.35).max(0.0));
     smooth(&bright, (overview.width().max(overview.height()) / 50).max(1))
 }
 
-/// The average colour of what is nearly grey.
+/// Returns the average colour of nearly grey samples.
 fn cast(planes: &Planes) -> [f32; 2] {
     let mut sums = [0.0_f32, 0.0, 1e-3];
     for (blue, red) in planes.blue.values().iter().zip(planes.red.values()) {
@@ -246,14 +273,17 @@ fn cast(planes: &Planes) -> [f32; 2] {
     [sums[0] / sums[2], sums[1] / sums[2]]
 }
 
-/// The fine adjustments: more than 50 is more of what the name says. More of black is darker, more of white brighter.
+/// Applies the fine adjustments: values above 50 increase the named property. More black is darker, more white
+/// brighter.
 fn adjust(planes: &mut Planes, settings: &LightSettings) {
     let signed = |share: Percent| 2.0 * share.ratio() - 1.0;
     let [whites, blacks, brightness, contrast, saturation] =
         [settings.whites, settings.blacks, settings.brightness, settings.contrast, settings.saturation].map(signed);
+
     if [whites, blacks, brightness, contrast, saturation].iter().all(|amount| *amount == 0.0) {
         return;
     }
+
     let gamma = (-brightness).exp2();
     for [lumas, blues, reds] in planes.rows_mut() {
         for ((luma, blue), red) in lumas.iter_mut().zip(blues).zip(reds) {
@@ -262,6 +292,7 @@ fn adjust(planes: &mut Planes, settings: &LightSettings) {
             let value = value + contrast * 2.4 * value * (1.0 - value) * (value - 0.5);
             let value = value + 0.3 * whites * value * value - 0.3 * blacks * (1.0 - value).powi(2);
             *luma = value.clamp(0.0, 1.0);
+
             let follow = (1.0 + saturation) * ((*luma + 0.1) / (before + 0.1)).sqrt();
             [*blue, *red] = [follow * *blue, follow * *red];
         }

@@ -1,13 +1,13 @@
-//! Where skin is.
+//! Skin detection.
 //!
-//! Skin of every shade reflects more red than green and more green than blue, by ratios that lie along one line: blood and
-//! melanin take away more or less of the same light, and how bright it is does not matter (the skin locus of Störring, Andersen
-//! and Granum, "Physics-based modelling of human skin colour under mixed illuminants"). What is near that line is a
-//! candidate; the colours that most candidates agree on are the skin of this picture, in its light.
+//! Skin of every shade reflects more red than green and more green than blue, by ratios along one line: blood and
+//! melanin absorb more or less of the same light, independent of brightness (the skin locus of Störring, Andersen and
+//! Granum, "Physics-based modelling of human skin colour under mixed illuminants"). Colours near that line are
+//! candidates. The colours that most candidates share are the skin tone of the picture, in its light.
 //!
-//! Fur, wood and sand have such colours too. They are told by their grain (`texture.rs`): here, in the
-//! surroundings, and in the whole connected region, whose blurred parts are then left out with the rest.
-//! The borders follow those of the picture.
+//! Fur, wood and sand have such colours, too, but more grain (`texture.rs`). Grain counts at a place, around it and in
+//! the whole connected region, so that blurred parts of fur are excluded as well. Mask borders follow the edges of the
+//! picture.
 
 use super::super::filters::smooth;
 use super::super::guide::{Guided, Overview};
@@ -16,48 +16,43 @@ use super::super::plane::Plane;
 use super::region;
 use super::texture::evenness;
 
-/// Where skin is and what it is like.
+/// Skin of a picture.
 #[derive(Debug)]
 pub struct Skin {
-    /// How much a place is skin, 0 to 1, at the size of the overview.
+    /// Likelihood of skin, 0 to 1, at the size of the overview.
     pub likeness: Plane,
-    /// The face and what is in it: eyes, lips and brows too, 0 to 1.
+    /// Face including eyes, lips and brows, 0 to 1.
     pub face: Plane,
-    /// What skin is like here.
+    /// Skin tone of the picture.
     pub tone: Tone,
-    /// Side of a square as large as all skin, in samples of the overview.
+    /// Side of a square with the area of all skin, in samples of the overview.
     pub size: f32,
 }
 
-/// The colour of the skin of one picture.
+/// Skin tone of one picture.
 #[derive(Debug, Clone, Copy)]
 pub struct Tone {
     /// Logarithms of red by green and of green by blue.
     ratios: [f32; 2],
 }
 
-/// Middle of the colours of all skin.
+/// Centre of the skin tones of all people.
 const MIDDLE: [f32; 2] = [0.62, 0.50];
-/// Darker than this, colour is noise; in light.
+/// Linear light below which colour is noise.
 const DARK: f32 = 0.004;
 
-/// Logarithms of red by green and of green by blue, in light.
+/// Returns the logarithms of red by green and of green by blue in linear light.
 #[must_use]
-#[expect(
-    clippy::inline_always,
-    reason = "loops over it are done for many samples at once only when it is part of them"
-)]
+#[expect(clippy::inline_always, reason = "loops that call it are vectorized only if it is inlined")]
 #[inline(always)]
 pub fn ratios([red, green, blue]: [f32; 3]) -> [f32; 2] {
     let [red, green, blue] = [red, green, blue].map(|light| std::f32::consts::LN_2 * stops_of(light.max(0.0) + DARK));
     [red - green, green - blue]
 }
 
-/// Distance of a colour from another, in widths towards grey, away from it, and across the line of skin colours.
-#[expect(
-    clippy::inline_always,
-    reason = "loops over it are done for many samples at once only when it is part of them"
-)]
+/// Returns the distance between colours relative to three widths: towards grey, away from grey, and across the skin
+/// locus.
+#[expect(clippy::inline_always, reason = "loops that call it are vectorized only if it is inlined")]
 #[inline(always)]
 fn distance(ratios: [f32; 2], from: [f32; 2], [paler, richer, across]: [f32; 3]) -> f32 {
     let [one, other] = [ratios[0] - from[0], ratios[1] - from[1]].map(|part| part * std::f32::consts::FRAC_1_SQRT_2);
@@ -67,33 +62,28 @@ fn distance(ratios: [f32; 2], from: [f32; 2], [paler, richer, across]: [f32; 3])
 }
 
 impl Tone {
-    /// How much a colour is like the skin of this picture and could be skin at all, 0 to 1.
+    /// Returns the likelihood, 0 to 1, that a colour is skin of this picture.
     #[must_use]
-    #[expect(
-        clippy::inline_always,
-        reason = "loops over it are done for many samples at once only when it is part of them"
-    )]
+    #[expect(clippy::inline_always, reason = "loops that call it are vectorized only if it is inlined")]
     #[inline(always)]
     pub fn likeness(self, light: [f32; 3]) -> f32 {
         let ratios = ratios(light);
         self.own(ratios) * candidate(ratios, luminance(light))
     }
 
-    /// How much a colour is like the skin of this picture, 0 to 1.
-    #[expect(
-        clippy::inline_always,
-        reason = "loops over it are done for many samples at once only when it is part of them"
-    )]
+    /// Returns the similarity of a colour to the skin tone of this picture, 0 to 1.
+    #[expect(clippy::inline_always, reason = "loops that call it are vectorized only if it is inlined")]
     #[inline(always)]
     fn own(self, ratios: [f32; 2]) -> f32 {
         1.0 - ramp(distance(ratios, self.ratios, [0.34, 0.45, 0.22]), 0.8, 1.6)
     }
 
-    /// Finds what most candidates agree on: from the middle of all skin uphill to where they are densest.
+    /// Finds the colour that most candidates share, by mean shift from the centre of all skin tones.
     fn of(overview: &Overview, weights: &Plane) -> Self {
         let weighed = || overview.colours().zip(weights.values()).filter(|(_, weight)| **weight > 0.1);
         let step = weighed().count().div_ceil(CANDIDATES_MAX).max(1);
         let candidates: Vec<_> = weighed().step_by(step).map(|(light, weight)| (ratios(light), *weight)).collect();
+
         let mut middle = MIDDLE;
         for _ in 0..8 {
             let mut sum = [1e-3 * middle[0], 1e-3 * middle[1], 1e-3];
@@ -104,18 +94,16 @@ impl Tone {
             }
             middle = [sum[0] / sum[2], sum[1] / sum[2]];
         }
+
         Self { ratios: middle }
     }
 }
 
-/// So many candidates, evenly spread, say as much as all of them.
+/// Sample size that represents all candidates.
 const CANDIDATES_MAX: usize = 16_384;
 
-/// How much a colour could be skin, 0 to 1.
-#[expect(
-    clippy::inline_always,
-    reason = "loops over it are done for many samples at once only when it is part of them"
-)]
+/// Returns the likelihood, 0 to 1, that a colour is skin of any person.
+#[expect(clippy::inline_always, reason = "loops that call it are vectorized only if it is inlined")]
 #[inline(always)]
 fn candidate(ratios: [f32; 2], luminance: f32) -> f32 {
     let near = 1.0 - ramp(distance(ratios, MIDDLE, [0.36, 0.58, 0.24]), 0.9, 1.6);
@@ -123,35 +111,40 @@ fn candidate(ratios: [f32; 2], luminance: f32) -> f32 {
 }
 
 impl Skin {
-    /// Looks for skin.
+    /// Finds the skin of a picture.
     #[must_use]
     pub fn find(overview: &Overview) -> Self {
         let luma = &overview.planes().luma;
         let side = luma.width().max(luma.height());
         let even = evenness(luma);
+
         let candidates = overview.map(|light| candidate(ratios(light), luminance(light)));
         let mut weights = candidates.clone();
         weights.combine(&even, |candidate, even| candidate * even);
         let tone = Tone::of(overview, &weights);
+
         let mut coloured = overview.map(|light| tone.likeness(light));
         let mut likeness = coloured.clone();
         likeness.combine(&even, |likeness, even| likeness * even);
         let around = even_around(&mut coloured, &likeness, (side / 20).max(4));
         likeness.combine(&around, |likeness, around| likeness * around);
+
         let solid = solid(&likeness, side / 64);
         likeness.combine(&solid, |likeness, solid| likeness * solid);
         let regions = even_regions(&candidates, &even);
         likeness.combine(&regions, |likeness, region| likeness * region);
+
         let share = likeness.values().iter().sum::<f32>();
         let mut likeness = Guided::fit(luma, &likeness, 3, 0.06).small(luma);
         likeness.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.1, 0.7));
+
         let extent = share.sqrt();
         let face = closed(&likeness, ((0.12 * extent) as usize).max(1));
         Self { likeness, face, tone, size: extent }
     }
 }
 
-/// Nothing where most of what has the colour, in the surroundings, is not even.
+/// Returns 0 where most of the skin-coloured surroundings are not even.
 fn even_around(coloured: &mut Plane, likeness: &Plane, radius: usize) -> Plane {
     *coloured = smooth(coloured, radius);
     let mut around = smooth(likeness, radius);
@@ -159,22 +152,22 @@ fn even_around(coloured: &mut Plane, likeness: &Plane, radius: usize) -> Plane {
     around
 }
 
-/// Little where much of a region that is coloured like skin is not even: its blurred parts are of the same fur. Not nothing,
-/// because fair hair and a wall of wood may touch a face.
+/// Returns a low value in connected regions of which a large part is not even, such as fur with blurred parts. The
+/// minimum is not 0 because fair hair or a wooden wall may touch a face.
 fn even_regions(candidates: &Plane, even: &Plane) -> Plane {
     let mut regions = region::averages(&smooth(candidates, 2), 0.35, even);
     regions.values_mut().iter_mut().for_each(|share| *share = 0.3 + 0.7 * ramp(*share, 0.6, 0.78));
     smooth(&regions, 2)
 }
 
-/// Nothing where only specks are: skin comes in patches.
+/// Returns 0 for isolated specks.
 fn solid(likeness: &Plane, radius: usize) -> Plane {
     let mut solid = smooth(likeness, radius.max(1));
     solid.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.1, 0.4));
     solid
 }
 
-/// With the holes of up to about `radius` filled, and soft borders.
+/// Fills holes up to about `radius` and softens borders.
 fn closed(likeness: &Plane, radius: usize) -> Plane {
     let mut wide = smooth(likeness, radius);
     wide.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.25, 0.55));
@@ -220,7 +213,7 @@ mod tests {
         }
     }
 
-    /// A photograph of the repository, and how much of each part of it is taken for skin: left, top, right and bottom.
+    /// Returns the fraction of skin found in each part of a photograph of the repository: left, top, right and bottom.
     fn parts<const N: usize>(name: &str, parts: [[usize; 4]; N]) -> [f32; N] {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs").join(name);
         let picture = image::load_from_memory(&std::fs::read(path).unwrap()).unwrap().into_rgb8();

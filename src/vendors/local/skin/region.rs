@@ -1,34 +1,39 @@
-//! Connected regions of a plane, and what is common to each.
+//! Connected regions of a plane and their averages.
 
 use super::super::plane::Plane;
 
-/// Every place gets the average of `values`, weighted by `weights`, over the region that it is in: regions are what is
-/// connected by its sides and has weights above `threshold`. 0 outside of regions.
+/// Returns for every place the average of `values`, weighted by `weights`, over its region. Regions are 4-connected
+/// with weights above `threshold`. The result outside of regions is 0.
 #[must_use]
 pub fn averages(weights: &Plane, threshold: f32, values: &Plane) -> Plane {
     let labels = labels(weights, threshold);
+
     let mut sums = vec![[0.0_f64; 2]; weights.values().len() + 1];
     for ((label, weight), value) in labels.iter().zip(weights.values()).zip(values.values()) {
         let sum = &mut sums[*label as usize];
         *sum = [sum[0] + f64::from(weight * value), sum[1] + f64::from(*weight)];
     }
+
     let mut averages = Plane::new(weights.width(), weights.height());
     for (average, label) in averages.values_mut().iter_mut().zip(labels) {
         let [sum, total] = sums[label as usize];
         *average = if label == 0 { 0.0 } else { (sum / total.max(1e-9)) as f32 };
     }
+
     averages
 }
 
-/// The number of the region of every place, from 1; 0 is none. Numbers are not without gaps.
+/// Returns the region number of every place, from 1; 0 means no region. Numbers may have gaps.
 fn labels(weights: &Plane, threshold: f32) -> Vec<u32> {
     let width = weights.width();
     let mut labels = vec![0_u32; weights.values().len()];
-    // Each number leads to a lower one of the same region, or to itself.
+    // Union-find: each number refers to a lower one of the same region or to itself.
     let mut same = vec![0_u32];
+
     for (at, _) in weights.values().iter().enumerate().filter(|(_, weight)| **weight > threshold) {
         let beside = if at % width > 0 { labels[at - 1] } else { 0 };
         let above = if at >= width { labels[at - width] } else { 0 };
+
         labels[at] = match (beside, above) {
             (0, 0) => {
                 let new = same.len() as u32;
@@ -37,13 +42,16 @@ fn labels(weights: &Plane, threshold: f32) -> Vec<u32> {
             }
             (0, one) | (one, 0) => one,
             (one, other) => {
-                let (one, other) = (lowest(&mut same, one), lowest(&mut same, other));
-                let (low, high) = (one.min(other), one.max(other));
+                let one = lowest(&mut same, one);
+                let other = lowest(&mut same, other);
+                let low = one.min(other);
+                let high = one.max(other);
                 same[high as usize] = low;
                 low
             }
         };
     }
+
     labels.iter().map(|label| lowest(&mut same, *label)).collect()
 }
 

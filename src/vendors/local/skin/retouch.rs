@@ -1,35 +1,35 @@
-//! What each mode does, as amounts of a few kinds of work.
+//! Retouching amounts of each mode.
 
 use crate::domain::image::{SkinEnhance, SkinFocus, SkinMode};
 
-/// Amounts of work. Zero leaves a thing as it is; most are from 0 to 1.
+/// Amounts of work. Zero has no effect; most range from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Retouch {
-    /// Share of blemishes and blotches taken out of skin, and of wrinkles softened.
+    /// Fraction of blemishes and blotches removed from skin; it also softens wrinkles.
     pub even: f32,
-    /// Change of the fine texture of skin: -1 takes it out, 1 doubles it.
+    /// Change of the fine skin texture: -1 removes it, 1 doubles it.
     pub texture: f32,
-    /// Share of the uneven colour taken out of skin.
+    /// Fraction of uneven colour removed from skin.
     pub tone: f32,
-    /// Invented pores.
+    /// Amount of synthesized pores.
     pub pores: f32,
-    /// Share of the shine taken off skin.
+    /// Fraction of shine removed from skin.
     pub shine: f32,
-    /// Share of paint taken off the face.
+    /// Fraction of make-up removed from the face.
     pub make_up: f32,
-    /// Evening and filling of the light.
+    /// Amount of fill light.
     pub light: f32,
-    /// Contrast against the wide surroundings, everywhere.
+    /// Contrast at a large radius, everywhere.
     pub local_contrast: f32,
     /// Contrast of the whole picture.
     pub contrast: f32,
-    /// Smoothing of what is not skin.
+    /// Smoothing outside of skin.
     pub smooth: f32,
-    /// Light that spreads from what is bright.
+    /// Amount of bloom.
     pub glow: f32,
-    /// Strength of all colours.
+    /// Change of saturation.
     pub saturation: f32,
-    /// Towards orange.
+    /// Shift towards orange.
     pub warmth: f32,
     /// Gain of the finest band.
     pub sharpen: f32,
@@ -37,7 +37,7 @@ pub struct Retouch {
 }
 
 impl Retouch {
-    /// Nothing of anything.
+    /// No work.
     pub const NONE: Self = Self {
         even: 0.0,
         texture: 0.0,
@@ -56,7 +56,7 @@ impl Retouch {
         grain: 0.0,
     };
 
-    /// What a job asks for.
+    /// Returns the amounts of a job.
     #[must_use]
     pub fn of(job: SkinEnhance) -> Self {
         let mode = match job.mode {
@@ -68,7 +68,7 @@ impl Retouch {
     }
 }
 
-/// A portrait as for a cover: porcelain with invented pores, glowing, rich and warm.
+/// Cover portrait: smooth skin with synthesized pores, bloom, rich and warm colours.
 const CREATIVE: Retouch = Retouch {
     even: 0.9,
     texture: -0.5,
@@ -86,17 +86,17 @@ const CREATIVE: Retouch = Retouch {
     ..Retouch::NONE
 };
 
-/// The detail of skin at which its texture stays as it is: the default of the interface.
+/// Detail setting at which the skin texture is unchanged: the default of the API.
 const DETAIL_KEPT: f32 = 0.8;
 
-/// Only blemishes go, and with less detail ever more of the texture; with more than usual the texture is brought out.
+/// Removes blemishes. Less detail than the default weakens the texture, more detail amplifies it.
 fn faithful(detail: f32) -> Retouch {
     let less = (1.0 - detail / DETAIL_KEPT).max(0.0);
     let more = ((detail - DETAIL_KEPT) / (1.0 - DETAIL_KEPT)).max(0.0);
     Retouch { even: 0.95 - 0.75 * detail, texture: more - less, tone: 0.6 - 0.35 * detail, ..Retouch::NONE }
 }
 
-/// One row for each purpose.
+/// Returns the amounts for a focus.
 fn flexible(focus: SkinFocus) -> Retouch {
     let none = Retouch::NONE;
     match focus {

@@ -1,11 +1,11 @@
-//! What is done to a row of samples, each by itself: compiled twice, for the processors of today too.
+//! Pixel operations on rows, compiled for the baseline instruction set and for AVX2.
 
 use multiversion::multiversion;
 
 use super::super::light::ramp;
 use super::retouch::Retouch;
 
-/// Adds the bands of luma again, `detail` and the coarse part of it, each as much as is wanted on skin and elsewhere.
+/// Adds the bands of luma with individual amounts on skin and elsewhere. `coarse` is the coarse part of `detail`.
 #[multiversion(targets("x86_64+avx2"))]
 pub fn mix_bands(luma: &mut [f32], [detail, coarse]: [&[f32]; 2], likeness: &[f32], retouch: &Retouch) {
     let Retouch { even, texture, smooth, .. } = *retouch;
@@ -16,7 +16,7 @@ pub fn mix_bands(luma: &mut [f32], [detail, coarse]: [&[f32]; 2], likeness: &[f3
     }
 }
 
-/// Shine is what is brighter than skin and paler: it is brought down softly and gets the colour of skin.
+/// Reduces shine: areas brighter and paler than skin are darkened softly and get the colour of skin.
 #[multiversion(targets("x86_64+avx2"))]
 pub fn take_shine([lumas, blues, reds]: &mut [&mut [f32]; 3], likeness: &[f32], shine: f32, mean: [f32; 3]) {
     let [mean, mean_blue, mean_red] = mean;
@@ -32,26 +32,29 @@ pub fn take_shine([lumas, blues, reds]: &mut [&mut [f32]; 3], likeness: &[f32], 
     }
 }
 
-/// Paint is colour in the face that is not that of its skin: lips too red, lids blue or dark. It goes half the way to skin; the
-/// white of eyes and teeth has no colour and stays.
+/// Reduces make-up: colours in the face that differ from its skin, such as red lips and blue or dark eyelids, move
+/// towards skin. The white of eyes and teeth has no colour and is kept.
 #[multiversion(targets("x86_64+avx2"))]
 pub fn take_paint([lumas, blues, reds]: &mut [&mut [f32]; 3], face: &[f32], make_up: f32, mean: [f32; 3]) {
     let [mean, mean_blue, mean_red] = mean;
     let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut()).zip(face);
     for (((luma, blue), red), face) in samples {
         let amount = make_up * face;
-        let (to_blue, to_red) = (*blue - mean_blue, *red - mean_red);
+        let to_blue = *blue - mean_blue;
+        let to_red = *red - mean_red;
+
         let strong = ramp((*blue * *blue + *red * *red).sqrt(), 0.03, 0.09);
         let strange = ramp((to_blue * to_blue + to_red * to_red).sqrt(), 0.015, 0.07);
         let share = 0.7 * amount * strong * strange;
         let dark = amount * strange * ramp(mean - *luma, 0.05, 0.25) * ramp(*luma, 0.08, 0.3) * strong;
+
         *luma += 0.25 * dark * (mean - *luma);
         *blue -= share * to_blue;
         *red -= share * to_red;
     }
 }
 
-/// Contrast against the surroundings (skin would look old by it) and of the whole, colours.
+/// Adjusts local contrast, overall contrast and colour. Skin gets less local contrast, which would make it look old.
 #[multiversion(targets("x86_64+avx2"))]
 pub fn grade([lumas, blues, reds]: &mut [&mut [f32]; 3], base: &[f32], likeness: &[f32], retouch: &Retouch) {
     let Retouch { local_contrast, contrast, saturation, warmth, .. } = *retouch;
@@ -61,18 +64,19 @@ pub fn grade([lumas, blues, reds]: &mut [&mut [f32]; 3], base: &[f32], likeness:
         let room = 4.0 * before * (1.0 - before);
         let local_contrast = local_contrast * (1.0 - 0.8 * skin);
         *luma += room * (local_contrast * (before - base).clamp(-0.3, 0.3) + contrast * (before - 0.5));
-        let (gain, tint) = (1.0 + saturation, 0.05 * warmth * room);
+        let gain = 1.0 + saturation;
+        let tint = 0.05 * warmth * room;
         [*blue, *red] = [*blue * gain - tint, *red * gain + tint];
     }
 }
 
-/// Raises what is finer than `soft`, on skin less, where it is more than noise.
+/// Amplifies detail finer than `soft` where it exceeds noise, less on skin.
 #[multiversion(targets("x86_64+avx2"))]
 pub fn sharpen(luma: &mut [f32], soft: &[f32], likeness: &[f32], amount: f32) {
     for ((value, soft), skin) in luma.iter_mut().zip(soft).zip(likeness) {
         let fine = *value - soft;
         let gained = amount * (1.0 - 0.4 * skin) * fine * (fine * fine / (fine * fine + 1e-4));
-        // Never more than 0.12.
+        // Limits the change to 0.12.
         *value += gained / (1.0 + (gained / 0.12).powi(2)).sqrt();
     }
 }

@@ -1,4 +1,4 @@
-//! Each parameter in the direction of its name, on a drawn portrait.
+//! Tests that each parameter acts in the direction of its name, on a drawn portrait.
 
 use image::{Rgb, RgbImage, Rgba, RgbaImage};
 
@@ -11,23 +11,26 @@ use crate::domain::image::{Percent, SkinFocus, SkinMode};
 use crate::media::input::Pixels;
 
 const SIDE: u32 = 160;
-/// The cheeks, without what is painted on them.
+/// Cheeks without the paint on them.
 const CHEEKS: Region = Region { left: 54, top: 66, width: 52, height: 24 };
 const LIPS: Region = Region { left: 72, top: 108, width: 16, height: 6 };
 const SKY: Region = Region { left: 4, top: 4, width: 30, height: 60 };
 
-/// A face with blotches, pores and red lips, half in the shade, before a rough blue wall.
+/// Face with blotches, pores and red lips, half in the shade, in front of a rough blue wall.
 fn portrait() -> RgbImage {
     let whole = Region { left: 0, top: 0, width: SIDE as usize, height: SIDE as usize };
-    let (blotches, pores) = (noise::texture(whole, 3, 5), noise::texture(whole, 1, 6));
+    let blotches = noise::texture(whole, 3, 5);
+    let pores = noise::texture(whole, 1, 6);
     RgbImage::from_fn(SIDE, SIDE, |x, y| {
-        let (u, v) = (x as f32 / SIDE as f32 - 0.5, y as f32 / SIDE as f32 - 0.5);
+        let u = x as f32 / SIDE as f32 - 0.5;
+        let v = y as f32 / SIDE as f32 - 0.5;
         let at = |plane: &Plane| plane.row(y as usize)[x as usize];
         let face = (u / 0.28).hypot(v / 0.4);
         let mut colour = [0.35, 0.5, 0.7].map(|part| part + 0.05 * at(&pores));
         if face < 1.0 {
             let shade = 1.0 - 0.45 * (u * 4.0).clamp(0.0, 1.0);
-            let (blotch, pore) = (0.03 * at(&blotches), 0.02 * at(&pores));
+            let blotch = 0.03 * at(&blotches);
+            let pore = 0.02 * at(&pores);
             colour = [0.84 + blotch, 0.64 - 0.3 * blotch, 0.52 - 0.3 * blotch].map(|part| shade * (part + pore));
         }
         if (u / 0.09).hypot((v - 0.19) / 0.03) < 1.0 {
@@ -78,7 +81,7 @@ fn pores(planes: &Planes) -> f32 {
     deviation(&finer_than(&planes.luma, 1).window(CHEEKS))
 }
 
-/// What is coarser than texture and finer than form.
+/// Detail coarser than texture and finer than form.
 fn blotches(plane: &Plane) -> f32 {
     let mut band = smooth(plane, 2);
     band.combine(&smooth(plane, 6), |fine, coarse| fine - coarse);
@@ -89,15 +92,15 @@ fn blotches(plane: &Plane) -> f32 {
 fn skin_detail_goes_from_porcelain_over_what_is_there_to_every_pore() {
     let details = [0, 25, 50, 80, 100];
     let made = details.map(|detail| retouched(faithful(detail)));
-    // The texture of skin rises all the way; at the default it is that of the photograph.
+    // The skin texture increases with the detail; at the default it equals that of the photograph.
     let texture = made.each_ref().map(pores);
     assert!(texture.is_sorted_by(|less, more| *less < 0.85 * more), "{texture:?}");
     assert!((texture[3] / pores(&original()) - 1.0).abs() < 0.15, "{texture:?}");
     assert!(texture[0] < 0.4 * texture[3] && texture[4] > 1.3 * texture[3], "{texture:?}");
-    // Blemishes go with the texture.
+    // Blemishes decrease with the texture.
     let uneven = made.each_ref().map(|made| blotches(&made.luma));
     assert!(uneven.is_sorted_by(|less, more| less < more), "{uneven:?}");
-    // Both ends are seen: in steps of 255, on the cheeks.
+    // Both ends are visible: measured in steps of 1/255 on the cheeks.
     let cheeks = |made: &Planes| made.luma.window(CHEEKS);
     let ways = [0, 4].map(|end| 255.0 * distance(&cheeks(&made[end]), &cheeks(&made[3])));
     assert!(ways[0] > 2.5 && ways[1] > 1.5, "{ways:?}");
@@ -105,7 +108,8 @@ fn skin_detail_goes_from_porcelain_over_what_is_there_to_every_pore() {
 
 #[test]
 fn blemishes_go_and_what_is_not_skin_stays() {
-    let (before, after) = (original(), retouched(faithful(80)));
+    let before = original();
+    let after = retouched(faithful(80));
     let measures = [&before.luma, &after.luma, &before.red, &after.red].map(blotches);
     assert!(measures[1] < 0.9 * measures[0] && measures[3] < 0.9 * measures[2], "{measures:?}");
     let sky = |planes: &Planes| planes.luma.window(SKY);
@@ -142,14 +146,15 @@ fn modes_and_purposes_differ_from_each_other_and_from_the_original() {
             assert!(difference > 1.5e-3, "{at}: {difference}");
         }
     }
-    // Creative goes furthest.
+    // The creative mode changes most.
     let change = |planes: &Planes| distance(&planes.luma, &all[0].luma);
     assert!(change(&all[1]) > 2.0 * change(&all[2]));
 }
 
 #[test]
 fn creative_is_smooth_warm_and_rich() {
-    let (before, after) = (original(), retouched(of(SkinMode::Creative)));
+    let before = original();
+    let after = retouched(of(SkinMode::Creative));
     let measures = [blotches(&before.luma), blotches(&after.luma), distance(&before.luma, &after.luma)];
     assert!(measures[1] < 0.85 * measures[0] && measures[2] > 0.015, "{measures:?}");
     assert!(mean(&after.red.window(CHEEKS)) > mean(&before.red.window(CHEEKS)) + 0.01);
@@ -157,7 +162,8 @@ fn creative_is_smooth_warm_and_rich() {
 
 #[test]
 fn enhance_skin_evens_it_and_brings_out_its_texture() {
-    let (before, after) = (original(), flexible(SkinFocus::EnhanceSkin));
+    let before = original();
+    let after = flexible(SkinFocus::EnhanceSkin);
     let measures = [blotches(&before.luma), blotches(&after.luma), pores(&before), pores(&after)];
     assert!(measures[1] < 0.9 * measures[0] && measures[3] > measures[2], "{measures:?}");
 }
@@ -166,14 +172,16 @@ fn enhance_skin_evens_it_and_brings_out_its_texture() {
 fn improve_lighting_fills_the_shadow_of_the_face() {
     let side = |planes: &Planes, left: isize| mean(&planes.luma.window(Region { left, width: 14, ..CHEEKS }));
     let ratio = |planes: &Planes| side(planes, 50) / side(planes, 102);
-    let (before, after) = (original(), flexible(SkinFocus::ImproveLighting));
+    let before = original();
+    let after = flexible(SkinFocus::ImproveLighting);
     assert!(ratio(&after) < 0.93 * ratio(&before), "{} {}", ratio(&before), ratio(&after));
     assert!(side(&after, 102) > side(&before, 102) + 0.03);
 }
 
 #[test]
 fn enhance_everything_reaches_beyond_skin() {
-    let (before, after) = (original(), flexible(SkinFocus::EnhanceEverything));
+    let before = original();
+    let after = flexible(SkinFocus::EnhanceEverything);
     let wall = |planes: &Planes| deviation(&planes.luma.window(SKY));
     let measures = [wall(&before), wall(&after), blotches(&before.red), blotches(&after.red)];
     assert!(measures[1] > 1.2 * measures[0] && measures[3] < 0.9 * measures[2], "{measures:?}");
@@ -182,7 +190,8 @@ fn enhance_everything_reaches_beyond_skin() {
 
 #[test]
 fn transform_to_real_gives_skin_pores_and_takes_strong_colours_back() {
-    let (before, after) = (original(), flexible(SkinFocus::TransformToReal));
+    let before = original();
+    let after = flexible(SkinFocus::TransformToReal);
     assert!(pores(&after) > 1.3 * pores(&before), "{} {}", pores(&before), pores(&after));
     assert!(mean(&after.blue.window(SKY)) < mean(&before.blue.window(SKY)));
 }
@@ -190,7 +199,8 @@ fn transform_to_real_gives_skin_pores_and_takes_strong_colours_back() {
 #[test]
 fn no_make_up_brings_lips_towards_skin() {
     let red = |planes: &Planes| mean(&planes.red.window(LIPS)) - mean(&planes.red.window(CHEEKS));
-    let (before, after) = (original(), flexible(SkinFocus::NoMakeUp));
+    let before = original();
+    let after = flexible(SkinFocus::NoMakeUp);
     assert!(red(&after) < 0.75 * red(&before) && red(&after) > 0.1 * red(&before), "{} {}", red(&before), red(&after));
 }
 
@@ -217,7 +227,7 @@ fn any_size_and_any_picture_will_do() {
 
 #[test]
 fn what_is_wide_follows_the_picture_at_any_size() {
-    // Larger than the overview: the same picture three times as large is retouched alike.
+    // Beyond the size of the overview: a picture three times as large is retouched in the same way.
     let large = image::imageops::resize(&portrait(), 3 * SIDE, 3 * SIDE, image::imageops::FilterType::CatmullRom);
     let result = skin(Decoded { pixels: Pixels::Opaque(large), profile: None }, &of(SkinMode::Creative), 1);
     let reduced = super::super::resample::reduce(&Planes::of(&result.pixels).luma, 3);

@@ -1,29 +1,36 @@
-//! How even a surface is. Skin varies by its form, wide and soft; fur, wood, cloth and sand by their grain, which is fine and
-//! everywhere. A face has sharp lines too, but few: what counts is what is usual around a place, not what is strongest.
+//! Evenness of surfaces.
+//!
+//! Skin varies by its form, which is wide and soft; fur, wood, cloth and sand vary by fine grain everywhere. A face has
+//! few sharp lines, so the typical contrast around a place counts and not the strongest.
 
 use super::super::filters::{box_blur, finer_than, smooth};
 use super::super::grade::Statistics;
 use super::super::light::{gain_of, ramp, stops_of};
 use super::super::plane::Plane;
 
-/// Added to brightness, so that the dark is not all contrast.
+/// Offset of brightness, which limits the contrast of dark areas.
 const DARK: f32 = 0.1;
-/// Contrasts that count as none at all, for a mean of logarithms.
+/// Contrast that counts as zero in a mean of logarithms.
 const NONE: f32 = 1e-3;
-/// What is usual of white noise of deviation 1, in the finest band and in the coarser one.
+/// Typical contrast of white noise with deviation 1 in the finest and in the coarser band.
 const NOISE: [f32; 2] = [0.5, 0.55];
 
-/// One where a surface is like skin, less where it is grainy or rough. Noise of the picture is not roughness.
+/// Returns 1 where a surface is like skin and less where it is grainy or rough. Sensor noise does not count as
+/// roughness.
 #[must_use]
 pub fn evenness(luma: &Plane) -> Plane {
     let radius = (luma.width().max(luma.height()) / 90).max(3);
     let noise = Statistics::of(luma).noise;
     let around = smooth(luma, radius);
+
     let mut fine = usual(finer_than(luma, 1), radius);
     let coarse = usual(finer_than(luma, 4), radius);
+
     for ((fine, coarse), around) in fine.values_mut().iter_mut().zip(coarse.values()).zip(around.values()) {
         let contrast = |value: f32, share: f32| (value - share * noise).max(0.0) / (around + DARK);
-        let (grain, form) = (contrast(*fine, NOISE[0]), contrast(*coarse, NOISE[1]));
+        let grain = contrast(*fine, NOISE[0]);
+        let form = contrast(*coarse, NOISE[1]);
+
         // Measured on photographs: 0.2 to 0.35 for skin, 0.5 and more for fur and wood.
         let grainy = ramp(grain / (form + 0.006), 0.36, 0.54) * ramp(grain, 0.007, 0.014);
         *fine = (1.0 - grainy) * gain_of(-std::f32::consts::LOG2_E * (grain / 0.06).powi(2));
@@ -31,7 +38,7 @@ pub fn evenness(luma: &Plane) -> Plane {
     fine
 }
 
-/// The geometric mean of how far values are from 0: a few large ones hardly count.
+/// Returns the local geometric mean of absolute values, which a few large ones hardly affect.
 fn usual(mut values: Plane, radius: usize) -> Plane {
     values.values_mut().iter_mut().for_each(|value| *value = stops_of(value.abs() + NONE));
     let mut usual = box_blur(&values, radius);

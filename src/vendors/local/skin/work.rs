@@ -1,4 +1,4 @@
-//! The work on one tile.
+//! Retouching of one tile.
 
 use super::super::colour::{Planes, joined};
 use super::super::filters::smooth;
@@ -10,44 +10,48 @@ use super::mask::Skin;
 use super::retouch::Retouch;
 use super::rows::{grade, mix_bands, sharpen, take_paint, take_shine};
 
-/// Everything that the tiles of one picture share.
+/// Data shared by all tiles of a picture.
 #[derive(Debug)]
 pub struct Work<'a> {
     overview: &'a Overview,
     skin: Skin,
     retouch: Retouch,
     seed: u32,
-    /// Largest radius of pores and other fine texture, in pixels.
+    /// Largest radius of pores and other fine texture in pixels.
     fine: usize,
-    /// The form of skin: luma without blemishes.
+    /// Form of skin: luma without blemishes.
     form: Guided,
     /// Blue and red of skin without blotches.
     tones: [Guided; 2],
-    /// The wide surroundings.
+    /// Luma at a large radius.
     base: Guided,
-    /// Light to add, in stops.
+    /// Fill light in stops.
     fill: Guided,
-    /// Light that spreads, at the size of the overview.
+    /// Bloom at the size of the overview.
     glow: Plane,
     /// Average luma and colour of skin.
     mean: [f32; 3],
 }
 
-/// Samples of a row that are looked at together.
+/// Samples of a row that are tested together.
 const BLOCK: usize = 64;
-/// What the skin of a picture is at most taken for, as a share of its size: blemishes and blotches.
+/// Size of the largest blemishes relative to the size of the skin.
 const BLEMISH: f32 = 0.065;
 
 impl<'a> Work<'a> {
-    /// Looks at the whole.
+    /// Prepares the work from the overview.
     #[must_use]
     pub fn new(overview: &'a Overview, skin: Skin, retouch: Retouch, seed: u32) -> Self {
         let planes = overview.planes();
+
         let blemish = ((BLEMISH * skin.size).round() as usize).clamp(2, 32);
         let fine = (((blemish * overview.cell) as f32 / 6.0).round() as usize).clamp(2, 12);
         let wide = (overview.width().min(overview.height()) / 16).max(2);
+
         let mean = average(planes, &skin.likeness);
-        let (near, far) = (Guide::wide(&planes.luma, blemish), Guide::wide(&planes.luma, wide));
+        let near = Guide::wide(&planes.luma, blemish);
+        let far = Guide::wide(&planes.luma, wide);
+
         Self {
             form: near.fit_itself(0.07),
             tones: [near.fit(&planes.blue, 0.10), near.fit(&planes.red, 0.10)],
@@ -63,13 +67,13 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// How far the work looks around, in pixels.
+    /// Returns the number of pixels around a tile that the work reads.
     #[must_use]
     pub fn margin(&self) -> usize {
         2 * self.fine + 3
     }
 
-    /// Changes a tile that covers `region`.
+    /// Retouches a tile that covers `region`.
     pub fn change(&self, planes: &mut Planes, region: Region) {
         let likeness = self.likeness(planes, region);
         self.separate(planes, region, &likeness);
@@ -79,11 +83,12 @@ impl<'a> Work<'a> {
         noise::add_grain(&mut planes.luma, region, self.retouch.grain, !self.seed);
     }
 
-    /// Skin as far as the whole and the single pixel agree.
+    /// Returns the skin mask of a tile: the overview's mask, corrected by the colour of each pixel.
     fn likeness(&self, planes: &Planes, region: Region) -> Plane {
         let whole = self.overview.stretch(&self.skin.likeness, region);
         Plane::from_rows(region.width, region.height, |y, row| {
             whole.fill(y, row);
+
             let [lumas, blues, reds] =
                 [&planes.luma, &planes.blue, &planes.red].map(|plane| plane.row(y).chunks(BLOCK));
             for (values, ((lumas, blues), reds)) in row.chunks_mut(BLOCK).zip(lumas.zip(blues).zip(reds)) {
@@ -97,13 +102,15 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Form, blemishes, texture: each its own amount, of luma and of colour.
+    /// Separates form, blemishes and texture, and applies their amounts to luma and colour.
     fn separate(&self, planes: &mut Planes, region: Region, likeness: &Plane) {
         let tone = self.retouch.tone;
         let tones = self.tones.each_ref().map(|tone| tone.over(self.overview, region));
         let form = self.form.over(self.overview, region);
+
         let mut detail = Plane::unwritten(region.width, region.height);
         let mut line = vec![0.0; region.width];
+
         for (y, ([luma, blue, red], detail)) in planes.rows_mut().zip(detail.rows_mut()).enumerate() {
             for (row, form) in [blue, red].into_iter().zip(&tones) {
                 form.fill(y, luma, &mut line);
@@ -111,26 +118,31 @@ impl<'a> Work<'a> {
                     *value += skin * tone * (form - *value);
                 }
             }
+
             form.fill(y, luma, detail);
             detail.iter_mut().zip(luma).for_each(|(form, luma)| *form = *luma - *form);
         }
+
         let coarse = smooth(&detail, self.fine);
         mix_bands(planes.luma.values_mut(), [detail.values(), coarse.values()], likeness.values(), &self.retouch);
     }
 
-    /// Pores are dark, small and everywhere a little different; with them goes a trace of uneven red.
+    /// Adds pores: small, dark, irregular, with a slight variation of red.
     fn add_pores(&self, planes: &mut Planes, region: Region, likeness: &Plane) {
         if self.retouch.pores <= 0.0 {
             return;
         }
         let Some(part) = likeness.bounds(0.0) else { return };
+
         let grain = (self.fine / 2).max(1);
-        // The texture looks further around than the part reaches.
+        // The texture reads beyond the part.
         let reach = 8 * grain;
         let place = Region { left: region.left + part.left, top: region.top + part.top, ..part };
         let pores = noise::texture(place.grown(reach), grain, self.seed);
+
         let columns = part.left as usize..part.left as usize + part.width;
         let rows = planes.rows_mut().zip(likeness.rows()).skip(part.top as usize);
+
         for (([luma, _, red], skin), pores) in rows.zip(pores.rows().skip(reach).take(part.height)) {
             let samples = luma[columns.clone()].iter_mut().zip(&mut red[columns.clone()]).zip(&pores[reach..]);
             for (((luma, red), pore), skin) in samples.zip(&skin[columns.clone()]) {
@@ -141,24 +153,31 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Fill light, shine, paint and glow, and then contrast and colour, row by row.
+    /// Applies fill light, shine, make-up and bloom, then contrast and colour, row by row.
     fn light_and_grade(&self, planes: &mut Planes, region: Region, likeness: &Plane) {
         let Retouch { light, shine, make_up, glow, .. } = self.retouch;
         let [fill, base] = [&self.fill, &self.base].map(|guided| guided.over(self.overview, region));
+
         let face = self.overview.stretch(&self.skin.face, region);
         let bloom = self.overview.stretch(&self.glow, region);
+
         let [mut line, mut other] = [0; 2].map(|_| vec![0.0; region.width]);
+
         for (y, [luma, blue, red]) in planes.rows_mut().enumerate() {
-            // What is to be added follows the edges as they are before anything is.
+            // Fill light follows the edges of the picture before other changes.
             fill.fill(y, luma, &mut line);
+
             let mut row = [luma, blue, red];
+
             if shine != 0.0 {
                 take_shine(&mut row, likeness.row(y), shine, self.mean);
             }
+
             if make_up != 0.0 {
                 face.fill(y, &mut other);
                 take_paint(&mut row, &other, make_up, self.mean);
             }
+
             if light != 0.0 || glow != 0.0 {
                 bloom.fill(y, &mut other);
                 for stops in &mut line {
@@ -166,12 +185,13 @@ impl<'a> Work<'a> {
                 }
                 light_up(&mut row, [&line; 3], &other, 0.5 * glow);
             }
+
             base.fill(y, row[0], &mut line);
             grade(&mut row, &line, likeness.row(y), &self.retouch);
         }
     }
 
-    /// Raises the finest band where it is more than noise; on skin less, or every pore would be a hole.
+    /// Amplifies the finest band where it exceeds noise; less on skin, where pores would become too deep.
     fn sharpen(&self, luma: &mut Plane, likeness: &Plane) {
         if self.retouch.sharpen <= 0.0 {
             return;
@@ -181,32 +201,34 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Weighted average of the planes.
+/// Returns the weighted average of the planes.
 fn average(planes: &Planes, weights: &Plane) -> [f32; 3] {
     let total = weights.values().iter().sum::<f32>() + 1e-3;
-    let (default, planes) = ([0.6, -0.05, 0.08], [&planes.luma, &planes.blue, &planes.red]);
+    let default = [0.6, -0.05, 0.08];
+    let planes = [&planes.luma, &planes.blue, &planes.red];
     std::array::from_fn(|at| {
         let sum: f32 = planes[at].values().iter().zip(weights.values()).map(|(value, weight)| value * weight).sum();
         (sum + 1e-3 * default[at]) / total
     })
 }
 
-/// How many stops of light every place should gain: shadows are filled towards the light of the middle, skin more than the
-/// rest and a little brighter than it, and what is too bright comes down.
+/// Returns the fill light in stops for every place: shadows gain light, skin more than the rest, and overly bright
+/// areas lose some.
 fn fill(overview: &Overview, skin: &Skin, wide: &Guide) -> Plane {
     let stops = overview.map(|light| stops_of(luminance(light).max(0.0) + 0.002));
     let mut fill = wide.fit(&stops, 0.1).small(&overview.planes().luma);
     fill.combine(&skin.face, |stops, face| {
-        let (share, aim) = (0.35 + 0.3 * face, -2.4 + 0.9 * face);
+        let share = 0.35 + 0.3 * face;
+        let aim = -2.4 + 0.9 * face;
         let missing = share * (aim - stops);
-        // Night stays night: what is nearly black gets less.
+        // Nearly black areas gain less, which keeps night scenes dark.
         let seen = ramp(stops, -8.5, -4.5);
         if missing > 0.0 { (missing * seen).min(1.7) } else { (0.6 * missing).max(-0.7) }
     });
     fill
 }
 
-/// The light of what is bright, spread wide.
+/// Returns the blurred light of bright areas.
 fn glow(overview: &Overview) -> Plane {
     let bright = overview.map(|light| (luminance(light) - 0.35).max(0.0));
     let radius = (overview.width().max(overview.height()) / 60).max(1);

@@ -1,17 +1,18 @@
-//! Filters in parallel: each band of rows with as many rows around it as the filter sees. Bands do not depend on the number
-//! of threads, so neither do the sums.
+//! Filters that run in parallel on bands of rows. Each band includes the rows around it that the filter reads. Bands do
+//! not depend on the number of threads, so the sums do not either.
 
 use rayon::prelude::*;
 
 use super::super::filters;
 use super::super::plane::{Plane, Region};
 
-/// Rows that are filtered together.
+/// Rows per band.
 pub const ROWS: usize = 96;
 
-/// A filter that sees `reach` rows to each side.
+/// Applies a filter that reads `reach` rows to each side.
 pub fn filtered(source: &Plane, reach: usize, filter: impl Fn(&Plane) -> Plane + Sync) -> Plane {
-    let (width, height) = (source.width(), source.height());
+    let width = source.width();
+    let height = source.height();
     let mut result = Plane::new(width, height);
     result.values_mut().par_chunks_mut(width * ROWS).enumerate().for_each(|(band, target)| {
         let rows = target.len() / width;
@@ -23,7 +24,7 @@ pub fn filtered(source: &Plane, reach: usize, filter: impl Fn(&Plane) -> Plane +
     result
 }
 
-/// Samples computed from column and row, in parallel.
+/// Computes every sample from its column and row, in parallel.
 pub fn drawn(width: usize, height: usize, sample: impl Fn(usize, usize) -> f32 + Sync) -> Plane {
     let mut plane = Plane::new(width, height);
     plane.values_mut().par_chunks_mut(width).enumerate().for_each(|(y, row)| {
@@ -32,19 +33,20 @@ pub fn drawn(width: usize, height: usize, sample: impl Fn(usize, usize) -> f32 +
     plane
 }
 
-/// See [`filters::smooth`].
+/// Parallel version of [`filters::smooth`].
 pub fn smooth(source: &Plane, radius: usize) -> Plane {
     filtered(source, 2 * radius, |plane| filters::smooth(plane, radius))
 }
 
-/// See [`filters::smooth_between_edges`].
+/// Parallel version of [`filters::smooth_between_edges`].
 pub fn smooth_between_edges(source: &Plane, radius: usize, step: f32) -> Plane {
     filtered(source, 2 * radius, |plane| filters::smooth_between_edges(plane, radius, step))
 }
 
-/// Averages of squares of `factor` samples a side; the last ones of what there is.
+/// Returns the averages of squares with a side of `factor` samples; squares at the border may be smaller.
 pub fn reduce(source: &Plane, factor: usize) -> Plane {
-    let (width, height) = (source.width(), source.height());
+    let width = source.width();
+    let height = source.height();
     drawn(width.div_ceil(factor), height.div_ceil(factor), |x, y| {
         let columns = x * factor..((x + 1) * factor).min(width);
         let rows = y * factor..((y + 1) * factor).min(height);
@@ -53,7 +55,7 @@ pub fn reduce(source: &Plane, factor: usize) -> Plane {
     })
 }
 
-/// A plane that stands for one `factor` times as large.
+/// Plane stored at `1 / factor` of its size.
 #[derive(Debug)]
 pub struct Field {
     plane: Plane,
@@ -61,22 +63,25 @@ pub struct Field {
 }
 
 impl Field {
-    /// One sample of `plane` for each square of `factor` samples a side.
+    /// Creates a field from one sample for each square with a side of `factor` samples.
     pub fn new(plane: Plane, factor: usize) -> Self {
         Self { plane, factor }
     }
 
-    /// One row of the enlarged plane, by straight lines between samples.
+    /// Writes one row of the enlarged plane with linear interpolation.
     pub fn draw(&self, y: usize, row: &mut [f32]) {
         if self.factor == 1 {
             return row.copy_from_slice(self.plane.row(y));
         }
+
         let last = self.plane.width() - 1;
         let (above, below, share) = self.between(y);
         let at = |x: usize| above[x] + share * (below[x] - above[x]);
+
         let centre = 0.5 - 0.5 * self.factor as f32;
         let scale = 1.0 / self.factor as f32;
         let mut samples = (at(0), at(0), 0);
+
         for (x, value) in row.iter_mut().enumerate() {
             let place = ((x as f32 + centre) * scale).clamp(0.0, last as f32);
             let left = place as usize;
@@ -89,7 +94,7 @@ impl Field {
         }
     }
 
-    /// The whole enlarged plane, cut to a size.
+    /// Returns the enlarged plane, cropped to a size.
     pub fn drawn(&self, width: usize, height: usize) -> Plane {
         let mut plane = Plane::new(width, height);
         plane.values_mut().par_chunks_mut(width).enumerate().for_each(|(y, row)| self.draw(y, row));
@@ -112,8 +117,9 @@ mod tests {
     #[test]
     fn bands_leave_no_seam() {
         let plane = noise::white(Region { left: 0, top: 0, width: 30, height: 3 * ROWS + 7 }, 1);
-        let (whole, banded) = (filters::smooth(&plane, 5), smooth(&plane, 5));
-        // At the very border of the picture the two differ a little, as what lies beyond is smoothed once less.
+        let whole = filters::smooth(&plane, 5);
+        let banded = smooth(&plane, 5);
+        // At the border the two differ slightly: the samples outside of the picture are smoothed once less.
         let inner = 30 * 10..30 * (3 * ROWS - 3);
         let pairs = whole.values()[inner.clone()].iter().zip(&banded.values()[inner]);
         assert!(pairs.clone().count() > 0 && pairs.into_iter().all(|(one, other)| (one - other).abs() < 1e-4));

@@ -1,4 +1,5 @@
-//! Which way the picture runs, and what follows it: strokes, coherent lines, smoothing that keeps edges whole.
+//! Direction field of a picture, with the filters that follow it: strokes, coherent lines and edge-preserving
+//! smoothing.
 
 use rayon::prelude::*;
 
@@ -6,10 +7,10 @@ use super::super::plane::Plane;
 use super::bands::{drawn, smooth};
 use super::working::Colours;
 
-/// Most steps that are taken along the flow to one side; longer ways are taken in longer steps.
+/// Maximum number of steps along the flow to each side; longer distances use longer steps.
 const STEPS_MAX: f32 = 4.0;
 
-/// The direction of the edges at every pixel, as a vector of length one.
+/// Direction of the edges at every pixel, as unit vectors.
 #[derive(Debug)]
 pub struct Tangents {
     width: usize,
@@ -18,14 +19,19 @@ pub struct Tangents {
 }
 
 impl Tangents {
-    /// From the structure tensor: gradients averaged over a radius as axes, so that the two sides of a line agree.
+    /// Computes the directions from the smoothed structure tensor, in which the two sides of a line agree.
     pub fn of(lightness: &Plane, radius: usize) -> Self {
-        let (width, height) = (lightness.width(), lightness.height());
+        let width = lightness.width();
+        let height = lightness.height();
+
         let slope = |x: usize, y: usize| {
-            let (row, right, bottom) = (lightness.row(y), (x + 1).min(width - 1), (y + 1).min(height - 1));
+            let row = lightness.row(y);
+            let right = (x + 1).min(width - 1);
+            let bottom = (y + 1).min(height - 1);
             let across = row[right] - row[x.saturating_sub(1)];
             (across, lightness.row(bottom)[x] - lightness.row(y.saturating_sub(1))[x])
         };
+
         let squares = drawn(width, height, |x, y| {
             let (across, down) = slope(x, y);
             across * across - down * down
@@ -34,12 +40,13 @@ impl Tangents {
             let (across, down) = slope(x, y);
             2.0 * across * down
         });
+
         let (cosine, sine) = rayon::join(|| smooth(&squares, radius), || smooth(&products, radius));
         let along = cosine.values().par_iter().zip(sine.values()).map(|(cosine, sine)| tangent(*cosine, *sine));
         Self { width, height, along: along.collect() }
     }
 
-    /// The mean of what lies up to `length` pixels along the flow on both sides.
+    /// Returns the mean of the samples up to `length` pixels along the flow on both sides.
     pub fn smooth(&self, plane: &Plane, length: f32) -> Plane {
         let walk = Walk::of(length);
         drawn(self.width, self.height, |x, y| {
@@ -49,10 +56,11 @@ impl Tangents {
         })
     }
 
-    /// As [`Tangents::smooth`] for a whole picture.
+    /// Smooths all planes of a picture like [`Tangents::smooth`].
     pub fn smooth_colours(&self, source: &Colours, length: f32) -> Colours {
         let walk = Walk::of(length);
         let mut result = Colours::new(self.width, self.height);
+
         result.par_bands_mut(1).enumerate().for_each(|(y, [l, a, b])| {
             for x in 0..self.width {
                 let mut sum = source.at(y * self.width + x);
@@ -63,19 +71,25 @@ impl Tangents {
                 [l[x], a[x], b[x]] = sum.map(|part| part * walk.share);
             }
         });
+
         result
     }
 
-    /// Visits the pixels along the flow, first one way, then the other.
+    /// Visits the pixels along the flow, first in one direction and then in the other.
     fn walk(&self, (x, y): (usize, usize), walk: Walk, mut visit: impl FnMut(usize)) {
-        let (right, bottom) = ((self.width - 1) as f32, (self.height - 1) as f32);
+        let right = (self.width - 1) as f32;
+        let bottom = (self.height - 1) as f32;
+
         for way in [1.0, -1.0] {
             let mut place = [x as f32, y as f32];
             let mut step = self.along[y * self.width + x].map(|part| way * walk.stride * part);
+
             for _ in 0..walk.steps {
                 place = [(place[0] + step[0]).clamp(0.0, right), (place[1] + step[1]).clamp(0.0, bottom)];
+
                 let index = (place[1] + 0.5) as usize * self.width + (place[0] + 0.5) as usize;
                 visit(index);
+
                 let next = self.along[index];
                 let turned = walk.stride.copysign(next[0] * step[0] + next[1] * step[1]);
                 step = next.map(|part| turned * part);
@@ -84,13 +98,13 @@ impl Tangents {
     }
 }
 
-/// How a way along the flow is taken.
+/// Sampling of a distance along the flow.
 #[derive(Debug, Clone, Copy)]
 struct Walk {
     steps: usize,
     /// Length of a step in pixels.
     stride: f32,
-    /// What each place visited counts.
+    /// Weight of each sample.
     share: f32,
 }
 
@@ -101,7 +115,8 @@ impl Walk {
     }
 }
 
-/// At right angles to the gradient, whose doubled angle is given by cosine and sine of any length.
+/// Returns the unit vector at right angles to the gradient. Arguments are proportional to the cosine and sine of the
+/// gradient's doubled angle.
 fn tangent(cosine: f32, sine: f32) -> [f32; 2] {
     let length = (cosine * cosine + sine * sine).sqrt();
     if length < 1e-12 {

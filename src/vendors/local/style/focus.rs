@@ -1,34 +1,35 @@
-//! Where the attention goes: skin, and the middle of it.
+//! Detection of skin and of the focus of a picture.
 
 use super::super::plane::Plane;
 use super::bands::{drawn, reduce, smooth};
 use super::oklab::Lab;
 use super::working::Working;
 
-/// Side of the squares that attention is weighed in, in pixels of the working picture.
+/// Side in pixels of the working picture of the squares that are weighted.
 const COARSE: usize = 8;
 
-/// How much a colour is like that of skin, 0 to 1: skin of every shade has the hue of orange and little strength.
+/// Returns the similarity of a colour to skin, 0 to 1. Skin of every shade has an orange hue and a low chroma.
 fn skin_likeness([l, a, b]: Lab) -> f32 {
     // The hue of skin is about 52 degrees.
-    let (towards, aside) = (0.616 * a + 0.788 * b, 0.616 * b - 0.788 * a);
+    let towards = 0.616 * a + 0.788 * b;
+    let aside = 0.616 * b - 0.788 * a;
     let hue = (1.6 - aside.abs() / (0.42 * towards).max(1e-4)).clamp(0.0, 1.0);
     let strength = ((towards - 0.012) * 60.0).clamp(0.0, 1.0) * ((0.135 - towards) * 30.0).clamp(0.0, 1.0);
     hue * strength * ((l - 0.2) * 8.0).clamp(0.0, 1.0)
 }
 
-/// Where there is skin, with soft borders.
+/// Returns a skin mask with soft borders.
 pub fn skin(working: &Working) -> Plane {
     let colours = &working.colours;
     let width = colours.l.width();
     let likeness = drawn(width, colours.l.height(), |x, y| skin_likeness(colours.at(y * width + x)));
-    // Single pixels of the hue are not skin; holes in it, such as lips and freckles, are.
+    // Smoothing removes single pixels of that hue and fills holes such as lips and freckles.
     let mut wide = smooth(&likeness, working.radius(3.0));
     wide.values_mut().iter_mut().for_each(|value| *value = ((*value - 0.25) * 2.5).clamp(0.0, 1.0));
     smooth(&wide, working.radius(1.0))
 }
 
-/// The middle of the attention and how far it reaches, in pixels of the working picture.
+/// Centre of the focus and its radius, in pixels of the working picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Focus {
     pub centre: [f32; 2],
@@ -36,43 +37,56 @@ pub struct Focus {
 }
 
 impl Focus {
-    /// Faces, if there is skin enough; else what is most detailed near the middle.
+    /// Finds faces if there is enough skin, otherwise the most detailed area near the middle.
     pub fn of(working: &Working) -> Self {
         let lightness = &working.colours.l;
-        let (width, height) = (lightness.width() as f32, lightness.height() as f32);
+        let width = lightness.width() as f32;
+        let height = lightness.height() as f32;
+
         let skin = reduce(&skin(working), COARSE);
+
         let far = smooth(lightness, working.radius(4.0));
         let mut detail = lightness.clone();
         detail.combine(&far, |value, far| (value - far).abs());
         let detail = reduce(&detail, COARSE);
         let share = skin.values().iter().sum::<f32>() / skin.values().len() as f32;
-        // Skin with detail beside it is a face; skin without is a wall in the evening sun.
+
+        // Skin with detail beside it is a face; skin tones without detail may be a wall.
         let mut weights = smooth(&detail, 2);
         weights.combine(&skin, |detail, skin| detail * if share > 0.01 { skin } else { 1.0 });
+
         let side = width.min(height);
-        // Faces are above the middle; then the window closes in on the heaviest of what it sees.
-        let (mut centre, mut window, mut spread) = ([0.5 * width, 0.4 * height], 0.6 * side, 0.0);
+
+        // The search starts above the middle, where faces usually are, and narrows to the largest weights.
+        let mut centre = [0.5 * width, 0.4 * height];
+        let mut window = 0.6 * side;
+        let mut spread = 0.0;
+
         for _ in 0..6 {
             (centre, spread) = centroid(&weights, centre, window);
             window = (0.8 * window).max(0.22 * side);
         }
+
         Self { centre, radius: (3.2 * spread).clamp(0.26 * side, 0.6 * side) }
     }
 }
 
-/// The middle and the spread of the weights near a place.
+/// Returns the centroid and the spread of the weights near a point.
 fn centroid(weights: &Plane, [near_x, near_y]: [f32; 2], window: f32) -> ([f32; 2], f32) {
     let mut sums = [0.0_f32; 4];
     for (row, y) in weights.rows().zip(0..) {
         for (weight, x) in row.iter().zip(0..) {
             let [right, down] = [x as f32, y as f32].map(|at| (at + 0.5) * COARSE as f32);
-            let (right, down) = (right - near_x, down - near_y);
+            let right = right - near_x;
+            let down = down - near_y;
+
             let away = right * right + down * down;
             let weight = (weight + 1e-6) * (-away / (window * window)).exp();
             let parts = [1.0, right, down, away];
             sums = std::array::from_fn(|at| sums[at] + weight * parts[at]);
         }
     }
+
     let [right, down, away] = [1, 2, 3].map(|at| sums[at] / sums[0].max(1e-12));
     ([near_x + right, near_y + down], (away - right * right - down * down).max(0.0).sqrt())
 }

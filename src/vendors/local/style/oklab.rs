@@ -1,13 +1,13 @@
-//! Colours as lightness and two opponent axes (Oklab), where equal steps look equal and hue does not turn with strength.
+//! Oklab colour space: lightness and two opponent axes with uniform perceptual steps and constant hue.
 //!
-//! The cube of lightness is light (for greys exactly), so what is mixed as light is mixed on cubes.
+//! The cube of lightness is linear light (exactly for greys), so light is mixed on cubes.
 
 use std::sync::LazyLock;
 
 /// Lightness from 0 to 1, green to red, blue to yellow.
 pub type Lab = [f32; 3];
 
-/// Light of every sRGB byte.
+/// Linear light of every sRGB byte.
 static LIGHT: LazyLock<[f32; 256]> = LazyLock::new(|| {
     std::array::from_fn(|byte| {
         let value = byte as f32 / 255.0;
@@ -15,10 +15,10 @@ static LIGHT: LazyLock<[f32; 256]> = LazyLock::new(|| {
     })
 });
 
-/// Steps of the table from light to bytes: in the dark, where bytes are closest, five to a byte.
+/// Entries of the table from light to bytes: at least five per byte in the dark, where bytes are closest.
 const STEPS: usize = 16384;
 
-/// sRGB of light from 0 to 1, in bytes times 256.
+/// sRGB of linear light from 0 to 1, in bytes times 256.
 static BYTES: LazyLock<Vec<u16>> = LazyLock::new(|| {
     let code = |step: usize| {
         let light = step as f32 / (STEPS - 1) as f32;
@@ -28,18 +28,18 @@ static BYTES: LazyLock<Vec<u16>> = LazyLock::new(|| {
     (0..STEPS).map(code).collect()
 });
 
-/// The table of light by byte.
+/// Returns the linear light of every sRGB byte.
 pub fn light_of_bytes() -> &'static [f32; 256] {
     &LIGHT
 }
 
-/// The byte of an amount of light, rounded up when the rest is above `1 - dither`; half is plain rounding.
+/// Returns the sRGB byte of linear light. A fraction of at least `1 - dither` rounds up; 0.5 is plain rounding.
 pub fn byte(light: f32, dither: f32) -> u8 {
     let code = BYTES[((light.clamp(0.0, 1.0) * (STEPS - 1) as f32 + 0.5) as usize).min(STEPS - 1)];
     ((u32::from(code) + (dither * 256.0) as u32) >> 8).min(255) as u8
 }
 
-/// The colour of light in red, green and blue.
+/// Converts linear red, green and blue.
 pub fn of_light([red, green, blue]: [f32; 3]) -> Lab {
     let long = cube_root(0.412_221_46 * red + 0.536_332_55 * green + 0.051_445_995 * blue);
     let middle = cube_root(0.211_903_5 * red + 0.680_699_5 * green + 0.107_396_96 * blue);
@@ -51,7 +51,7 @@ pub fn of_light([red, green, blue]: [f32; 3]) -> Lab {
     ]
 }
 
-/// Light in red, green and blue; what no screen shows is taken towards grey of the same lightness.
+/// Converts to linear red, green and blue. Colours outside of the gamut move towards grey of the same lightness.
 pub fn to_light([lightness, a, b]: Lab) -> [f32; 3] {
     let long = cube(lightness + 0.396_337_78 * a + 0.215_803_76 * b);
     let middle = cube(lightness - 0.105_561_346 * a - 0.063_854_17 * b);
@@ -77,7 +77,8 @@ fn cube(value: f32) -> f32 {
     value * value * value
 }
 
-/// The cube root of what is not negative, to about one part in 30 000: a guess from the exponent and a step of Halley's.
+/// Returns the cube root of a non-negative value, exact to about one part in 30 000: an estimate from the exponent and
+/// one Halley step.
 pub fn cube_root(value: f32) -> f32 {
     let value = value.max(1e-9);
     let guess = f32::from_bits(value.to_bits() / 3 + 0x2A51_19F2);

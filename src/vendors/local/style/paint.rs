@@ -1,4 +1,4 @@
-//! What a painter makes of a picture: areas, lines, rounded forms, strokes.
+//! Painterly filters: areas, lines, relief and strokes.
 
 use rayon::prelude::*;
 
@@ -8,27 +8,30 @@ use super::bands::{ROWS, drawn, smooth};
 use super::flow::Tangents;
 use super::working::Colours;
 
-/// How much differences of colour count beside those of lightness when areas are told apart.
+/// Weight of colour differences relative to lightness differences when areas are compared.
 const COLOUR_WEIGHT: f32 = 1.5;
 
-/// Turns a picture into areas: every pixel takes the mean of those of eight discs around it that are most even (Kuwahara,
-/// with soft weights). Edges become crisp, surfaces plain, and what is smaller than the discs goes.
+/// Flattens a picture into areas (Kuwahara filter with soft weights): every pixel becomes the weighted mean of nine
+/// discs in and around it, in which even discs dominate. Edges become crisp, and details smaller than the discs vanish.
 pub fn areas(source: &Colours, radius: usize) -> Colours {
     let mean = source.map(|plane| smooth(plane, radius));
+
     let mut squares = source.l.clone();
     for (index, value) in squares.values_mut().iter_mut().enumerate() {
         *value = energy(source.at(index));
     }
+
     let mut spread = smooth(&squares, radius);
     for (index, value) in spread.values_mut().iter_mut().enumerate() {
         *value = weight((*value - energy(mean.at(index))).max(0.0));
     }
+
     let mut result = Colours::new(source.l.width(), source.l.height());
     result.par_bands_mut(ROWS).enumerate().for_each(|(band, target)| choose(&mean, &spread, radius, band, target));
     result
 }
 
-/// Adds what a finer brush paints where the coarse one misses by much: eyes stay, pores go.
+/// Adds features of a finer brush where the coarse one deviates strongly: eyes return, pores do not.
 pub fn add_features(painted: &mut Colours, finer: &Colours, share: f32) {
     let Colours { l, a, b } = painted;
     let fine = finer.l.values().iter().zip(finer.a.values()).zip(finer.b.values());
@@ -37,8 +40,9 @@ pub fn add_features(painted: &mut Colours, finer: &Colours, share: f32) {
     {
         let [miss_l, miss_a, miss_b] = [fine_l - *l, fine_a - *a, fine_b - *b];
         let missed = energy([miss_l, miss_a, miss_b]).sqrt();
-        // What is missed in the dark counts more: features are darker than what they are on.
+        // Features are usually darker than their surroundings, so dark deviations count more.
         let missed = missed + 0.5 * (-miss_l).max(0.0);
+
         let take = (share * ((missed - 0.05) * 12.0)).clamp(0.0, share.min(1.0));
         (*l, *a, *b) = (*l + take * miss_l, *a + take * miss_a, *b + take * miss_b);
     }
@@ -48,7 +52,7 @@ fn energy([l, a, b]: [f32; 3]) -> f32 {
     l * l + COLOUR_WEIGHT * (a * a + b * b)
 }
 
-/// Even discs weigh far more than uneven ones.
+/// Returns the weight of a disc, which favours even ones strongly.
 fn weight(variance: f32) -> f32 {
     let even = 1.0 / (1.0 + 2500.0 * variance);
     even * even * even * even + 1e-7
@@ -60,13 +64,16 @@ fn choose(mean: &Colours, weights: &Plane, radius: usize, band: usize, [l, a, b]
     let rows = l.len() / width;
     let region = Region { left: 0, top: (band * ROWS) as isize, width, height: rows }.grown(reach);
     let windows = [&mean.l, &mean.a, &mean.b, weights].map(|plane| plane.window(region));
+
     let offsets = offsets(radius);
+
     for y in 0..rows {
         let mut sums = vec![[0.0_f32; 4]; width];
         for (right, down) in offsets {
             let row = (y + reach).wrapping_add_signed(down);
             let left = reach.wrapping_add_signed(right);
             let [light, red, yellow, weight] = [0, 1, 2, 3].map(|at| &windows[at].row(row)[left..left + width]);
+
             for (x, sum) in sums.iter_mut().enumerate() {
                 let weight = weight[x];
                 *sum = [
@@ -77,6 +84,7 @@ fn choose(mean: &Colours, weights: &Plane, radius: usize, band: usize, [l, a, b]
                 ];
             }
         }
+
         for (x, [light, red, yellow, weight]) in sums.into_iter().enumerate() {
             let at = y * width + x;
             let share = 1.0 / weight;
@@ -85,23 +93,25 @@ fn choose(mean: &Colours, weights: &Plane, radius: usize, band: usize, [l, a, b]
     }
 }
 
-/// The centres of the discs: eight around and the place itself.
+/// Returns the centres of the discs: the pixel itself and eight around it.
 fn offsets(radius: usize) -> [(isize, isize); 9] {
     let straight = (1.5 * radius as f32 + 0.5) as isize;
     let slanted = (1.06 * radius as f32 + 0.5) as isize;
-    let (s, d) = (straight, slanted);
+    let s = straight;
+    let d = slanted;
     [(0, 0), (s, 0), (-s, 0), (0, s), (0, -s), (d, d), (d, -d), (-d, d), (-d, -d)]
 }
 
-/// Lines: how much darker a place is than its surroundings, gathered along the flow so that strokes are whole. `radius` is
-/// about half the width of a line.
+/// Returns the strength of dark lines relative to their surroundings, smoothed along the flow so that strokes are
+/// continuous. `radius` is about half of the line width.
 pub fn lines(lightness: &Plane, tangents: &Tangents, radius: usize, length: f32) -> Plane {
     let (mut narrow, wide) = rayon::join(|| smooth(lightness, radius), || smooth(lightness, 2 * radius + 1));
     narrow.combine(&wide, |narrow, wide| (wide - narrow) / (0.25 + wide));
     tangents.smooth(&narrow, length)
 }
 
-/// How dark a line has to be to be drawn, so that of a busy picture only the main lines are, and of a plain one no noise.
+/// Returns the threshold at which a line is drawn. It selects only the main lines of a busy picture and no noise of a
+/// plain one.
 pub fn line_threshold(lines: &Plane, share: f32) -> f32 {
     let step = (lines.values().len() / 20_000).max(1);
     let mut sample: Vec<f32> = lines.values().iter().copied().step_by(step).collect();
@@ -110,27 +120,32 @@ pub fn line_threshold(lines: &Plane, share: f32) -> f32 {
     sample[at].clamp(0.008, 0.04)
 }
 
-/// Light from above on forms that swell between the edges: -1 in the shadow to 1 in the light.
+/// Returns the shading of forms that bulge between edges, lit from above: -1 in shadow to 1 in light.
 pub fn relief(lightness: &Plane, radius: usize) -> Plane {
-    let (width, height) = (lightness.width(), lightness.height());
+    let width = lightness.width();
+    let height = lightness.height();
+
     let edges = drawn(width, height, |x, y| {
         let row = lightness.row(y);
         let across = row[(x + 1).min(width - 1)] - row[x.saturating_sub(1)];
         let down = lightness.row((y + 1).min(height - 1))[x] - lightness.row(y.saturating_sub(1))[x];
         (6.0 * (across * across + down * down).sqrt()).min(1.0)
     });
+
     let mut swell = smooth(&edges, radius);
     swell.combine(lightness, |edges, lightness| 0.25 * lightness - edges);
     let swell = smooth(&swell, (radius / 3).max(1));
+
     let reach = (radius / 3).max(1);
     let slope = drawn(width, height, |x, y| {
         let upper = swell.row(y.saturating_sub(reach))[x.saturating_sub(reach)];
         swell.row((y + reach).min(height - 1))[(x + reach).min(width - 1)] - upper
     });
+
     squashed(slope)
 }
 
-/// To the range from -1 to 1, by the spread of the whole.
+/// Compresses values into -1 to 1, scaled by their deviation.
 fn squashed(mut plane: Plane) -> Plane {
     let scale = 1.0 / (1.5 * deviation(plane.values())).max(1e-4);
     plane.values_mut().iter_mut().for_each(|value| {
@@ -140,22 +155,25 @@ fn squashed(mut plane: Plane) -> Plane {
     plane
 }
 
-/// Strokes of a brush along the flow, lit from the side: mean 0, deviation about 1.
+/// Returns brush strokes along the flow, lit from the side: mean 0, deviation about 1.
 pub fn strokes(tangents: &Tangents, size: (usize, usize), radius: usize, seed: u32) -> Plane {
     let (width, height) = size;
+
     let grain = drawn(width, height, |x, y| f32::from(noise::scramble(x as u32, y as u32, seed).to_le_bytes()[1]));
     let grain = tangents.smooth(&smooth(&grain, radius), 3.0 * radius as f32);
     let bristles = tangents.smooth(&grain, 5.0 * radius as f32);
+
     let mut lit = drawn(width, height, |x, y| {
         let upper = bristles.row(y.saturating_sub(radius))[x.saturating_sub(radius)];
         bristles.row((y + radius).min(height - 1))[(x + radius).min(width - 1)] - upper
     });
+
     let scale = 1.0 / deviation(lit.values()).max(1e-6);
     lit.values_mut().iter_mut().for_each(|value| *value = (*value * scale).clamp(-2.5, 2.5));
     lit
 }
 
-/// The standard deviation around zero.
+/// Returns the standard deviation around zero.
 pub fn deviation(values: &[f32]) -> f32 {
     let sum: f64 = values.iter().map(|value| f64::from(value * value)).sum();
     (sum / values.len().max(1) as f64).sqrt() as f32
@@ -200,7 +218,8 @@ mod tests {
     #[test]
     fn forms_are_lit_from_above_and_dark_below() {
         let disc = Plane::from_fn(90, 90, |x, y| {
-            let (x, y) = (x as f32 - 45.0, y as f32 - 45.0);
+            let x = x as f32 - 45.0;
+            let y = y as f32 - 45.0;
             if x * x + y * y < 900.0 { 0.6 } else { 0.3 }
         });
         let relief = relief(&disc, 8);

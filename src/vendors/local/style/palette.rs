@@ -1,4 +1,4 @@
-//! All that happens to colours by themselves, as one table: levels, the colours of the reference, tone, strength, tints.
+//! Colour grading as one lookup table: levels, colours of the reference, tone, saturation and tints.
 
 use rayon::prelude::*;
 
@@ -8,34 +8,38 @@ use super::transfer::Transfer;
 
 /// Nodes along each axis.
 const SIDE: usize = 33;
-/// How far the table reaches from grey; no screen shows more.
+/// Range of the table on the colour axes; the sRGB gamut is smaller.
 const REACH: f32 = 0.36;
 
-/// What every colour becomes.
+/// Lookup table from colour to colour.
 #[derive(Debug)]
 pub struct Palette {
     nodes: Vec<Lab>,
 }
 
 impl Palette {
-    /// The palette of a recipe for a picture of which a sample is given, and of the reference if there is one.
+    /// Creates the table of a recipe from a colour sample of the picture and, if there is one, of the reference.
     pub fn of(recipe: &Recipe, sample: &[Lab], reference: Option<&[Lab]>) -> Self {
         let levels = Levels::of(sample, recipe.levels);
         let transfer = reference.map(|reference| {
             let levelled = sample.iter().map(|colour| levels.apply(*colour)).collect();
             Transfer::learn(levelled, reference)
         });
+
         Self::from_fn(|colour| {
             let levelled = levels.apply(colour);
+
             let taken = transfer.as_ref().map_or(levelled, |transfer| {
                 let [l, a, b] = transfer.apply(levelled);
                 let towards = |value: f32, other: f32, share: f32| value + share * (other - value);
+
                 [
                     towards(levelled[0], l, recipe.light),
                     towards(levelled[1], a, recipe.colours),
                     towards(levelled[2], b, recipe.colours),
                 ]
             });
+
             tint(grade(taken, recipe), recipe)
         })
     }
@@ -49,25 +53,33 @@ impl Palette {
         Self { nodes: (0..SIDE * SIDE * SIDE).into_par_iter().map(node).collect() }
     }
 
-    /// What a colour becomes, by straight lines between nodes.
+    /// Looks a colour up with trilinear interpolation.
     pub fn apply(&self, [l, a, b]: Lab) -> Lab {
         let scale = (SIDE - 1) as f32;
         let place = |value: f32| {
             let value = (value * scale).clamp(0.0, scale - 1e-3);
             (value as usize, value.fract())
         };
+
         let chroma = |value: f32| place(value / (2.0 * REACH) + 0.5);
         let ((l, part_l), (a, part_a), (b, part_b)) = (place(l), chroma(a), chroma(b));
+
         let corner = (l * SIDE + a) * SIDE + b;
+
         let along = |from: usize| -> Lab {
-            let (one, other) = (self.nodes[from], self.nodes[from + 1]);
+            let one = self.nodes[from];
+            let other = self.nodes[from + 1];
             std::array::from_fn(|at| one[at] + part_b * (other[at] - one[at]))
         };
+
         let face = |from: usize| -> Lab {
-            let (one, other) = (along(from), along(from + SIDE));
+            let one = along(from);
+            let other = along(from + SIDE);
             std::array::from_fn(|at| one[at] + part_a * (other[at] - one[at]))
         };
-        let (one, other) = (face(corner), face(corner + SIDE * SIDE));
+
+        let one = face(corner);
+        let other = face(corner + SIDE * SIDE);
         std::array::from_fn(|at| one[at] + part_l * (other[at] - one[at]))
     }
 }
@@ -79,15 +91,17 @@ struct Levels {
 }
 
 impl Levels {
-    /// Stretches a share of the way from where the darkest and the lightest hundredth lie to black and white.
+    /// Moves the darkest and the lightest percentile by `share` of the way to black and white.
     fn of(sample: &[Lab], share: f32) -> Self {
         if sample.is_empty() || share <= 0.0 {
             return Self { black: 0.0, gain: 1.0 };
         }
+
         let mut tones: Vec<f32> = sample.iter().map(|colour| colour[0]).collect();
         tones.sort_unstable_by(f32::total_cmp);
         let at = |part: f32| tones[(part * (tones.len() - 1) as f32) as usize];
-        // Never further than a quarter from either end: fog may go, night stays night.
+
+        // The limit of a quarter removes fog but keeps night scenes dark.
         let black = share * at(0.01).clamp(0.0, 0.25);
         let white = 1.0 - share * (1.0 - at(0.99)).clamp(0.0, 0.25);
         Self { black, gain: 1.0 / (white - black).max(0.2) }
@@ -98,29 +112,34 @@ impl Levels {
     }
 }
 
-/// Tone and strength of colours.
+/// Applies tone and saturation.
 fn grade([l, a, b]: Lab, recipe: &Recipe) -> Lab {
     let look = &recipe.look;
     let before = l.clamp(0.0, 1.0);
     let bright = before.powf((-0.7 * look.exposure).exp2());
     let curved = bright + look.contrast.clamp(-0.5, 0.7) * 4.0 * bright * (1.0 - bright) * (bright - 0.5);
     let l = (curved + look.highlights * curved * curved * (1.0 - curved)).clamp(0.0, 1.0);
+
     let follow = ((l + 0.1) / (before + 0.1)).sqrt();
     let [a, b] = [a * follow, b * follow];
+
     let strength = (a * a + b * b).sqrt();
     let weak = look.vibrance.clamp(0.0, 1.0) * (1.0 - strength / 0.22).max(0.0);
     let green = look.greens * (-a * 20.0).clamp(0.0, 1.0) * (b * 20.0).clamp(0.0, 1.0);
     let gain = ((1.0 + look.saturation.clamp(-1.0, 1.2)) * (1.0 + weak + green)).max(0.0);
-    // Strong colours end softly: no screen shows much more than a third.
+
+    // Soft limit of saturation near the edge of the gamut.
     let strong = strength * gain;
     let gain = if strong > 0.2 { gain * (0.2 + (strong - 0.2) / (1.0 + 4.0 * (strong - 0.2))) / strong } else { gain };
+
     let warm = look.warmth.clamp(-1.0, 1.0) * 4.0 * l * (1.0 - l);
     [l, a * gain + 0.012 * warm, b * gain + 0.035 * warm]
 }
 
-/// Colours given to shadows and lights.
+/// Tints shadows and highlights.
 fn tint([l, a, b]: Lab, recipe: &Recipe) -> Lab {
-    let (dark, light) = ((1.0 - l) * (1.0 - l), l * l);
+    let dark = (1.0 - l) * (1.0 - l);
+    let light = l * l;
     let [mut a, mut b] =
         [a + recipe.split * 0.012 * dark, b + recipe.split * (0.03 * light - 0.055 * dark) * (4.0 * l).min(1.0)];
     if recipe.neon > 0.0 {
@@ -131,7 +150,7 @@ fn tint([l, a, b]: Lab, recipe: &Recipe) -> Lab {
     [l, a, b]
 }
 
-/// From violet over pink and peach to mint.
+/// Returns the neon colour of a lightness: violet, pink, peach, mint.
 fn neon(l: f32) -> [f32; 2] {
     const STOPS: [[f32; 2]; 5] = [[0.02, -0.06], [0.10, -0.17], [0.17, -0.07], [0.09, 0.05], [-0.06, 0.03]];
     let place = l.clamp(0.0, 0.999) * (STOPS.len() - 1) as f32;

@@ -1,69 +1,69 @@
-//! What is wanted: every parameter of a style transfer as amounts of a few kinds of work.
+//! Recipe: all parameters of a style transfer as amounts of a few kinds of work.
 //!
-//! Engine, flavor, portrait options and prompt add up; the strengths scale the sum. The numbers were chosen by looking at
-//! photographs of people, things and text.
+//! Engine, flavor, portrait options and prompt add up; the strengths scale the sum. The amounts were chosen by viewing
+//! results on photographs of people, objects and text.
 
 use super::super::presets::Look;
 use super::super::prompt;
 use crate::domain::image::{Portrait, PortraitBeautifier, PortraitStyle, StyleEngine, StyleFlavor, StyleTransfer};
 
-/// Amounts of work; zero leaves a thing as it is unless said otherwise.
+/// Amounts of work. Zero has no effect unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Recipe {
-    /// Tone, colour, contrast, grain. Sharpening and detail of it are gains of the picture's own fine detail.
+    /// Tone, colour, contrast and grain. Its sharpening and detail are gains of the picture's own fine detail.
     pub look: Look,
-    /// Share of the picture that is painted in areas, 0 to 1.
+    /// Fraction painted in areas, 0 to 1.
     pub paint: f32,
     /// Radius of the brush in units.
     pub brush: f32,
-    /// Share of small things, such as eyes, that a finer brush adds.
+    /// Amount of small features, such as eyes, added by a finer brush.
     pub features: f32,
-    /// Strokes of the brush that can be seen.
+    /// Visibility of brush strokes.
     pub strokes: f32,
-    /// Share of the fine detail that is kept; 1 is all, more is more.
+    /// Gain of the fine detail; 1 keeps it unchanged.
     pub detail: f32,
-    /// Number of tones; zero is all.
+    /// Number of tones; zero does not quantize.
     pub tones: f32,
-    /// Darkness of the lines that are drawn.
+    /// Darkness of drawn lines.
     pub ink: f32,
-    /// Width of the lines in units.
+    /// Width of drawn lines in units.
     pub ink_width: f32,
-    /// Forms that swell between edges, lit from above.
+    /// Shading of forms that bulge between edges, lit from above.
     pub relief: f32,
-    /// Light that spills from what is bright.
+    /// Bloom around bright areas.
     pub glow: f32,
-    /// Exaggeration of what is in the middle of attention.
+    /// Magnification of the focus.
     pub bulge: f32,
-    /// Bending of the whole.
+    /// Wave distortion of the whole picture.
     pub waves: f32,
-    /// Turns of hue from black to white.
+    /// Hue rotations from black to white.
     pub cycles: f32,
-    /// Share of the colours that shadows and lights are given in neon.
+    /// Amount of neon colours in shadows and highlights.
     pub neon: f32,
-    /// Colours that come apart at edges, in units.
+    /// Colour fringes at edges in units.
     pub fringe: f32,
-    /// Blue in the shadows and yellow in the lights.
+    /// Blue shadows and yellow highlights.
     pub split: f32,
-    /// Black and white points are set by what there is.
+    /// Automatic black and white points.
     pub levels: f32,
     /// Darkening towards the corners.
     pub vignette: f32,
-    /// Share of the colours of the reference that is taken.
+    /// Amount of the reference's colours, 0 to 1.
     pub colours: f32,
-    /// Share of its distribution of light.
+    /// Amount of the reference's lightness distribution, 0 to 1.
     pub light: f32,
-    /// Share of its texture.
+    /// Amount of the reference's texture, 0 to 1.
     pub surface: f32,
-    /// Share of skin that is protected from lines, texture and foreign colours.
+    /// Protection of skin from lines, texture and changes of colour.
     pub skin: f32,
-    /// Evenness of skin.
+    /// Smoothing of skin.
     pub beauty: f32,
 }
 
 const NONE: Look = Look::NONE;
 
 impl Recipe {
-    /// Nothing but what the reference brings.
+    /// Effect of the reference alone.
     pub const PLAIN: Self = Self {
         look: NONE,
         paint: 0.0,
@@ -91,7 +91,7 @@ impl Recipe {
         beauty: 0.0,
     };
 
-    /// The sum of everything that was asked for.
+    /// Combines all parameters of a job.
     pub fn of(job: &StyleTransfer) -> Self {
         let mut recipe = engine(job.engine);
         recipe.season(job.flavor);
@@ -145,7 +145,7 @@ impl Recipe {
         }
     }
 
-    /// The colours stay those of the picture: none are taken, none are shifted.
+    /// Keeps the colours of the picture: takes none from the reference and shifts none.
     fn keep_colours(&mut self) {
         self.colours = 0.0;
         self.light = 0.5;
@@ -184,7 +184,7 @@ impl Recipe {
         };
     }
 
-    /// Hints of the prompt. Invented texture is strokes here.
+    /// Adds the wishes of the prompt. Its texture becomes visible strokes.
     fn hear(&mut self, wish: &Look) {
         self.look.add(&Look { sharpen: 0.0, own_detail: 0.0, texture: 0.0, ..*wish }, 1.0);
         self.detail = (self.detail + 0.5 * wish.sharpen + 0.25 * wish.own_detail - 0.4 * wish.smooth).max(0.0);
@@ -193,24 +193,28 @@ impl Recipe {
         self.strokes = (self.strokes + 0.12 * wish.texture).max(0.0);
     }
 
-    /// How much of the structure is kept: half is what the engines are made for.
+    /// Applies the structure strength. One half is the default of the engines.
     fn hold(&mut self, structure: f32) {
         let looser = (1.0 - 2.0 * structure).max(0.0);
         let tighter = (2.0 * structure - 1.0).max(0.0);
+
         self.brush *= 1.0 + 0.9 * looser - 0.45 * tighter;
         self.paint = (self.paint + 0.55 * looser).min(1.0) * (1.0 - 0.55 * tighter);
         self.detail = if self.detail < 1.0 { self.detail + 0.75 * tighter * (1.0 - self.detail) } else { self.detail };
         self.detail *= 1.0 - 0.75 * looser;
+
         self.features = (self.features + tighter) * (1.0 - 0.85 * looser);
         self.tones *= 1.0 - 0.3 * looser + 0.4 * tighter;
+
         for bending in [&mut self.bulge, &mut self.waves] {
             *bending *= 1.0 + 0.5 * looser - 0.5 * tighter;
         }
+
         self.strokes *= 1.0 + 0.5 * looser - 0.3 * tighter;
     }
 }
 
-/// Half painted, half photographed.
+/// Half painting, half photograph.
 const BALANCED: Recipe = Recipe {
     paint: 0.5,
     brush: 1.6,
@@ -220,7 +224,7 @@ const BALANCED: Recipe = Recipe {
     ..Recipe::PLAIN
 };
 
-/// Definition: every edge and every texture stands out.
+/// Emphasis on edges and texture.
 const DEFINIO: Recipe = Recipe {
     detail: 1.7,
     ink: 0.35,
@@ -229,7 +233,7 @@ const DEFINIO: Recipe = Recipe {
     ..Recipe::PLAIN
 };
 
-/// A painting in oil with strokes that follow the forms.
+/// Oil painting with strokes that follow the forms.
 const ILLUSIO: Recipe = Recipe {
     paint: 1.0,
     brush: 3.2,
@@ -242,7 +246,7 @@ const ILLUSIO: Recipe = Recipe {
     ..Recipe::PLAIN
 };
 
-/// A rendered cartoon: plain surfaces, swelling forms with highlights, strong warm colours.
+/// Rendered cartoon: plain surfaces, rounded forms with highlights, strong warm colours.
 const CARTOON_3D: Recipe = Recipe {
     paint: 1.0,
     brush: 2.4,
@@ -278,7 +282,7 @@ const COLORFUL_ANIME: Recipe = Recipe {
     ..Recipe::PLAIN
 };
 
-/// What is in the middle of attention is exaggerated and drawn with a bold pen.
+/// Magnified focus, drawn with a bold pen.
 const CARICATURE: Recipe = Recipe {
     paint: 0.9,
     brush: 2.0,
@@ -292,7 +296,7 @@ const CARICATURE: Recipe = Recipe {
     ..Recipe::PLAIN
 };
 
-/// A photograph as a good camera would have taken it.
+/// Photograph of a good camera.
 const REAL: Recipe = Recipe {
     detail: 1.15,
     look: Look { contrast: 0.12, highlights: -0.12, local_contrast: 0.1, saturation: 0.05, grain: 0.12, ..NONE },
@@ -300,7 +304,7 @@ const REAL: Recipe = Recipe {
     ..Recipe::PLAIN
 };
 
-/// More real than real: every detail of light and dark at once.
+/// Hyperrealism: full detail in shadows and highlights.
 const SUPER_REAL: Recipe = Recipe {
     detail: 1.8,
     levels: 0.3,
@@ -310,7 +314,7 @@ const SUPER_REAL: Recipe = Recipe {
     ..Recipe::PLAIN
 };
 
-/// Soft focus: light spills, contrasts are gentle, surfaces even.
+/// Soft focus: bloom, gentle contrast, smooth surfaces.
 const SOFTY: Recipe = Recipe {
     detail: 0.35,
     glow: 0.6,
@@ -327,7 +331,7 @@ const SOFTY: Recipe = Recipe {
     ..Recipe::PLAIN
 };
 
-/// One row for each engine, each in the direction of its name.
+/// Returns the recipe of an engine.
 const fn engine(engine: StyleEngine) -> Recipe {
     match engine {
         StyleEngine::Balanced => BALANCED,

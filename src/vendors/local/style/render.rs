@@ -1,4 +1,4 @@
-//! Drawing a scene over the picture at full size, row by row, in place.
+//! Drawing of a scene over the full-size picture, row by row and in place.
 
 use rayon::prelude::*;
 
@@ -9,13 +9,13 @@ use super::scene::Scene;
 /// Rows that share buffers.
 const ROWS: usize = 16;
 
-/// How the styled picture is drawn over the picture.
+/// Renderer of the styled picture over the original.
 #[derive(Debug)]
 pub struct Renderer<'a> {
     pub scene: &'a Scene,
-    /// Share of the style, 0 to 1.
+    /// Opacity of the style, 0 to 1.
     pub strength: f32,
-    /// Turn of the hues at the start of a cycle, in turns.
+    /// Hue offset in turns.
     pub phase: f32,
     /// Width of the fringes in pixels.
     pub fringe: usize,
@@ -23,7 +23,7 @@ pub struct Renderer<'a> {
     pub height: usize,
 }
 
-/// Buffers of one row: what there is and what becomes of it.
+/// Buffers of one row: the original, its base and the result.
 struct Line {
     y: usize,
     own: [Vec<f32>; 3],
@@ -42,7 +42,7 @@ impl Line {
 }
 
 impl Renderer<'_> {
-    /// Draws over pixels of `CHANNELS` bytes, of which the first three are colours; the others stay.
+    /// Draws over pixels of `CHANNELS` bytes. The first three are colours; others are kept.
     pub fn draw<const CHANNELS: usize>(&self, pixels: &mut [u8]) {
         let row_bytes = CHANNELS * self.width;
         pixels.par_chunks_mut(ROWS * row_bytes).enumerate().for_each(|(band, rows)| {
@@ -63,21 +63,26 @@ impl Renderer<'_> {
             Some(skin) => skin.draw(line.y, &mut line.skin),
             None => line.skin.fill(0.0),
         }
+
         for (field, row) in scene.base.iter().zip(&mut line.base) {
             field.draw(line.y, row);
         }
         scene.shaped.draw(line.y, &mut line.field);
+
         self.colour(line);
         if scene.recipe.cycles > 0.0 {
             self.cycle(line);
         }
+
         if scene.recipe.tones > 0.0 {
             quantise(&mut line.made[0], scene.recipe.tones);
         }
+
         self.detail(line);
         self.light(line);
         self.texture(line);
         self.ink(line);
+
         if self.fringe > 0 {
             self.part_colours(line);
         }
@@ -86,26 +91,29 @@ impl Renderer<'_> {
         }
     }
 
-    /// Through the palette goes the base and, where an edge was lost to smoothing, the edge.
+    /// Applies the palette to the base. Edges lost in its smoothing pass through the palette too.
     fn colour(&self, line: &mut Line) {
         let recipe = &self.scene.recipe;
         let keep = 1.0 - 0.75 * recipe.paint;
         let chroma = recipe.detail.min(1.0);
         let protect = 0.55 * recipe.skin;
+
         for x in 0..self.width {
             let rest: [f32; 3] = std::array::from_fn(|at| line.own[at][x] - line.base[at][x]);
             let edge = keep * edge(rest[0]);
             let colours = [0, 1, 2].map(|at| line.base[at][x] + edge.max(chroma) * rest[at]);
             let before = [line.field[x] + edge * rest[0], colours[1], colours[2]];
+
             let [l, a, b] = self.scene.palette.apply(before);
             let own = protect * line.skin[x];
+
             line.made[0][x] = l;
             line.made[1][x] = a + own * (1.1 * before[1] - a);
             line.made[2][x] = b + own * (1.1 * before[2] - b);
         }
     }
 
-    /// Turns the hue with lightness and place; what has no colour gets one.
+    /// Rotates the hue by lightness and position. Greys get a colour, too.
     fn cycle(&self, line: &mut Line) {
         let recipe = &self.scene.recipe;
         let across = 0.6 / self.width.max(self.height) as f32;
@@ -113,13 +121,14 @@ impl Renderer<'_> {
             let place = across * (x + line.y) as f32;
             let turn = self.phase + place + recipe.cycles * line.made[0][x];
             let (sine, cosine) = (std::f32::consts::TAU * turn).sin_cos();
-            let (a, b) = (line.made[1][x], line.made[2][x]);
+            let a = line.made[1][x];
+            let b = line.made[2][x];
             line.made[1][x] = 0.6 * (a * cosine - b * sine) + 0.15 * cosine;
             line.made[2][x] = 0.6 * (a * sine + b * cosine) + 0.15 * sine;
         }
     }
 
-    /// The fine detail, as much of it as wanted; less of it on skin that is beautified.
+    /// Adds the fine detail, reduced on beautified skin.
     fn detail(&self, line: &mut Line) {
         let recipe = &self.scene.recipe;
         let keep = 1.0 - 0.75 * recipe.paint;
@@ -130,18 +139,19 @@ impl Renderer<'_> {
         }
     }
 
-    /// Light on forms, and light that spills.
+    /// Applies relief shading and bloom.
     fn light(&self, line: &mut Line) {
         let recipe = &self.scene.recipe;
         if let Some(relief) = &self.scene.relief {
             relief.draw(line.y, &mut line.field);
             for (l, shade) in line.made[0].iter_mut().zip(&line.field) {
                 let shine = ((shade - 0.45) * 3.0).clamp(0.0, 1.0) * *l;
-                // What is bright already is not lit further, or rims would burn out.
+                // Highlights are lit less to avoid clipping at rims.
                 let room = if *shade > 0.0 { 1.4 * (1.05 - *l).max(0.0) } else { 1.0 };
                 *l += recipe.relief * (0.13 * shade * room * (0.3 + *l) + 0.14 * shine * shine * (1.1 - *l).max(0.0));
             }
         }
+
         if let Some(glow) = &self.scene.glow {
             glow.draw(line.y, &mut line.field);
             for (l, spilled) in line.made[0].iter_mut().zip(&line.field) {
@@ -162,11 +172,12 @@ impl Renderer<'_> {
         }
     }
 
-    /// Lines are nearly black and take the colour away.
+    /// Draws lines nearly black and desaturated.
     fn ink(&self, line: &mut Line) {
         let Some(lines) = &self.scene.lines else { return };
         lines.draw(line.y, &mut line.field);
         let (begin, full) = self.scene.line_range;
+
         let recipe = &self.scene.recipe;
         for x in 0..self.width {
             let ink = smoothstep((line.field[x] - begin) / (full - begin));
@@ -177,10 +188,11 @@ impl Renderer<'_> {
         }
     }
 
-    /// Moves one axis of colour to the left and the other to the right.
+    /// Shifts one colour axis to the left and the other to the right.
     fn part_colours(&self, line: &mut Line) {
         let last = self.width - 1;
-        let (a, b) = (line.made[1].clone(), line.made[2].clone());
+        let a = line.made[1].clone();
+        let b = line.made[2].clone();
         for x in 0..self.width {
             line.made[1][x] = a[(x + self.fringe).min(last)];
             line.made[2][x] = b[x.saturating_sub(self.fringe)];
@@ -188,7 +200,8 @@ impl Renderer<'_> {
     }
 
     fn vignette(&self, line: &mut Line) {
-        let (width, height) = (self.width as f32, self.height as f32);
+        let width = self.width as f32;
+        let height = self.height as f32;
         let down = (2.0 * line.y as f32 / height - 1.0).powi(2);
         for (x, l) in line.made[0].iter_mut().enumerate() {
             let away = 0.5 * (down + (2.0 * x as f32 / width - 1.0).powi(2));
@@ -196,7 +209,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Mixes with the picture and goes back to bytes, with noise instead of steps.
+    /// Blends the result with the original and writes bytes with dithering.
     fn write<const CHANNELS: usize>(&self, row: &mut [[u8; CHANNELS]], line: &Line) {
         for (x, pixel) in row.iter_mut().enumerate() {
             let mixed = [0, 1, 2].map(|at| {
@@ -220,7 +233,7 @@ fn read<const CHANNELS: usize>(row: &[[u8; CHANNELS]], own: &mut [Vec<f32>; 3]) 
     }
 }
 
-/// How much of an edge a difference is: texture is not, what is far from its surroundings is.
+/// Returns the likelihood, 0 to 1, that a deviation from the base is an edge and not texture.
 fn edge(rest: f32) -> f32 {
     smoothstep((rest.abs() - 0.05) / 0.1)
 }
@@ -230,7 +243,7 @@ fn smoothstep(value: f32) -> f32 {
     value * value * (3.0 - 2.0 * value)
 }
 
-/// Even tones with soft but short steps between them; a little of the slopes stays, so that skies do not break.
+/// Quantizes tones with short soft transitions. Some of the gradient remains to avoid banding in skies.
 fn quantise(tones: &mut [f32], count: f32) {
     for tone in tones {
         let place = tone.clamp(0.0, 1.0) * count;

@@ -1,4 +1,4 @@
-//! All that is known of a picture before it is drawn: its palette and the fields of lines, areas, light and texture.
+//! Analysis of a picture before drawing: its palette and the fields of lines, areas, light and texture.
 
 use super::super::filters;
 use super::super::noise;
@@ -13,32 +13,32 @@ use super::recipe::Recipe;
 use super::surface::{Strength, Surface};
 use super::working::{Colours, Working};
 
-/// Colours that the palette is learnt from.
+/// Colours in a sample.
 const SAMPLE: usize = 8192;
-/// How much smaller wide surroundings are looked at.
+/// Additional reduction for filters with a large radius.
 const WIDE: usize = 4;
 
-/// What is drawn.
+/// Input of the renderer.
 #[derive(Debug)]
 pub struct Scene {
     pub recipe: Recipe,
     pub palette: Palette,
-    /// The picture without its fine detail.
+    /// Picture without its fine detail.
     pub base: [Field; 3],
-    /// Its lightness after shaping local contrast.
+    /// Lightness of the base after local contrast.
     pub shaped: Field,
     pub lines: Option<Field>,
-    /// From where a line begins to where it is full.
+    /// Values at which a line begins and is fully drawn.
     pub line_range: (f32, f32),
     pub relief: Option<Field>,
-    /// Light that spills over.
+    /// Bloom.
     pub glow: Option<Field>,
     pub texture: Option<Field>,
     pub skin: Option<Field>,
     pub seed: u32,
 }
 
-/// What is taken of a reference.
+/// Features of a reference.
 #[derive(Debug)]
 pub struct Taken {
     colours: Vec<Lab>,
@@ -46,38 +46,46 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Looks at a reference for a picture whose unit has `unit` pixels.
+    /// Analyses a reference for a picture whose unit has `unit` pixels.
     pub fn of(reference: &Working, unit: f32) -> Self {
         Self { colours: reference.sample(SAMPLE), surface: Surface::of(reference, unit) }
     }
 }
 
 impl Scene {
-    /// Prepares a picture.
+    /// Analyses a picture.
     pub fn of(working: &Working, mut recipe: Recipe, taken: Option<&Taken>, seed: u32) -> Self {
         let skin = (recipe.skin > 0.0).then(|| focus::skin(working));
+
         if let Some(taken) = taken {
             match_detail(&mut recipe, working, &taken.surface);
         }
+
         let sample = working.sample(SAMPLE);
         let palette = Palette::of(&recipe, &sample, taken.map(|taken| &taken.colours[..]));
+
         let tangents = wants_flow(&recipe).then(|| Tangents::of(&working.colours.l, working.radius(2.5)));
         let mut base = base(working, &recipe, tangents.as_ref());
         if let Some(skin) = skin.as_ref().filter(|_| recipe.beauty > 0.0) {
             beautify(&mut base, skin, recipe.beauty, working);
         }
+
         let shaped = shape(&base.l, recipe.look.local_contrast, working);
         let texture = texture(working, &recipe, tangents.as_ref(), taken, seed);
+
         let lines = tangents.as_ref().filter(|_| recipe.ink > 0.0).map(|tangents| {
             let radius = ((recipe.ink_width * working.unit + 0.5) as usize).max(1);
             paint::lines(&base.l, tangents, radius, 3.0 * working.unit)
         });
         let begin = lines.as_ref().map_or(0.0, |lines| paint::line_threshold(lines, 0.12));
+
         let glow = (recipe.glow > 0.0).then(|| spilled(&base.l, working));
         let relief = (recipe.relief > 0.0).then(|| paint::relief(&base.l, working.radius(9.0)));
+
         let factor = working.factor;
         let field = |plane: Plane| Field::new(plane, factor);
         let Colours { l, a, b } = base;
+
         Self {
             recipe,
             palette,
@@ -98,7 +106,7 @@ fn wants_flow(recipe: &Recipe) -> bool {
     recipe.paint > 0.0 || recipe.ink > 0.0 || recipe.strokes > 0.0
 }
 
-/// Brings the strength of the detail towards that of the reference.
+/// Adjusts the strength of the detail towards that of the reference.
 fn match_detail(recipe: &mut Recipe, working: &Working, surface: &Surface) {
     let own = Strength::of(&working.colours.l);
     let ratio = |wanted: f32, own: f32| (wanted.max(1e-4) / own.max(1e-4)).clamp(0.4, 2.5);
@@ -107,60 +115,69 @@ fn match_detail(recipe: &mut Recipe, working: &Working, surface: &Surface) {
         0.35 * recipe.surface * (ratio(surface.strength.coarse, own.coarse) - 1.0).clamp(-0.6, 0.8);
 }
 
-/// The picture without fine detail: even between edges, and painted as far as wanted.
+/// Returns the picture without fine detail: smoothed between edges and painted according to the recipe.
 fn base(working: &Working, recipe: &Recipe, tangents: Option<&Tangents>) -> Colours {
     let colours = &working.colours;
     let step = 0.04 + 0.08 * recipe.look.smooth.clamp(0.0, 1.0);
     let radius = working.radius(2.0);
     let smoothed = |plane: &Plane, step: f32| smooth_between_edges(plane, radius, step);
+
     if recipe.paint <= 0.0 {
         let l = smoothed(&colours.l, step);
         return Colours { l, a: smoothed(&colours.a, 0.03), b: smoothed(&colours.b, 0.03) };
     }
+
     let radius = working.radius(recipe.brush);
     let mut painted = paint::areas(colours, radius);
     if recipe.features > 0.0 {
         paint::add_features(&mut painted, &fine_brush(working, radius), recipe.features);
     }
+
     if let Some(tangents) = tangents {
         painted = tangents.smooth_colours(&painted, 1.4 * recipe.brush * working.unit);
     }
+
     if recipe.paint < 1.0 {
         let plain =
             Colours { l: smoothed(&colours.l, step), a: smoothed(&colours.a, 0.03), b: smoothed(&colours.b, 0.03) };
         painted.mix(&plain, 1.0 - recipe.paint);
     }
+
     painted
 }
 
-/// What a brush of less than half the size paints.
+/// Returns the picture painted with a brush of less than half the size.
 fn fine_brush(working: &Working, radius: usize) -> Colours {
     if radius > 2 { paint::areas(&working.colours, radius * 2 / 5) } else { working.colours.clone() }
 }
 
-/// Evens skin: its lightness far, its colour further, and a little light on it.
+/// Smooths skin in lightness and more in colour, and brightens it slightly.
 fn beautify(base: &mut Colours, skin: &Plane, amount: f32, working: &Working) {
     let radius = working.radius(5.0);
     let even = |plane: &Plane, step: f32| smooth_between_edges(plane, radius, step);
     let evened = Colours { l: even(&base.l, 0.05 + 0.06 * amount), a: even(&base.a, 0.04), b: even(&base.b, 0.04) };
+
     for (plane, evened) in [(&mut base.l, &evened.l), (&mut base.a, &evened.a), (&mut base.b, &evened.b)] {
         for ((value, evened), skin) in plane.values_mut().iter_mut().zip(evened.values()).zip(skin.values()) {
             *value += amount * skin * (evened - *value);
         }
     }
+
     base.l.combine(skin, |value, skin| value + 0.03 * amount * skin * (4.0 * value * (1.0 - value)));
     base.a.combine(skin, |value, skin| value + 0.004 * amount * skin);
 }
 
-/// Raises or lowers what stands out against the wide surroundings; towards black and white ever less.
+/// Amplifies or attenuates local contrast, less towards black and white.
 fn shape(lightness: &Plane, amount: f32, working: &Working) -> Plane {
     if amount == 0.0 {
         return lightness.clone();
     }
+
     let small = reduce(lightness, WIDE);
     let radius = (working.radius(24.0) / WIDE).max(2);
     let even = bands::filtered(&small, 2 * radius, |plane| filters::smooth_between_edges(plane, radius, 0.2));
     let wide = Field::new(even, WIDE).drawn(lightness.width(), lightness.height());
+
     let mut shaped = lightness.clone();
     shaped.combine(&wide, |value, wide| {
         let value = value.clamp(0.001, 0.999);
@@ -171,10 +188,11 @@ fn shape(lightness: &Plane, amount: f32, working: &Working) -> Plane {
             1.0 - (1.0 - value) * (-change / (1.0 - value)).exp()
         }
     });
+
     shaped
 }
 
-/// Light blurred near and far.
+/// Returns the light blurred at a small and a large radius.
 fn spilled(lightness: &Plane, working: &Working) -> Plane {
     let mut light = reduce(lightness, WIDE);
     light.values_mut().iter_mut().for_each(|value| *value = value.max(0.0).powi(3));
@@ -184,7 +202,7 @@ fn spilled(lightness: &Plane, working: &Working) -> Plane {
     near
 }
 
-/// Strokes, the woven texture of the reference, and grain; what there is of them.
+/// Returns the sum of strokes, the reference's texture and grain, or `None` if the recipe uses none.
 fn texture(
     working: &Working,
     recipe: &Recipe,
@@ -192,20 +210,25 @@ fn texture(
     taken: Option<&Taken>,
     seed: u32,
 ) -> Option<Plane> {
-    let (width, height) = (working.colours.l.width(), working.colours.l.height());
+    let width = working.colours.l.width();
+    let height = working.colours.l.height();
     let mut parts = Vec::new();
+
     if let Some(tangents) = tangents.filter(|_| recipe.strokes > 0.0) {
         parts.push((paint::strokes(tangents, (width, height), working.radius(0.7), seed), 0.022 * recipe.strokes));
     }
+
     if let Some(woven) =
         taken.and_then(|taken| taken.surface.woven(width, height, seed)).filter(|_| recipe.surface > 0.0)
     {
         parts.push((woven, 0.7 * recipe.surface));
     }
+
     if recipe.look.grain > 0.0 {
         let white = drawn(width, height, |x, y| grain(x, y, seed));
         parts.push((if working.unit > 1.2 { smooth(&white, 1) } else { white }, 0.05 * recipe.look.grain));
     }
+
     parts
         .into_iter()
         .map(|(mut plane, amount)| {
@@ -218,7 +241,7 @@ fn texture(
         })
 }
 
-/// White noise of mean 0 and deviation 1: two bytes of a hash.
+/// Returns a sample of noise with mean 0 and deviation 1 from two bytes of a hash.
 fn grain(x: usize, y: usize, seed: u32) -> f32 {
     let [one, other, ..] = noise::scramble(x as u32, y as u32, seed ^ 0x5EED).to_le_bytes().map(f32::from);
     (one + other - 255.0) / 104.5

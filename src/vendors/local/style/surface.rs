@@ -1,4 +1,4 @@
-//! The texture of the reference: how strong its fine and its coarser detail is, and a sample of its grain to weave from.
+//! Texture of the reference: the strength of its fine and coarse detail, and a grain sample for texture synthesis.
 
 use super::super::noise;
 use super::super::plane::{Plane, Region};
@@ -8,35 +8,36 @@ use super::working::Working;
 
 /// Side of the sample in pixels.
 const SIDE: usize = 64;
-/// Side of the squares that it is woven in; each corner of a square has its own place in the sample.
+/// Side of the synthesis cells in pixels. Each corner of a cell has a random offset into the sample.
 const CELL: usize = 32;
 
-/// What is taken of the texture of a reference.
+/// Texture of a reference.
 #[derive(Debug)]
 pub struct Surface {
     pub strength: Strength,
     sample: Option<Plane>,
 }
 
-/// How strong the detail of a picture is.
+/// Strength of the detail in a picture.
 #[derive(Debug, Clone, Copy)]
 pub struct Strength {
     /// Standard deviation of the finest detail.
     pub fine: f32,
-    /// Standard deviation of what is a few times coarser.
+    /// Standard deviation of detail that is a few times coarser.
     pub coarse: f32,
 }
 
-/// Most pixels a side, in the middle, by which the strength of detail is judged.
+/// Maximum side in pixels of the central window in which detail is measured.
 const JUDGED: usize = 640;
 
 impl Strength {
-    /// Looks at the middle of a picture.
+    /// Measures the middle of a picture.
     pub fn of(lightness: &Plane) -> Self {
         let [width, height] = [lightness.width(), lightness.height()].map(|side| side.min(JUDGED));
         let [left, top] = [lightness.width() - width, lightness.height() - height].map(|rest| (rest / 2) as isize);
         let mut fine = lightness.window(Region { left, top, width, height });
-        let (mut near, far) = (smooth(&fine, 1), smooth(&fine, 4));
+        let mut near = smooth(&fine, 1);
+        let far = smooth(&fine, 4);
         fine.combine(&near, |value, near| value - near);
         near.combine(&far, |near, far| near - far);
         Self { fine: deviation(fine.values()), coarse: deviation(near.values()) }
@@ -44,7 +45,7 @@ impl Strength {
 }
 
 impl Surface {
-    /// The texture of a picture, as it would be in a picture whose unit has `unit` pixels.
+    /// Analyses the texture at the scale of a picture whose unit has `unit` pixels.
     pub fn of(working: &Working, unit: f32) -> Self {
         let lightness = scaled(&working.colours.l, unit / working.unit);
         let strength = Strength::of(&lightness);
@@ -54,17 +55,22 @@ impl Surface {
         Self { strength, sample: most_even(&detail) }
     }
 
-    /// As much of the texture as wanted, woven without a repeat; None when the reference has no texture.
+    /// Synthesizes texture of any size without repetition, or returns `None` if the reference has none.
     pub fn woven(&self, width: usize, height: usize, seed: u32) -> Option<Plane> {
         let sample = self.sample.as_ref()?;
+
         let place = |x: usize, shift: u32| {
             let at = (x + shift as usize) % (2 * SIDE);
             if at < SIDE { at } else { 2 * SIDE - 1 - at }
         };
+
         let woven = drawn(width, height, |x, y| {
-            let (column, row) = (x / CELL, y / CELL);
+            let column = x / CELL;
+            let row = y / CELL;
             let [across, down] = [x % CELL, y % CELL].map(|part| part as f32 / CELL as f32);
-            let (mut sum, mut squares) = (0.0, 0.0);
+            let mut sum = 0.0;
+            let mut squares = 0.0;
+
             for (right, below) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
                 let [one, other] =
                     [(right, across), (below, down)].map(|(far, part)| if far == 1 { part } else { 1.0 - part });
@@ -73,14 +79,14 @@ impl Surface {
                 sum += one * other * value;
                 squares += (one * other) * (one * other);
             }
-            // Means of what is independent vary less; this gives the variation back.
+            // Averaging independent values reduces their variance; the division restores it.
             sum / squares.sqrt()
         });
         Some(woven)
     }
 }
 
-/// Larger or smaller by about `ratio`.
+/// Resizes by about `ratio`.
 fn scaled(plane: &Plane, ratio: f32) -> Plane {
     let factor = |value: f32| (value + 0.5) as usize;
     if ratio >= 1.5 {
@@ -93,11 +99,13 @@ fn scaled(plane: &Plane, ratio: f32) -> Plane {
     }
 }
 
-/// The square whose texture is the most even among those of middling strength: grain, not things.
+/// Returns the most even square among those of medium strength, which contains grain and not objects.
 fn most_even(detail: &Plane) -> Option<Plane> {
     let tops = (0..=detail.height().checked_sub(SIDE)?).step_by(SIDE / 2);
     let last = detail.width().checked_sub(SIDE)?;
+
     let mut squares: Vec<(f32, f32, Region)> = Vec::new();
+
     for (top, left) in tops.flat_map(|top| (0..=last).step_by(SIDE / 2).map(move |left| (top, left))) {
         let region = Region { left: left as isize, top: top as isize, width: SIDE, height: SIDE };
         let square = detail.window(region);
@@ -105,6 +113,7 @@ fn most_even(detail: &Plane) -> Option<Plane> {
         let highest = square.values().iter().fold(0.0_f32, |highest, value| highest.max(value.abs()));
         squares.push((strength, highest / strength.max(1e-6), region));
     }
+
     squares.sort_by(|one, other| one.0.total_cmp(&other.0));
     let count = squares.len();
     let middling = squares.into_iter().skip(count / 3).take((count / 2).max(1)).filter(|square| square.0 > 0.004);

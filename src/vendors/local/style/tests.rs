@@ -1,4 +1,4 @@
-//! What each parameter does, on pictures made from formulas.
+//! Tests of each parameter on generated pictures.
 
 use image::{Rgb, RgbImage, Rgba, RgbaImage};
 
@@ -16,7 +16,7 @@ fn photo() -> Decoded {
     Decoded { pixels: sample::photo(SIDE), profile: None }
 }
 
-/// Dark blue and rough, to be recognised.
+/// Dark blue, rough picture that is easy to recognise.
 fn reference() -> Decoded {
     let pixels = sample::noisy(SIDE);
     let Pixels::Opaque(noisy) = pixels else { panic!("the picture is opaque") };
@@ -24,7 +24,7 @@ fn reference() -> Decoded {
     Decoded { pixels: Pixels::Opaque(RgbImage::from_fn(SIDE, SIDE, |x, y| blue(noisy.get_pixel(x, y)))), profile: None }
 }
 
-/// A face of sorts with pores on it: rough skin before green.
+/// Picture like a face with pores: rough skin in front of green.
 fn face() -> Decoded {
     let Pixels::Opaque(noisy) = sample::noisy(SIDE) else { panic!("the picture is opaque") };
     let pixels = RgbImage::from_fn(SIDE, SIDE, |x, y| {
@@ -68,7 +68,7 @@ fn chroma(colours: &Colours) -> f32 {
     parts.map(|(a, b)| (a * a + b * b).sqrt()).sum::<f32>() / colours.a.values().len() as f32
 }
 
-/// The mean difference of two pictures.
+/// Mean difference of two pictures.
 fn distance(one: &Colours, other: &Colours) -> f32 {
     let planes = [(&one.l, &other.l), (&one.a, &other.a), (&one.b, &other.b)];
     let of = |(one, other): (&Plane, &Plane)| {
@@ -78,14 +78,14 @@ fn distance(one: &Colours, other: &Colours) -> f32 {
     planes.map(of).iter().sum()
 }
 
-/// How alike the slopes of two pictures are, at most 1.
+/// Similarity of the slopes of two pictures, at most 1.
 fn likeness(one: &Colours, other: &Colours) -> f32 {
     let [one, other] = [one, other].map(|colours| finer_than(&colours.l, 2));
     let product: f32 = one.values().iter().zip(other.values()).map(|(one, other)| one * other).sum();
     product / (deviation(one.values()) * deviation(other.values()) * one.values().len() as f32).max(1e-9)
 }
 
-/// Share of pixels that are as their neighbours are.
+/// Fraction of pixels that equal their neighbours.
 fn evenness(colours: &Colours) -> f32 {
     let rows = colours.l.rows();
     let even = |row: &[f32]| row.windows(2).filter(|pair| (pair[0] - pair[1]).abs() < 0.012).count();
@@ -112,7 +112,7 @@ fn the_more_structure_the_more_of_it_is_kept() {
     for engine in StyleEngine::ALL {
         let at = |share: u8| StyleTransfer { structure_strength: Percent::of(share), ..with_engine(*engine) };
         let [low, middle, high] = [0, 50, 100].map(|share| likeness(&made(&at(share)), &own));
-        // What takes nothing away has nothing to keep.
+        // Engines that remove no structure cannot keep more of it at a higher strength.
         let keeps = matches!(engine, StyleEngine::Definio | StyleEngine::Real | StyleEngine::SuperReal);
         assert!(low < middle && (middle < high || keeps && middle > 0.9), "{engine:?} {low} {middle} {high}");
     }
@@ -133,9 +133,14 @@ fn no_two_engines_and_no_two_flavors_do_the_same() {
 fn engines_look_like_their_names() {
     let own = colours(&photo());
     let of = |engine| made(&with_engine(engine));
-    let (real, super_real, softy) = (of(StyleEngine::Real), of(StyleEngine::SuperReal), of(StyleEngine::Softy));
-    let (anime, balanced) = (of(StyleEngine::ColorfulAnime), of(StyleEngine::Balanced));
-    let (definio, cartoon, illusio) = (of(StyleEngine::Definio), of(StyleEngine::Cartoon3d), of(StyleEngine::Illusio));
+    let real = of(StyleEngine::Real);
+    let super_real = of(StyleEngine::SuperReal);
+    let softy = of(StyleEngine::Softy);
+    let anime = of(StyleEngine::ColorfulAnime);
+    let balanced = of(StyleEngine::Balanced);
+    let definio = of(StyleEngine::Definio);
+    let cartoon = of(StyleEngine::Cartoon3d);
+    let illusio = of(StyleEngine::Illusio);
     assert_rises(&[fine(&softy), fine(&own), fine(&real), fine(&super_real)]);
     assert_rises(&[distance(&real, &own), distance(&balanced, &own), distance(&anime, &own)]);
     assert!(fine(&definio) > 1.2 * fine(&balanced));
@@ -158,7 +163,8 @@ fn cartoons_are_lit_and_drawn_ones_have_lines() {
     let cartoon = draw(StyleEngine::Cartoon3d);
     assert!(cartoon.l.row(35)[35] > cartoon.l.row(61)[61] + 0.02);
     let darkest = |colours: &Colours| colours.l.values().iter().copied().fold(1.0, f32::min);
-    let (anime, caricature) = (draw(StyleEngine::ColorfulAnime), draw(StyleEngine::Caricature));
+    let anime = draw(StyleEngine::ColorfulAnime);
+    let caricature = draw(StyleEngine::Caricature);
     assert!(
         darkest(&anime) < 0.3 && darkest(&caricature) < 0.3 && darkest(&cartoon) > 0.4,
         "{} {} {}",
@@ -172,7 +178,8 @@ fn cartoons_are_lit_and_drawn_ones_have_lines() {
 
 #[test]
 fn the_reference_brings_its_colours_and_its_texture() {
-    let (without, with) = (made(&StyleTransfer::default()), referred(&StyleTransfer::default()));
+    let without = made(&StyleTransfer::default());
+    let with = referred(&StyleTransfer::default());
     assert!(mean(&with.b) < mean(&without.b) - 0.05 && mean(&with.l) < mean(&without.l) - 0.05);
     let plain = RgbImage::from_fn(SIDE, SIDE, |x, y| Rgb([20, 20 + (x / 8) as u8, 90 + (y / 4) as u8]));
     let plain = Decoded { pixels: Pixels::Opaque(plain), profile: None };
@@ -184,19 +191,22 @@ fn the_reference_brings_its_colours_and_its_texture() {
 fn flavors_go_in_the_direction_of_their_names() {
     let of = |flavor| referred(&with_flavor(flavor));
     let faithful = of(StyleFlavor::Faithful);
-    let (plain, sharp) = (of(StyleFlavor::Donotstyle), of(StyleFlavor::DonotstyleSharp));
+    let plain = of(StyleFlavor::Donotstyle);
+    let sharp = of(StyleFlavor::DonotstyleSharp);
     let own = colours(&photo());
     assert!((mean(&plain.b) - mean(&own.b)).abs() < 0.4 * (mean(&faithful.b) - mean(&own.b)).abs());
     assert!(fine(&sharp) > 1.15 * fine(&plain));
     assert!(fine(&of(StyleFlavor::Detaily)) > 1.15 * fine(&faithful));
     let made = |flavor| made(&with_flavor(flavor));
-    let (clear, plain) = (made(StyleFlavor::Clear), made(StyleFlavor::Faithful));
+    let clear = made(StyleFlavor::Clear);
+    let plain = made(StyleFlavor::Faithful);
     let range = |colours: &Colours| {
         let values = colours.l.values();
         values.iter().copied().fold(0.0, f32::max) - values.iter().copied().fold(1.0, f32::min)
     };
     assert!(range(&clear) > range(&plain));
-    let (young, trip) = (made(StyleFlavor::GenZ), made(StyleFlavor::Psychedelia));
+    let young = made(StyleFlavor::GenZ);
+    let trip = made(StyleFlavor::Psychedelia);
     assert!(mean(&young.a) > mean(&plain.a) + 0.05, "pink");
     let hues = |colours: &Colours| deviation(colours.a.values()) + deviation(colours.b.values());
     assert!(hues(&trip) > 1.3 * hues(&plain) && chroma(&trip) > 1.3 * chroma(&plain));
@@ -212,8 +222,8 @@ fn portraits_pop_and_skin_keeps_its_colour() {
     assert_rises(&PortraitStyle::ALL.iter().map(|of| chroma(&draw(&portrait(*of, None), None))).collect::<Vec<_>>());
     let centre = |colours: &Colours| colours.b.row(48)[48];
     let blue = reference();
-    let (any, sitter) =
-        (draw(&StyleTransfer::default(), Some(&blue)), draw(&portrait(PortraitStyle::Standard, None), Some(&blue)));
+    let any = draw(&StyleTransfer::default(), Some(&blue));
+    let sitter = draw(&portrait(PortraitStyle::Standard, None), Some(&blue));
     assert!(centre(&sitter) > centre(&any) + 0.02, "{} {}", centre(&sitter), centre(&any));
     let rough = |beautifier| {
         let fine = finer_than(&draw(&portrait(PortraitStyle::Standard, beautifier), None).l, 2);

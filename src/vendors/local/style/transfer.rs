@@ -1,21 +1,21 @@
-//! The colours of one picture brought to the distribution of another's.
+//! Transfer of the colour distribution of one picture to another (sliced optimal transport).
 //!
-//! Sliced optimal transport: along one direction after the other, what is projected on it is moved so that it is distributed as
-//! the reference is. Each slice is a curve, so the whole is a function of colour that holds for every pixel, seen before
-//! or not; the curves are smooth and their slopes bounded, so that no noise is torn apart and no gradient breaks.
+//! Along one direction after the other, projected colours are moved so that they are distributed as in the reference.
+//! Each slice is a curve, so the whole is a function of colour that applies to pixels outside of the sample too. The
+//! curves are smooth with bounded slopes, which prevents amplified noise and banding.
 
 use super::oklab::Lab;
 
 /// Intervals of a curve.
 const KNOTS: usize = 24;
-/// Slices; three axes and nine directions between.
+/// Slices: three axes and nine directions between them.
 const SLICES: usize = 12;
-/// Most that neighbouring colours are drawn apart by an axis, and by each direction between: slices multiply.
+/// Maximum slope of an axis, and of each direction between; slopes of slices multiply.
 const STRETCH: (f32, f32) = (2.0, 1.2);
-/// Least that is left of their distance.
+/// Minimum slope.
 const SQUEEZE: f32 = 0.3;
 
-/// Which colours become which.
+/// Mapping between colour distributions.
 #[derive(Debug)]
 pub struct Transfer {
     slices: Vec<Slice>,
@@ -30,7 +30,7 @@ struct Slice {
 }
 
 impl Transfer {
-    /// Learns from samples. Nothing is changed when either has none.
+    /// Learns the mapping from samples. It is the identity if either sample is empty.
     pub fn learn(mut from: Vec<Lab>, to: &[Lab]) -> Self {
         let mut slices = Vec::new();
         if from.is_empty() || to.is_empty() {
@@ -45,19 +45,20 @@ impl Transfer {
         Self { slices }
     }
 
-    /// What a colour becomes.
+    /// Maps a colour.
     pub fn apply(&self, colour: Lab) -> Lab {
         self.slices.iter().fold(colour, |colour, slice| slice.apply(colour))
     }
 }
 
-/// The axes, then a spiral over half a sphere.
+/// Returns the axes, then a spiral over a hemisphere.
 fn directions() -> Vec<Lab> {
     let mut all = vec![[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
     let spiral = SLICES - all.len();
     all.extend((0..spiral).map(|at| {
         let height = (at as f32 + 0.5) / spiral as f32;
-        let (around, turn) = ((1.0 - height * height).sqrt(), 2.399_963 * at as f32);
+        let around = (1.0 - height * height).sqrt();
+        let turn = 2.399_963 * at as f32;
         [height, around * turn.cos(), around * turn.sin()]
     }));
     all
@@ -75,18 +76,24 @@ fn dot(one: Lab, other: Lab) -> f32 {
 
 impl Slice {
     fn between(direction: Lab, from: &[Lab], to: &[Lab], stretch: f32) -> Self {
-        let (from, to) = (project(direction, from), project(direction, to));
-        let (low, high) = (quantile(&from, 0.005), quantile(&from, 0.995));
+        let from = project(direction, from);
+        let to = project(direction, to);
+        let low = quantile(&from, 0.005);
+        let high = quantile(&from, 0.995);
+
         let step = ((high - low) / KNOTS as f32).max(1e-4);
+
         let mut shifts: [f32; KNOTS + 1] = std::array::from_fn(|knot| {
             let place = low + knot as f32 * step;
             let below = from.partition_point(|value| *value < place - 0.5 * step);
             let upto = from.partition_point(|value| *value <= place + 0.5 * step);
             quantile(&to, 0.5 * (below + upto) as f32 / from.len() as f32) - place
         });
+
         for _ in 0..3 {
             shifts = smoothed(shifts);
         }
+
         bound(&mut shifts, (stretch - 1.0) * step, (SQUEEZE - 1.0) * step);
         Self { direction, low, step, shifts }
     }
@@ -108,12 +115,13 @@ fn quantile(sorted: &[f32], share: f32) -> f32 {
 
 fn smoothed(shifts: [f32; KNOTS + 1]) -> [f32; KNOTS + 1] {
     std::array::from_fn(|at| {
-        let (before, after) = (shifts[at.saturating_sub(1)], shifts[(at + 1).min(KNOTS)]);
+        let before = shifts[at.saturating_sub(1)];
+        let after = shifts[(at + 1).min(KNOTS)];
         0.25 * before + 0.5 * shifts[at] + 0.25 * after
     })
 }
 
-/// Keeps the differences of neighbours within bounds, outwards from the middle.
+/// Limits the differences of neighbours, outwards from the middle.
 fn bound(shifts: &mut [f32; KNOTS + 1], most: f32, least: f32) {
     let middle = KNOTS / 2;
     for at in middle..KNOTS {
@@ -145,7 +153,8 @@ mod tests {
 
     #[test]
     fn the_mean_and_the_spread_become_those_of_the_reference() {
-        let (from, to) = (cloud([0.4, 0.0, 0.0], [0.4, 0.1, 0.1], 1), cloud([0.6, 0.1, -0.05], [0.6, 0.05, 0.15], 2));
+        let from = cloud([0.4, 0.0, 0.0], [0.4, 0.1, 0.1], 1);
+        let to = cloud([0.6, 0.1, -0.05], [0.6, 0.05, 0.15], 2);
         let transfer = Transfer::learn(from.clone(), &to);
         let moved: Vec<Lab> = from.iter().map(|colour| transfer.apply(*colour)).collect();
         let ((mean, spread), (wanted, wide)) = (moments(&moved), moments(&to));

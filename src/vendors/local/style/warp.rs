@@ -1,4 +1,4 @@
-//! Bending a picture: exaggeration around a centre, and waves. Nothing moves at the border, so nothing comes in from outside.
+//! Distortion of a picture: magnification around a centre, and waves. The waves fade out towards the border.
 
 use image::{ImageBuffer, Pixel, Rgb, RgbImage, Rgba, RgbaImage};
 use rayon::prelude::*;
@@ -6,31 +6,34 @@ use rayon::prelude::*;
 use super::oklab;
 use crate::media::input::Pixels;
 
-/// Where a picture is bent, in pixels of the full size.
+/// Distortion in pixels of the full size.
 #[derive(Debug, Clone, Copy)]
 pub struct Bend {
-    /// Centre of the exaggeration.
+    /// Centre of the magnification.
     pub centre: [f32; 2],
-    /// Its radius.
+    /// Radius of the magnification.
     pub radius: f32,
-    /// By how much the centre is larger: 0.4 is half as large again.
+    /// Amount of magnification at the centre; 0.4 magnifies 1.67 times across and 1.47 times down.
     pub bulge: f32,
     /// Height of the waves.
     pub waves: f32,
-    /// Where the waves begin, in turns.
+    /// Phase of the waves in turns.
     pub phase: f32,
 }
 
-/// How many waves there are over the longer side.
+/// Number of waves along the longer side.
 const WAVES: f32 = 4.5;
 
 impl Bend {
-    /// Where the pixel at a place comes from.
+    /// Returns the source position of a pixel.
     fn source(&self, x: f32, y: f32, [width, height]: [f32; 2]) -> [f32; 2] {
         let [right, down] = [x - self.centre[0], y - self.centre[1]];
-        // Heads are higher than wide; what is above the centre grows more, what is below narrows: a large brow, a small chin.
+        // The region is higher than wide like a head. The part above the centre grows more and the part below narrows:
+        // a large brow and a small chin.
         let away = ((right * 1.15).powi(2) + (down * 0.9).powi(2)).sqrt() / self.radius;
+
         let mut place = [x, y];
+
         if away < 1.0 {
             let inner = (1.0 - away * away).powi(2);
             let brow = (down / self.radius).clamp(-1.0, 1.0);
@@ -38,6 +41,7 @@ impl Bend {
             let along = 1.0 - self.bulge * inner * 0.8;
             place = [self.centre[0] + right * across, self.centre[1] + down * along];
         }
+
         if self.waves > 0.0 {
             let longer = width.max(height);
             let turn = |value: f32| (std::f32::consts::TAU * (WAVES * value / longer + self.phase)).sin();
@@ -45,11 +49,12 @@ impl Bend {
             let calm = self.waves * edge(x, width) * edge(y, height);
             place = [place[0] + calm * turn(y + 0.3 * x), place[1] + calm * turn(x * 0.8 - 0.2 * y)];
         }
+
         place
     }
 }
 
-/// The bent picture; between pixels light is mixed, weighted by alpha.
+/// Returns the distorted picture. Pixels are interpolated in linear light, weighted by alpha.
 pub fn bend(pixels: &Pixels, bend: &Bend) -> Pixels {
     match pixels {
         Pixels::Opaque(pixels) => Pixels::Opaque(moved(pixels, bend, opaque)),
@@ -77,12 +82,17 @@ where
     result
 }
 
-/// The four pixels around a place and how much each counts.
+/// Returns the four pixels around a position with their weights.
 fn corners(x: f32, y: f32, (width, height): (u32, u32)) -> [(u32, u32, f32); 4] {
-    let (x, y) = (x.clamp(0.0, (width - 1) as f32), y.clamp(0.0, (height - 1) as f32));
-    let (left, top) = (x as u32, y as u32);
-    let (right, bottom) = ((left + 1).min(width - 1), (top + 1).min(height - 1));
-    let (across, down) = (x - left as f32, y - top as f32);
+    let x = x.clamp(0.0, (width - 1) as f32);
+    let y = y.clamp(0.0, (height - 1) as f32);
+    let left = x as u32;
+    let top = y as u32;
+    let right = (left + 1).min(width - 1);
+    let bottom = (top + 1).min(height - 1);
+    let across = x - left as f32;
+    let down = y - top as f32;
+
     [
         (left, top, (1.0 - across) * (1.0 - down)),
         (right, top, across * (1.0 - down)),
@@ -103,7 +113,8 @@ fn opaque(pixels: &RgbImage, x: f32, y: f32) -> Rgb<u8> {
 
 fn transparent(pixels: &RgbaImage, x: f32, y: f32) -> Rgba<u8> {
     let light = oklab::light_of_bytes();
-    let (mut sum, mut seen) = ([0.0; 3], 0.0);
+    let mut sum = [0.0; 3];
+    let mut seen = 0.0;
     for (x, y, share) in corners(x, y, pixels.dimensions()) {
         let [red, green, blue, alpha] = pixels.get_pixel(x, y).0;
         let weight = share * f32::from(alpha);
@@ -135,7 +146,8 @@ mod tests {
             assert_eq!(pixels.get_pixel(0, 0).0, [10, 20, 60]);
             pixels.pixels().filter(|pixel| pixel.0[0] > 128).count()
         };
-        let (before, after) = (count(&disc()), count(&bend(&disc(), &BULGE)));
+        let before = count(&disc());
+        let after = count(&bend(&disc(), &BULGE));
         assert!(after > before * 3 / 2, "{before} {after}");
     }
 

@@ -1,39 +1,39 @@
-//! The way of the camera.
+//! Camera motion.
 //!
-//! A camera is where it stands, how it is turned, and how long its lens is. It stands at the picture's own place when a film
-//! begins, so the first frame is the picture; it gets going and comes to rest softly. Where a move would look past the
-//! border, the lens closes in by as much as it takes.
+//! A pose consists of position, rotation and zoom. A video starts at the picture's own pose, so the first frame equals
+//! the picture; motion eases in and out. Where a pose would show an area beyond the border, the zoom increases as far
+//! as necessary.
 
 use super::super::noise::scramble;
 use super::raster::Place;
 use super::words::{Move, Wishes};
 use crate::domain::video::MovementAmplitude;
 
-/// How near the nearest and the farthest is: one over the distance.
+/// Nearness (1 / distance) of the nearest objects.
 pub const NEAR: f32 = 1.0;
-/// As [`NEAR`], of the farthest.
+/// Nearness of the farthest objects.
 pub const FAR: f32 = 0.25;
-/// How near that is which stays in its place when the camera goes around it.
+/// Nearness of the pivot of an orbit, which keeps its position in the frame.
 const PIVOT: f32 = 0.6;
 
-/// Where the camera is.
+/// Pose of the camera.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pose {
-    /// How far the picture is shifted as a whole.
+    /// Shift of the whole picture.
     pub shift: Place,
-    /// How far the camera has gone to the right, down and forward; 1 forward reaches what is nearest.
+    /// Translation to the right, down and forward; 1 forward reaches the nearest objects.
     pub way: [f32; 3],
-    /// How much the lens enlarges.
+    /// Magnification of the lens.
     pub zoom: f32,
-    /// How far it is turned, clockwise, in radians.
+    /// Clockwise rotation in radians.
     pub turn: f32,
 }
 
 impl Pose {
-    /// The picture's own.
+    /// Pose of the original picture.
     pub const OWN: Self = Self { shift: [0.0; 2], way: [0.0; 3], zoom: 1.0, turn: 0.0 };
 
-    /// The place on the picture of something `near` that is seen at a place.
+    /// Returns the source position in the picture of an object of nearness `near` at a position in the frame.
     #[must_use]
     pub fn source(&self, [x, y]: Place, near: f32) -> Place {
         let (sine, cosine) = self.turn.sin_cos();
@@ -42,20 +42,21 @@ impl Pose {
         [x * depth + self.way[0] * near + self.shift[0], y * depth + self.way[1] * near + self.shift[1]]
     }
 
-    /// Part of the way from this pose to another.
+    /// Interpolates towards another pose.
     #[must_use]
     pub fn towards(&self, other: &Self, share: f32) -> Self {
         let mix = |from: f32, to: f32| from + share * (to - from);
         Self {
             shift: std::array::from_fn(|at| mix(self.shift[at], other.shift[at])),
             way: std::array::from_fn(|at| mix(self.way[at], other.way[at])),
-            // Even steps of a lens are even ratios.
+            // Zoom is interpolated geometrically, which looks uniform.
             zoom: self.zoom * (other.zoom / self.zoom).powf(share),
             turn: mix(self.turn, other.turn),
         }
     }
 
-    /// The pose with the lens closed in until a frame sees nothing past the border of the picture, by 1.8 at most.
+    /// Returns the pose with the zoom increased until the frame shows nothing beyond the border of the picture, at most
+    /// 1.8 times.
     #[must_use]
     pub fn within(&self, frame: f32, picture: f32, near: impl Fn(Place) -> f32) -> Self {
         let rim = (0..32).map(|at| {
@@ -67,7 +68,9 @@ impl Pose {
                 _ => [-frame, -along],
             }
         });
+
         let mut pose = *self;
+
         for place in rim {
             let inside = |zoom: f32| {
                 let [x, y] = Self { zoom, ..*self }.source(place, near(Self { zoom, ..*self }.source(place, FAR)));
@@ -76,42 +79,46 @@ impl Pose {
             if inside(pose.zoom) {
                 continue;
             }
-            let (mut low, mut high) = (pose.zoom, 1.8 * self.zoom.max(1.0));
+
+            let mut low = pose.zoom;
+            let mut high = 1.8 * self.zoom.max(1.0);
             for _ in 0..12 {
                 let middle = 0.5 * (low + high);
                 if inside(middle) { high = middle } else { low = middle }
             }
+
             pose.zoom = high;
         }
+
         pose
     }
 }
 
-/// The way of a shot.
+/// Camera motion of a shot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Track {
     from: Pose,
     to: Pose,
-    /// Unsteadiness of the hand.
+    /// Amplitude of the handheld shake.
     hand: f32,
     phase: f32,
     seconds: f32,
     pace: Pace,
 }
 
-/// How a way is gone over the time.
+/// Timing of a motion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pace {
-    /// Softly off and softly to rest.
+    /// Eases in and out.
     Eased,
-    /// Under way already; only to rest.
+    /// Starts at full speed and eases out.
     Slowing,
-    /// There and back.
+    /// Moves there and back.
     Returning,
 }
 
 impl Track {
-    /// The way that a prompt asks for, or one that the seed chooses.
+    /// Creates the motion that a prompt requests, or one chosen by the seed.
     #[must_use]
     pub fn of(wishes: &Wishes, amplitude: MovementAmplitude, seconds: f32, seed: u32) -> Self {
         let moves = if wishes.still {
@@ -121,61 +128,68 @@ impl Track {
         } else {
             wishes.moves.clone()
         };
+
         let strength = wishes.pace * strength(amplitude) * (seconds / 4.0).powf(0.6).clamp(0.5, 1.6);
         let share = strength / (moves.len().max(1) as f32).sqrt();
-        let (mut from, mut to) = (Pose::OWN, Pose::OWN);
+
+        let mut from = Pose::OWN;
+        let mut to = Pose::OWN;
+
         for step in &moves {
             apply(*step, share, &mut from, &mut to);
         }
+
         let hand = if moves.contains(&Move::Handheld) { 0.012 * strength } else { 0.0 };
+
         Self { from, to, hand, phase: chance(seed, 9) * 50.0, seconds, pace: Pace::Eased }
     }
 
-    /// A way that stays.
+    /// Returns a motion without movement.
     #[must_use]
     pub fn standing() -> Self {
         Self { from: Pose::OWN, to: Pose::OWN, hand: 0.0, phase: 0.0, seconds: 1.0, pace: Pace::Eased }
     }
 
-    /// A way between two poses.
+    /// Returns a motion between two poses.
     #[must_use]
     pub fn over(from: Pose, to: Pose, seconds: f32) -> Self {
         Self { from, to, seconds, ..Self::standing() }
     }
 
-    /// A way that goes on from the picture's own place and slows down evenly.
+    /// Returns a motion that starts at the picture's own pose and decelerates uniformly.
     #[must_use]
     pub fn slowing(to: Pose, seconds: f32) -> Self {
         Self { to, seconds, pace: Pace::Slowing, ..Self::standing() }
     }
 
-    /// The way backwards, which ends at the picture's own place if this begins there.
+    /// Returns a motion that continues this one and ends at the picture's own pose.
     #[must_use]
     pub fn arriving(&self) -> Self {
-        // What comes in goes on as what went out: a camera that moved left keeps moving left.
+        // The direction continues: a camera that moved left keeps moving left.
         let before = Pose {
             shift: self.to.shift.map(|part| -part),
             way: self.to.way.map(|part| -part),
             zoom: (1.0 / self.to.zoom).max(1.0),
             turn: -self.to.turn,
         };
+
         Self { from: before, to: Pose::OWN, ..self.clone() }
     }
 
-    /// The way, this much of it.
+    /// Scales the motion.
     #[must_use]
     pub fn scaled(&self, share: f32) -> Self {
         Self { from: Pose::OWN.towards(&self.from, share), to: Pose::OWN.towards(&self.to, share), ..self.clone() }
     }
 
-    /// The way there and back; one that ends at the picture's own place is gone from there.
+    /// Returns the motion there and back. It starts at the picture's own pose, even if this motion ends there.
     #[must_use]
     pub fn returning(&self) -> Self {
         let [from, to] = if self.from == Pose::OWN { [self.from, self.to] } else { [self.to, self.from] };
         Self { from, to, pace: Pace::Returning, ..self.clone() }
     }
 
-    /// Where the camera is after a share of the time.
+    /// Returns the pose at a fraction of the time.
     #[must_use]
     pub fn at(&self, share: f32) -> Pose {
         let gone = match self.pace {
@@ -183,30 +197,34 @@ impl Track {
             Pace::Slowing => share * (2.0 - share),
             Pace::Returning => (std::f32::consts::PI * share).sin().powi(2),
         };
+
         let mut pose = self.from.towards(&self.to, gone);
+
         if self.hand > 0.0 {
             let time = self.phase + share * self.seconds;
-            // A film begins at the picture's own place.
+            // The shake fades in, so that the video starts at the picture's own pose.
             let hand = self.hand * (4.0 * share).min(1.0);
             let sway = |pace: f32, at: f32| (pace * time + at).sin();
             pose.shift[0] += hand * (sway(2.1, 0.0) + 0.6 * sway(3.7, 1.0) + 0.3 * sway(8.3, 2.0));
             pose.shift[1] += hand * (sway(1.7, 4.0) + 0.6 * sway(4.3, 3.0) + 0.3 * sway(9.1, 5.0));
             pose.turn += 0.4 * hand * sway(1.3, 2.0);
         }
+
         pose
     }
 
-    /// How fast everything moves after a share of the time, by halves of the height in a second.
+    /// Returns the speed at a fraction of the time, in half heights per second.
     #[must_use]
     pub fn speed(&self, share: f32) -> f32 {
         let step = 0.02;
-        let (one, two) = (self.at((share - step).max(0.0)), self.at((share + step).min(1.0)));
+        let one = self.at((share - step).max(0.0));
+        let two = self.at((share + step).min(1.0));
         let [a, b] = [one, two].map(|pose| pose.source([0.7, 0.5], PIVOT));
         ((a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2)).sqrt() / (2.0 * step * self.seconds)
     }
 }
 
-/// Softly from 0 to 1: half of the way is gone evenly.
+/// Easing curve from 0 to 1: a blend of linear and smoothstep.
 #[must_use]
 pub fn eased(share: f32) -> f32 {
     let share = share.clamp(0.0, 1.0);
@@ -222,13 +240,13 @@ fn strength(amplitude: MovementAmplitude) -> f32 {
     }
 }
 
-/// From 0 to 1, by seed and what it is for.
+/// Returns a random number from 0 to below 1 for a seed and a purpose.
 #[must_use]
 pub fn chance(seed: u32, what: u32) -> f32 {
     (scramble(what, 0x51ED, seed) >> 8) as f32 / (1 << 24) as f32
 }
 
-/// A pair of moves that go well together.
+/// Returns a pair of moves that combine well.
 fn chosen(seed: u32) -> Vec<Move> {
     const PAIRS: [[Move; 2]; 6] = [
         [Move::OrbitLeft, Move::DollyIn],
@@ -241,7 +259,7 @@ fn chosen(seed: u32) -> Vec<Move> {
     PAIRS[(chance(seed, 1) * PAIRS.len() as f32) as usize % PAIRS.len()].to_vec()
 }
 
-/// Adds a move to the ends of the way. To go around something is to go aside and keep looking at it.
+/// Adds a move to the end poses. An orbit is a translation with a shift that keeps the pivot in place.
 fn apply(step: Move, share: f32, from: &mut Pose, to: &mut Pose) {
     let mut aside = |across: f32, down: f32, looking: f32| {
         to.way[0] += share * across;
@@ -249,6 +267,7 @@ fn apply(step: Move, share: f32, from: &mut Pose, to: &mut Pose) {
         to.shift[0] -= looking * PIVOT * share * across;
         to.shift[1] -= looking * PIVOT * share * down;
     };
+
     match step {
         Move::PanLeft => to.shift[0] -= 0.20 * share,
         Move::PanRight => to.shift[0] += 0.20 * share,
@@ -278,7 +297,7 @@ mod tests {
         Track::of(&Wishes::of(prompt), amplitude, 4.0, 7)
     }
 
-    /// What is seen in the middle of the last frame, against the first.
+    /// Source position in the middle of the last frame, relative to the first frame.
     fn way(prompt: &str, amplitude: MovementAmplitude) -> Place {
         track(prompt, amplitude).at(1.0).source([0.0, 0.0], NEAR)
     }

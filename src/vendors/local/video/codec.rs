@@ -1,17 +1,16 @@
-//! The codec, behind two traits, so that another can be put in. The one that is in: H.264, in Rust.
+//! Video codec behind two traits, implemented by H.264 in Rust.
 //!
-//! What the crate does not do itself: the level by size, and the description of the colours, which is written into the
-//! container ([`super::mp4`]). Parameter sets stand before every key frame, so groups of pictures that were encoded apart
-//! make one stream.
+//! The crate does not write the colour description, which the container contains ([`super::mp4`]), and the level is
+//! chosen here by size. Parameter sets precede every key frame, so separately encoded groups form one stream.
 
 use rusty_h264::{Decoder as Decoding, Encoder as Encoding, EncoderConfig, Preset, YuvFrame};
 
 use super::raster::{Raster, Size};
 
-/// Pictures in a second of every film that is made here.
+/// Frames per second of every generated video.
 pub const FPS: u32 = 24;
 
-/// A picture as the codec takes it: brightness, and two colours for every four pixels (BT.709, 16 to 235).
+/// Picture in the codec's format: luma, and two chroma samples for every four pixels (BT.709, limited range).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Yuv {
     pub size: Size,
@@ -20,11 +19,11 @@ pub struct Yuv {
     pub red: Vec<u8>,
 }
 
-/// Weights of red, green and blue in brightness (BT.709).
+/// Luma weights of red, green and blue (BT.709).
 const WEIGHTS: [f32; 3] = [0.2126, 0.7152, 0.0722];
 
 impl Yuv {
-    /// Translates a picture, whose sides are even.
+    /// Converts a picture with even sides.
     #[must_use]
     pub fn of(raster: &Raster) -> Self {
         let Size { width, height } = raster.size();
@@ -34,11 +33,14 @@ impl Yuv {
             blue: Vec::with_capacity(width * height / 4),
             red: Vec::with_capacity(width * height / 4),
         };
+
         let luma = |pixel: &[f32; 4]| WEIGHTS[0] * pixel[0] + WEIGHTS[1] * pixel[1] + WEIGHTS[2] * pixel[2];
         let byte = |value: f32| value.clamp(0.0, 255.0) as u8;
+
         for pixel in raster.pixels() {
             yuv.luma.push(byte(16.5 + 219.0 * luma(pixel).clamp(0.0, 1.0)));
         }
+
         for y in (0..height).step_by(2) {
             let rows = raster.row(y).as_chunks::<2>().0.iter().zip(raster.row(y + 1).as_chunks::<2>().0);
             for ([a, b], [c, d]) in rows {
@@ -48,10 +50,11 @@ impl Yuv {
                 yuv.red.push(byte(128.5 + 224.0 * (mean[0] - luma) / 1.5748));
             }
         }
+
         yuv
     }
 
-    /// Translates back.
+    /// Converts back to RGB.
     #[must_use]
     pub fn to_raster(&self) -> Raster {
         let half = self.size.width / 2;
@@ -67,51 +70,52 @@ impl Yuv {
     }
 }
 
-/// What the codec could not do.
+/// Failure of the codec.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CodecError(pub String);
 
-/// How much is spent on a picture.
+/// Quality of the encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// Smaller files by coarser steps.
+    /// Smaller files with coarser quantization.
     Thrifty,
-    /// Hardly a difference to be seen.
+    /// Nearly no visible loss.
     Fine,
 }
 
-/// Makes one group of pictures.
+/// Encoder of one group of pictures.
 pub trait Encoder {
-    /// The next picture as an access unit with start codes; the first is a key frame.
+    /// Encodes the next picture as an access unit with start codes. The first one is a key frame.
     ///
     /// # Errors
-    /// When the codec fails.
+    /// Returns an error if the codec fails.
     fn encode(&mut self, frame: &Yuv) -> Result<Vec<u8>, CodecError>;
 }
 
-/// Reads a stream.
+/// Decoder of a stream.
 pub trait Decoder {
-    /// A picture and its number in the order of showing, which begins anew at every key frame; none when the unit has none.
+    /// Returns a picture and its display order, which restarts at every key frame, or `None` if the unit contains no
+    /// picture.
     ///
     /// # Errors
-    /// When the stream is damaged or uses what the codec does not know.
+    /// Returns an error if the stream is damaged or uses an unsupported feature.
     fn decode(&mut self, access_unit: &[u8]) -> Result<Option<(i32, Yuv)>, CodecError>;
 }
 
-/// A codec.
+/// Video codec.
 pub trait Codec: Sync {
-    /// An encoder for one group of pictures; all of one size and effort make one stream.
+    /// Creates an encoder for one group of pictures. Groups of the same size and effort form one stream.
     ///
     /// # Errors
-    /// When the codec does not take the size.
+    /// Returns an error if the codec does not support the size.
     fn encoder(&self, size: Size, effort: Effort) -> Result<Box<dyn Encoder>, CodecError>;
 
-    /// A decoder at the beginning of a stream.
+    /// Creates a decoder at the start of a stream.
     fn decoder(&self) -> Box<dyn Decoder>;
 }
 
-/// H.264, High profile, without pictures that are predicted from later ones.
+/// H.264, High profile, without B-frames.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct H264;
 
@@ -123,11 +127,14 @@ impl Codec for H264 {
             Effort::Thrifty => 27,
             Effort::Fine => 24,
         };
+
         config.framerate = FPS as f32;
         config.preset = Preset::Balanced;
-        // One group an encoder, and every picture comes out as it goes in.
+
+        // One group per encoder, and every picture is returned immediately.
         config.gop_size = u32::MAX;
         (config.scenecut, config.lookahead, config.mbtree, config.num_ref_frames) = (0, 0, false, 1);
+
         let encoder = Encoding::new(config).map_err(|error| CodecError(format!("{error:?}")))?;
         Ok(Box::new(encoder))
     }
@@ -137,7 +144,7 @@ impl Codec for H264 {
     }
 }
 
-/// The lowest level that allows the size at 30 pictures a second (H.264, table A-1).
+/// Returns the lowest level that allows the size at 30 frames per second (H.264, table A-1).
 fn level(size: Size) -> u8 {
     let blocks = size.width.div_ceil(16) * size.height.div_ceil(16);
     match blocks {

@@ -1,10 +1,11 @@
-//! A scene with what is in other pictures.
+//! Composition of a scene from reference pictures.
 //!
-//! Transparent pictures bring their shape. From a single other picture what stands before its background is cut out, as far
-//! as colours show it; where that is nearly nothing or nearly everything, and where there are several pictures, they are put
-//! up whole, as cards. The scene behind is
-//! painted if the prompt names a place, else it is the first picture, out of focus. Each thing stands at its own distance,
-//! and the camera goes from one to the next.
+//! Transparent pictures provide their shape. The subject of a single opaque picture is cut out as far as its colours
+//! show it. If that is nearly nothing or nearly everything, or if there are several opaque pictures, they are shown
+//! whole as cards.
+//!
+//! The background is painted if the prompt names a place; otherwise it is the first picture out of focus. Objects have
+//! individual distances, and the camera moves from one to the next.
 
 use super::super::filters::{box_blur, smooth};
 use super::super::guide::Overview;
@@ -20,75 +21,86 @@ use super::words::Wishes;
 use crate::domain::video::MovementAmplitude;
 use crate::media::input::Pixels;
 
-/// A scene, and where its things are.
+/// Scene with the positions of its objects.
 pub struct Composed {
     pub view: View,
-    /// The middles, in the order of the references.
+    /// Centres of the objects in the order of the references.
     places: Vec<[f32; 2]>,
 }
 
-/// A picture whose cover is its shape.
+/// Object: a picture whose alpha is its shape.
 struct Thing {
     picture: Raster,
-    /// Stands on the ground; a card hangs.
+    /// `true` if the object rests on the ground; cards are centred instead.
     stands: bool,
 }
 
-/// At what size a reference is used: within the frame, of its own proportions.
+/// Returns the size of a reference that fits the frame with its own aspect ratio.
 #[must_use]
 pub fn size(pixels: &Pixels, frame: Size) -> Size {
     let (width, height) = match pixels {
         Pixels::Opaque(picture) => picture.dimensions(),
         Pixels::Transparent(picture) => picture.dimensions(),
     };
-    let (width, height) = (width as f32, height as f32);
+    let width = width as f32;
+    let height = height as f32;
+
     let scale = (frame.width as f32 / width).min(frame.height as f32 / height).min(1.0e3);
     let side = |length: f32| ((length * scale).round() as usize).max(4);
     Size { width: side(width), height: side(height) }
 }
 
-/// Puts references into a scene.
+/// Composes a scene from references.
 #[must_use]
 pub fn compose(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size, seed: u32) -> Composed {
     let mut view = backdrop(references, wishes, prompt, size, seed);
     let count = references.len().max(1);
+
     let mut map = Plane::from_fn(size.width.div_ceil(4), size.height.div_ceil(4), |x, y| {
         let half = size.height as f32 * 0.5;
         let place = [(4 * x) as f32 / half - size.aspect(), (4 * y) as f32 / half - 1.0];
-        // The scene stays behind its things.
+        // The background stays behind its objects.
         0.55 * (view.depth.at(place) - 0.25) / 0.75
     });
+
     let mut places = Vec::new();
     for (number, reference) in references.iter().enumerate() {
         let thing = Thing::of(reference, count == 1);
+
         let slot = (number as f32 + 0.5) / count as f32;
         let near = if count == 1 { 0.85 } else { 0.68 + 0.27 * ((number % 2) as f32) };
         let high = size.height as f32 * if count == 1 { 0.80 } else { 0.60 + 0.12 * near };
+
         let wide = size.width as f32 / count as f32 * 0.94;
         let scale = (high / thing.picture.size().height as f32).min(wide / thing.picture.size().width as f32);
         let side = |length: usize| ((length as f32 * scale) as usize).max(4);
         let fitted = thing
             .picture
             .cover(Size { width: side(thing.picture.size().width), height: side(thing.picture.size().height) });
+
         let Size { width, height } = fitted.size();
         let left = (slot * size.width as f32 - width as f32 * 0.5) as isize;
         let floor = if thing.stands { 1.0 } else { 0.5 + 0.5 * height as f32 / size.height as f32 };
         let top = (floor * size.height as f32) as isize - height as isize;
+
         shade(&mut view.picture, &fitted, left, top, thing.stands);
         put(&mut view.picture, &mut map, &fitted, [left, top], near);
+
         let half = size.height as f32 * 0.5;
         places.push([
             (left as f32 + width as f32 * 0.5) / half - size.aspect(),
             (top as f32 + height as f32 * 0.45) / half - 1.0,
         ]);
     }
+
     let map = smooth(&map, (size.height / 4 / 60).max(1));
     view.depth = Depth::known(map, size.aspect());
     Composed { view, places }
 }
 
 impl Composed {
-    /// The way from thing to thing; around the one, if there is one or the prompt says how.
+    /// Returns the motion from object to object. With a single object or with camera wishes in the prompt, it is the
+    /// motion of the prompt.
     #[must_use]
     pub fn track(&self, wishes: &Wishes, amplitude: MovementAmplitude, seconds: f32, seed: u32) -> Track {
         let [Some(first), Some(last)] = [self.places.first(), self.places.last()] else { return Track::standing() };
@@ -96,17 +108,20 @@ impl Composed {
         if self.places.len() == 1 || !wishes.moves.is_empty() || wishes.still {
             return own;
         }
+
         let strength = match amplitude {
             MovementAmplitude::Small => 0.35,
             MovementAmplitude::Auto | MovementAmplitude::Medium => 0.65,
             MovementAmplitude::Large => 0.9,
         };
+
         let at = |place: &[f32; 2]| Pose {
             shift: [strength * place[0], 0.3 * strength * place[1]],
             zoom: 1.0 + 0.7 * strength,
             way: [0.12 * strength * place[0].signum(), 0.0, 0.0],
             turn: 0.0,
         };
+
         Track::over(at(first), at(last), seconds)
     }
 }
@@ -116,14 +131,18 @@ fn backdrop(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size, se
     let Some(first) = first.filter(|first| first.pixels().iter().all(|pixel| pixel[3] > 0.99)) else {
         return scene::paint(wishes, prompt, size, seed);
     };
+
     let small = first.cover(Size { width: (size.width / 8).max(4), height: (size.height / 8).max(4) });
     let radius = (small.size().height / 5).max(2);
     let soft: Vec<Plane> = (0..3).map(|at| smooth(&smooth(&small.channel(at), radius), radius)).collect();
+
     let soft = Raster::from_fn(small.size(), |x, y| {
         let [red, green, blue] = [0, 1, 2].map(|at: usize| soft[at].row(y)[x]);
         [0.62 * red, 0.62 * green, 0.66 * blue, 1.0]
     });
+
     let depth = Plane::from_fn(8, 8, |_, y| y as f32 / 14.0 + 0.1 * chance(seed, 12));
+
     View { picture: soft.cover(size), depth: Depth::known(depth, size.aspect()) }
 }
 
@@ -133,22 +152,26 @@ impl Thing {
         if shaped * 50 > reference.size().area() {
             return Self { picture: reference.clone(), stands: true };
         }
+
         let overview = Overview::of(&Pixels::Opaque(reference.to_image()), 240);
         let found = subject(&overview, &Plane::new(overview.width(), overview.height()));
         let share = found.values().iter().sum::<f32>() / found.values().len() as f32;
         let border = |y: usize| found.row(y).iter().sum::<f32>() / found.width() as f32;
+
         if !alone || !(0.06..0.7).contains(&share) || border(0) > 0.3 {
             return Self { picture: card(reference), stands: false };
         }
+
         let aspect = reference.size().aspect();
         let mut picture = reference.clone();
         let Size { width, height } = picture.size();
         let half = height as f32 * 0.5;
+
         for y in 0..height {
             for (x, pixel) in picture.row_mut(y).iter_mut().enumerate() {
                 let place = [(x as f32 + 0.5) / half - aspect, (y as f32 + 0.5) / half - 1.0];
                 let inside = ramp(super::depth::look_up(&found, aspect, place), 0.15, 0.5);
-                // What reaches the sides fades there instead of ending in a line.
+                // A subject that reaches the sides fades out there to avoid a hard line.
                 let side = (x.min(width - 1 - x) as f32 / width as f32 * 14.0).min(1.0);
                 pixel[3] *= inside * side;
             }
@@ -157,7 +180,7 @@ impl Thing {
     }
 }
 
-/// The whole picture with round corners.
+/// Returns the whole picture with rounded corners.
 fn card(reference: &Raster) -> Raster {
     let mut picture = reference.clone();
     let Size { width, height } = picture.size();
@@ -172,18 +195,23 @@ fn card(reference: &Raster) -> Raster {
     picture
 }
 
-/// A shadow behind a thing, or under it.
+/// Draws the shadow of an object.
 fn shade(scene: &mut Raster, thing: &Raster, left: isize, top: isize, stands: bool) {
     let margin = thing.size().height / 12 + 2;
     let cover = thing.channel(3);
+
     let whole = Region { left: 0, top: 0, width: thing.size().width, height: thing.size().height }.grown(margin);
+
     let inside = Plane::from_fn(whole.width, whole.height, |x, y| {
-        let (x, y) = (x.wrapping_sub(margin), y.wrapping_sub(margin));
+        let x = x.wrapping_sub(margin);
+        let y = y.wrapping_sub(margin);
         if x < cover.width() && y < cover.height() { cover.row(y)[x] } else { 0.0 }
     });
+
     let soft = box_blur(&box_blur(&inside, margin / 3 + 1), margin / 3 + 1);
     let size = scene.size();
     let dark = if stands { 0.35 } else { 0.55 };
+
     for y in 0..whole.height {
         for x in 0..whole.width {
             let at = [left + x as isize - margin as isize, top + y as isize - margin as isize + margin as isize / 4];
@@ -197,7 +225,7 @@ fn shade(scene: &mut Raster, thing: &Raster, left: isize, top: isize, stands: bo
     }
 }
 
-/// Lays a thing over a scene, and its distance over the map, which has a quarter of the size.
+/// Draws an object over the scene, and its distance over the map, which has a quarter of the size.
 fn put(scene: &mut Raster, map: &mut Plane, thing: &Raster, [left, top]: [isize; 2], near: f32) {
     let size = scene.size();
     for y in 0..thing.size().height {
@@ -206,8 +234,10 @@ fn put(scene: &mut Raster, map: &mut Plane, thing: &Raster, [left, top]: [isize;
             if across >= size.width || down >= size.height {
                 continue;
             }
+
             let [red, green, blue, cover] = thing.row(y)[x];
             scene.lay(across, down, [red, green, blue], cover);
+
             if across.is_multiple_of(4) && down.is_multiple_of(4) {
                 let value = &mut map.row_mut(down / 4)[across / 4];
                 *value += ramp(cover, 0.3, 0.7) * (near - *value);

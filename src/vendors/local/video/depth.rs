@@ -1,8 +1,8 @@
-//! How near everything is in a picture, as far as it can be told from one.
+//! Depth estimation from a single picture.
 //!
-//! What counts: what stands before the background (as for relighting: changes of colour seen from the border), what is low
-//! in the picture, what is sharp, what is warm and dark; and far is what is high, even, bright and blue, as haze and sky
-//! are. The sum is cleaned up along the edges of the picture, so that a thing has one distance.
+//! Cues for nearness are: the subject in front of its background (as for relighting, from changes of colour seen from
+//! the border), a low position, sharpness, warm colours and darkness. High, even, bright and blue areas such as haze
+//! and sky are far. The sum is filtered along the edges of the picture, so that an object has one distance.
 
 use super::super::filters::smooth;
 use super::super::guide::{Guided, Overview};
@@ -16,7 +16,7 @@ use crate::media::input::Pixels;
 /// Longest side of a map in samples.
 const SIDE: usize = 224;
 
-/// A map of nearness: one over the distance, from [`FAR`] to [`NEAR`].
+/// Map of nearness (1 / distance), from [`FAR`] to [`NEAR`].
 #[derive(Debug, Clone)]
 pub struct Depth {
     map: Plane,
@@ -24,26 +24,27 @@ pub struct Depth {
 }
 
 impl Depth {
-    /// Everything at one distance.
+    /// Creates a map of constant distance.
     #[must_use]
     pub fn flat(aspect: f32) -> Self {
         Self { map: Plane::from_fn(2, 2, |_, _| 0.5 * (NEAR + FAR)), aspect }
     }
 
-    /// A map that is known: 0 is far and 1 is near.
+    /// Creates a map from known values: 0 is far and 1 is near.
     #[must_use]
     pub fn known(mut map: Plane, aspect: f32) -> Self {
         map.values_mut().iter_mut().for_each(|value| *value = FAR + (NEAR - FAR) * value.clamp(0.0, 1.0));
         Self { map, aspect }
     }
 
-    /// Estimates a map.
+    /// Estimates the map of a picture.
     #[must_use]
     pub fn of(picture: &Raster) -> Self {
         let size = picture.size();
         let overview = Overview::of(&Pixels::Opaque(picture.to_image()), SIDE);
         let luma = overview.map(|light| to_code(luminance(light)));
-        let (width, height) = (luma.width(), luma.height());
+        let width = luma.width();
+        let height = luma.height();
         let radius = (width.max(height) / 32).max(1);
 
         let before = subject(&overview, &Plane::new(width, height));
@@ -57,55 +58,70 @@ impl Depth {
         let mut map = Plane::from_fn(width, height, |x, y| {
             let at = y * width + x;
             let down = (y as f32 + 0.5) / height as f32;
-            // The ground comes nearer downwards; what stands on it is as near at its head as at its feet, or it would bend.
-            let (ground, stands) = (ramp(down, 0.55, 1.15), before.values()[at]);
+            // The ground comes nearer downwards. Objects on it have a constant distance from head to foot; otherwise
+            // they would bend.
+            let ground = ramp(down, 0.55, 1.15);
+            let stands = before.values()[at];
             let cues = 0.06 * (sharp.values()[at] / sharpest) + 0.04 * warm.values()[at] - 0.04 * luma.values()[at];
             let seen = 0.15 + 0.40 * ground * (1.0 - stands) + 0.45 * stands + cues;
             seen * (1.0 - 0.9 * sky.values()[at])
         });
         map = Guided::fit(&luma, &smooth(&map, radius / 2), 2 * radius, 0.08).small(&luma);
         stretch(&mut map);
-        // The border of a thing belongs to it; beyond, steps become slopes that a picture can be drawn over without tearing.
+        // The border of an object belongs to it. Smoothing turns steps beyond it into slopes, which avoids gaps in the
+        // drawn picture.
         let soft = (width.max(height) / 90).max(1);
         Self::known(smooth(&widened(&map, soft), soft), size.aspect())
     }
 
-    /// Nearness at a place.
+    /// Returns the nearness at a position.
     #[must_use]
     pub fn at(&self, place: Place) -> f32 {
         look_up(&self.map, self.aspect, place)
     }
 }
 
-/// The value of a map, whose size need not be that of the picture, at a place of the picture.
+/// Returns the value of a map at a position of the picture. Map and picture may differ in size.
 #[must_use]
 pub fn look_up(map: &Plane, aspect: f32, [x, y]: Place) -> f32 {
-    let (width, height) = (map.width(), map.height());
+    let width = map.width();
+    let height = map.height();
     let across = ((x / aspect + 1.0) * 0.5 * width as f32 - 0.5).clamp(0.0, (width - 1) as f32);
     let down = ((y + 1.0) * 0.5 * height as f32 - 0.5).clamp(0.0, (height - 1) as f32);
-    let (left, top) = (across as usize, down as usize);
-    let (right, bottom) = ((left + 1).min(width - 1), (top + 1).min(height - 1));
-    let (across, down) = (across - left as f32, down - top as f32);
-    let (upper, lower) = (map.row(top), map.row(bottom));
+
+    let left = across as usize;
+    let top = down as usize;
+    let right = (left + 1).min(width - 1);
+    let bottom = (top + 1).min(height - 1);
+    let across = across - left as f32;
+    let down = down - top as f32;
+    let upper = map.row(top);
+    let lower = map.row(bottom);
+
     let above = upper[left] + across * (upper[right] - upper[left]);
     let below = lower[left] + across * (lower[right] - lower[left]);
     above + down * (below - above)
 }
 
-/// How much every place is sky: bright or blue, even, and joined to the upper border.
+/// Returns the likelihood of sky: bright or blue, even, and connected to the upper border.
 #[must_use]
 pub fn sky(overview: &Overview, luma: &Plane) -> Plane {
-    let (width, height) = (luma.width(), luma.height());
+    let width = luma.width();
+    let height = luma.height();
+
     let mut rough = luma.clone();
     rough.combine(&smooth(luma, 2), |value, around| (value - around).abs());
     let rough = smooth(&rough, 2);
+
     let blue = overview.map(|[red, green, blue]| ramp(blue - 0.5 * (red + green), -0.02, 0.12));
+
     let likely = Plane::from_fn(width, height, |x, y| {
         let at = y * width + x;
         let bright = ramp(luma.values()[at], 0.45, 0.8).max(blue.values()[at]);
         bright * (1.0 - ramp(rough.values()[at], 0.012, 0.05))
     });
-    // From the top down each column stays as much sky as it has been, with a look to both sides.
+
+    // Each column, from the top down, is sky at most as far as the pixels above it.
     let mut sky = Plane::new(width, height);
     for y in 0..height {
         for x in 0..width {
@@ -115,13 +131,15 @@ pub fn sky(overview: &Overview, luma: &Plane) -> Plane {
             sky.row_mut(y)[x] = value;
         }
     }
+
     smooth(&sky, 2)
 }
 
-/// What is near, grown by a radius.
+/// Dilates near areas by a radius.
 fn widened(map: &Plane, radius: usize) -> Plane {
     let most = |plane: &Plane, across: usize, down: usize| {
-        let (width, height) = (plane.width(), plane.height());
+        let width = plane.width();
+        let height = plane.height();
         Plane::from_fn(width, height, |x, y| {
             let rows = y.saturating_sub(down)..(y + down + 1).min(height);
             let columns = x.saturating_sub(across)..(x + across + 1).min(width);
@@ -131,11 +149,12 @@ fn widened(map: &Plane, radius: usize) -> Plane {
     most(&most(map, radius, 0), 0, radius)
 }
 
-/// Spreads nearly all values over 0 to 1.
+/// Maps the 2nd to the 98th percentile to 0 to 1.
 fn stretch(map: &mut Plane) {
     let mut sorted = map.values().to_vec();
     sorted.sort_by(f32::total_cmp);
-    let (low, high) = (sorted[sorted.len() / 50], sorted[(sorted.len() - 1) * 49 / 50]);
+    let low = sorted[sorted.len() / 50];
+    let high = sorted[(sorted.len() - 1) * 49 / 50];
     let span = (high - low).max(0.3);
     map.values_mut().iter_mut().for_each(|value| *value = ((*value - low) / span).clamp(0.0, 1.0));
 }

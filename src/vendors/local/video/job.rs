@@ -1,4 +1,4 @@
-//! From a job of the interface to a plan.
+//! Conversion of a job into a plan.
 
 use super::codec::Effort;
 use super::plan::{Leg, Material, Plan, Stamp, size_of};
@@ -9,29 +9,29 @@ use crate::domain::video::{
 };
 use crate::media::input::Pixels;
 
-/// Reads what a job is made from.
+/// Reader of a job's inputs.
 pub(super) trait Inputs {
-    /// Why something cannot be read.
+    /// Reason for an unreadable input.
     type Failure;
 
-    /// The pixels of a picture; `what` names its field.
+    /// Returns the pixels of a picture; `what` names its field in messages.
     fn picture(&self, source: &Source, what: &str) -> Result<Pixels, Self::Failure>;
 
-    /// The bytes of a film.
+    /// Returns the bytes of a video.
     fn film(&self, clip: Option<&Clip>) -> Result<Vec<u8>, Self::Failure>;
 }
 
-/// Every picture of a job that is in our store, for what it costs to decode them.
+/// Returns all stored pictures of a job, for the estimate of decoding costs.
 pub(super) fn pictures(work: &VideoWork) -> impl Iterator<Item = &Picture> {
     work.sources().filter_map(Source::kept)
 }
 
-/// The size of the film that a job asks for.
+/// Returns the size of the requested video.
 pub(super) fn size(work: &VideoWork) -> super::raster::Size {
     let first = |source: Option<&Source>| source.and_then(Source::kept).map(|picture| (picture.width, picture.height));
     match &work.job {
         VideoJob::StartEnd(job) => size_of(job.resolution, job.aspect_ratio, first(work.images.first())),
-        // What appears need not give the scene its shape.
+        // References do not determine the aspect ratio of the scene.
         VideoJob::Reference(job) => size_of(job.resolution, job.aspect_ratio, None),
         VideoJob::Extend(job) => size_of(job.resolution.into(), None, None),
         VideoJob::Multiframe(job) => {
@@ -41,7 +41,7 @@ pub(super) fn size(work: &VideoWork) -> super::raster::Size {
     }
 }
 
-/// How finely a model encodes.
+/// Returns the encoding quality of a model.
 const fn effort(model: VideoModel) -> Effort {
     match model {
         VideoModel::Vq2ProFast | VideoModel::Vq2Turbo => Effort::Thrifty,
@@ -51,7 +51,7 @@ const fn effort(model: VideoModel) -> Effort {
     }
 }
 
-/// What every plan begins with.
+/// Returns a plan with the defaults of a job.
 fn plain(work: &VideoWork) -> Plan<'static> {
     Plan {
         size: size(work),
@@ -68,10 +68,10 @@ fn plain(work: &VideoWork) -> Plan<'static> {
     }
 }
 
-/// Makes a plan of a job, with everything that it is made from.
+/// Creates the plan of a job with all its inputs.
 ///
 /// # Errors
-/// The first failure of `inputs`.
+/// Returns the first failure of `inputs`.
 pub(super) fn plan<'a, I: Inputs>(work: &VideoWork, inputs: &I, bed: Option<Bed<'a>>) -> Result<Plan<'a>, I::Failure> {
     match &work.job {
         VideoJob::StartEnd(job) => {
@@ -84,15 +84,18 @@ pub(super) fn plan<'a, I: Inputs>(work: &VideoWork, inputs: &I, bed: Option<Bed<
                     Material::Legs { start, legs: vec![Leg { picture, seconds, prompt: String::new() }] }
                 }
             };
+
             generated(work, job, material, inputs, bed)
         }
         VideoJob::Reference(job) => {
-            let (seconds, pictures) = (u32::from(job.seconds.get()), images(work, inputs)?);
+            let seconds = u32::from(job.seconds.get());
+            let pictures = images(work, inputs)?;
             let material = if pictures.is_empty() {
                 Material::Words { seconds }
             } else {
                 Material::References { pictures, seconds }
             };
+
             generated(work, job, material, inputs, bed)
         }
         VideoJob::Extend(job) => extended(work, job, inputs),
@@ -115,9 +118,12 @@ fn generated<'a, I: Inputs>(
         let picture = mark.image.as_ref().map(|source| inputs.picture(source, "wm_url")).transpose()?;
         Ok::<_, I::Failure>(Stamp { position: mark.position, picture })
     });
-    let (audio, bed) = (job.sound(), bed.filter(|_| job.music()));
+
+    let audio = job.sound();
+    let bed = bed.filter(|_| job.music());
     let heeded = job.model.heeds_sound_settings();
     let voice_id = job.voice_id.as_ref().filter(|_| heeded).map(|voice| voice.as_str().to_owned());
+
     Ok(Plan {
         material,
         prompt: job.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
@@ -136,8 +142,9 @@ fn extended<'a, I: Inputs>(work: &VideoWork, job: &Extend, inputs: &I) -> Result
     let plain = plain(work);
     let file = inputs.film(job.video.kept.as_ref())?;
     let end = work.images.first().map(|source| inputs.picture(source, "images")).transpose()?;
+
     Ok(Plan {
-        // The film keeps its shape, where it can be read at all.
+        // The video keeps its aspect ratio if it can be read.
         size: super::extend::size(&file, job.resolution.into()).unwrap_or(plain.size),
         material: Material::Footage { file, seconds: u32::from(job.seconds.get()), end },
         prompt: job.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
@@ -154,11 +161,15 @@ fn joined<'a, I: Inputs>(work: &VideoWork, job: &Multiframe, inputs: &I) -> Resu
             prompt: frame.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
         })
     });
+
     let legs = legs.collect::<Result<Vec<Leg>, _>>()?;
     let start = job.start_image.as_ref().map(|source| inputs.picture(source, "start_image")).transpose()?;
-    // Without a first frame the first key frame is also that (contract 7).
+
+    // Without a start image the first key frame takes its role (contract 7).
     let start = start.or_else(|| legs.first().map(|leg| leg.picture.clone()));
+
     let material = start.map_or(Material::Words { seconds: 1 }, |start| Material::Legs { start, legs });
+
     Ok(Plan { material, effort: effort(job.model.into()), ..plain(work) })
 }
 
@@ -171,7 +182,7 @@ mod tests {
     use crate::domain::value::{Digest, Text};
     use crate::domain::video::{AudioType, ExtendModel, ExtendResolution, KeyFrame, Resolution, Seconds, Seed};
 
-    /// Every picture is as large as it says.
+    /// Pictures in the size that they declare.
     struct Here;
 
     impl Inputs for Here {

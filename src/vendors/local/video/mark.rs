@@ -1,20 +1,20 @@
-//! The watermark: a mark in a corner that can be read and does not shout.
+//! Watermark in a corner of the frame.
 
 use super::plan::Stamp;
 use super::raster::{Raster, Size};
 use crate::domain::video::WatermarkPosition;
 use crate::media::input::Pixels;
 
-/// Height of our own mark as a share of the shorter side.
+/// Height of the default mark as a fraction of the shorter side.
 const OWN_HEIGHT: f32 = 0.042;
-/// The largest side of a given mark as a share of the same side of the frame.
+/// Maximum side of a custom mark as a fraction of the same side of the frame.
 const GIVEN_SIDE: f32 = 0.16;
-/// Distance from the border as a share of the shorter side.
+/// Distance from the border as a fraction of the shorter side.
 const MARGIN: f32 = 0.035;
-/// How much of the frame shows through.
+/// Opacity of the mark.
 const OPACITY: f32 = 0.62;
 
-/// Our mark, by letters of five columns and seven rows; a row is five bits.
+/// Default mark (`MEDIARY`) in letters of five columns and seven rows; each row is five bits.
 const WORD: [[u8; 7]; 7] = [
     [0b10001, 0b11011, 0b10101, 0b10101, 0b10001, 0b10001, 0b10001],
     [0b11111, 0b10000, 0b10000, 0b11110, 0b10000, 0b10000, 0b11111],
@@ -25,7 +25,7 @@ const WORD: [[u8; 7]; 7] = [
     [0b10001, 0b10001, 0b01010, 0b00100, 0b00100, 0b00100, 0b00100],
 ];
 
-/// A mark that is ready to be pressed onto frames of one size.
+/// Mark prepared for frames of one size.
 #[derive(Debug, Clone)]
 pub struct Mark {
     left: usize,
@@ -41,21 +41,26 @@ impl Mark {
             Some(pixels) => given(pixels, frame),
             None => own(frame),
         };
+
         let Size { width, height } = picture.size();
         let margin = (MARGIN * frame.width.min(frame.height) as f32) as usize;
-        let (right, bottom) = (frame.width - width.min(frame.width), frame.height - height.min(frame.height));
+        let right = frame.width - width.min(frame.width);
+        let bottom = frame.height - height.min(frame.height);
+
         let (left, top) = match stamp.position {
             WatermarkPosition::TopLeft => (margin, margin),
             WatermarkPosition::TopRight => (right.saturating_sub(margin), margin),
             WatermarkPosition::BottomRight => (right.saturating_sub(margin), bottom.saturating_sub(margin)),
             WatermarkPosition::BottomLeft => (margin, bottom.saturating_sub(margin)),
         };
+
         Self { left: left.min(right), top: top.min(bottom), picture }
     }
 
-    /// Lays the mark over a frame.
+    /// Draws the mark over a frame.
     pub fn press(&self, frame: &mut Raster) {
-        let (mark, size) = (self.picture.size(), frame.size());
+        let mark = self.picture.size();
+        let size = frame.size();
         for y in 0..mark.height.min(size.height - self.top) {
             for x in 0..mark.width.min(size.width - self.left) {
                 let [red, green, blue, cover] = self.picture.row(y)[x];
@@ -67,7 +72,7 @@ impl Mark {
     }
 }
 
-/// A given picture, made to fit.
+/// Resizes a custom mark.
 fn given(pixels: &Pixels, frame: Size) -> Raster {
     let (width, height) = match pixels {
         Pixels::Opaque(picture) => picture.dimensions(),
@@ -78,31 +83,39 @@ fn given(pixels: &Pixels, frame: Size) -> Raster {
     Raster::of(pixels, Size { width: side(width), height: side(height) })
 }
 
-/// Our own: white letters with a dark shadow, to be read on anything.
+/// Draws the default mark: white letters with a dark shadow, readable on any background.
 fn own(frame: Size) -> Raster {
     let dot = (OWN_HEIGHT * frame.width.min(frame.height) as f32 / 7.0).max(1.0);
-    let (columns, rows) = (6 * WORD.len() - 1, 7);
+    let columns = 6 * WORD.len() - 1;
+    let rows = 7;
+
     let blur = dot.max(1.0);
     let size = Size {
         width: (columns as f32 * dot + 2.0 * blur).ceil() as usize,
         height: (rows as f32 * dot + 2.0 * blur).ceil() as usize,
     };
+
     let set = |x: f32, y: f32| {
-        let (column, row) = ((x / dot).floor(), (y / dot).floor());
+        let column = (x / dot).floor();
+        let row = (y / dot).floor();
         if column < 0.0 || row < 0.0 || column >= columns as f32 || row >= rows as f32 {
             return false;
         }
-        let (letter, bit) = (column as usize / 6, column as usize % 6);
+        let letter = column as usize / 6;
+        let bit = column as usize % 6;
         bit < 5 && WORD[letter][row as usize] >> (4 - bit) & 1 == 1
     };
-    // Four by four samples a pixel.
+
+    // Supersampling with 4 × 4 samples per pixel.
     let cover = |x: f32, y: f32| {
         let samples = (0..16)
             .filter(|at| set(x + (0.5 + (at % 4) as f32) / 4.0 - blur, y + (0.5 + (at / 4) as f32) / 4.0 - blur));
         samples.count() as f32 / 16.0
     };
+
     Raster::from_fn(size, |x, y| {
-        let (x, y) = (x as f32, y as f32);
+        let x = x as f32;
+        let y = y as f32;
         let letter = cover(x, y);
         let off = 0.5 * blur;
         let shadow = 0.5 * cover(x - off, y - off);
@@ -120,7 +133,7 @@ mod tests {
 
     const FRAME: Size = Size { width: 192, height: 108 };
 
-    /// The middle of what a mark changes, as shares of the frame, and how many pixels that is.
+    /// Centre of the pixels that a mark changes, as fractions of the frame, and their number.
     fn changed(stamp: &Stamp) -> ([f32; 2], usize) {
         let before = Raster::from_fn(FRAME, |_, _| [0.4, 0.4, 0.4, 1.0]);
         let mut after = before.clone();

@@ -1,18 +1,19 @@
-//! The video engine: a plan goes in, a film comes out.
+//! Video engine: renders a plan to a video.
 //!
-//! It knows no objects and draws nothing that is not in the pictures or in its own scenes; it moves a camera through them.
-//! From a picture it estimates how near everything is ([`depth`]), moves a camera ([`camera`]) that the prompt directs
-//! ([`words`]), draws what the camera sees (`view`), and adds weather ([`weather`]) and light ([`mood`]). Two pictures
-//! are joined along the optical flow between them (`optical`, `shots`). Without a picture it paints one whose depth is
-//! known (`scene`). A film that goes on is decoded, and its motion continued (`extend`).
+//! The engine knows no objects and draws nothing but the given pictures and its own scenes, through which it moves a
+//! camera. It estimates the depth of a picture ([`depth`]), moves a camera ([`camera`]) as the prompt requests
+//! ([`words`]), draws the result (`view`), and adds weather ([`weather`]) and light ([`mood`]). Two pictures are joined
+//! along their optical flow (`optical`, `shots`). Without a picture it paints a scene of known depth (`scene`). An
+//! existing video is decoded and its motion continued (`extend`).
 //!
-//! Frames are drawn and encoded in groups that begin with a key frame, on all cores; a group needs one frame at a time, so
-//! memory is bounded by cores, not by length. The same plan gives the same bytes, whatever the number of threads.
+//! Frames are drawn and encoded in groups that start with a key frame, on all cores. A group holds one frame at a time,
+//! so memory depends on the number of cores and not on the length. The same plan gives the same bytes for any number of
+//! threads.
 
 #![allow(
     clippy::many_single_char_names,
     clippy::similar_names,
-    reason = "places are x and y, and their neighbours a to d"
+    reason = "positions are x and y, and their neighbours a to d"
 )]
 
 pub mod camera;
@@ -39,16 +40,16 @@ pub mod words;
 pub use plan::{Film, Leg, Material, Plan, Stamp};
 pub use render::{frames, render};
 
-/// Why there is no film.
+/// Reason for a failed rendering.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// What was given cannot be used: a stable code, and a sentence for whoever gave it.
+    /// Unusable input: a stable code and a message for the client.
     #[error("{reason}")]
     Input { code: &'static str, reason: String },
-    /// Nobody wants it any more.
+    /// The task was cancelled.
     #[error("the film was cancelled")]
     Cancelled,
-    /// A defect of the engine.
+    /// Defect of the engine.
     #[error("{0}")]
     Defect(String),
 }
@@ -59,16 +60,16 @@ impl From<codec::CodecError> for Fault {
     }
 }
 
-/// Who waits for a film.
+/// Observer of a rendering.
 pub trait Watch: Sync {
-    /// Is told how much is done, from 0 to 1, now and then, from any thread.
+    /// Receives the progress, 0 to 1, occasionally and from any thread.
     fn done(&self, share: f32);
 
-    /// Whether nobody wants the film any more; asked before each frame.
+    /// Returns `true` if the video is no longer wanted. Called before each frame.
     fn gone(&self) -> bool;
 }
 
-/// Nobody in particular.
+/// Observer that never cancels.
 impl Watch for () {
     fn done(&self, _share: f32) {}
 

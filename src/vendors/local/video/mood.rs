@@ -1,22 +1,22 @@
-//! How the light changes over a film.
+//! Changes of light over a video.
 
 use super::camera::chance;
 use super::raster::{Pixel, Raster};
 use super::words::Mood;
 
-/// What the light does to every pixel of a frame.
+/// Effect of the light on every pixel of a frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Light {
     gain: [f32; 3],
-    /// How much darker the corners are.
+    /// Darkening of the corners.
     corners: f32,
 }
 
 impl Light {
-    /// Light as it is in the picture.
+    /// Unchanged light.
     pub const OWN: Self = Self { gain: [1.0; 3], corners: 0.0 };
 
-    /// The light of moods after some time, a share of the whole.
+    /// Returns the light of moods at a time in seconds, which is `share` of the whole.
     #[must_use]
     pub fn of(moods: &[Mood], seconds: f32, share: f32, seed: u32) -> Self {
         let mut light = Self::OWN;
@@ -28,13 +28,16 @@ impl Light {
         light
     }
 
-    /// Lights a frame.
+    /// Applies the light to a frame.
     pub fn fall(&self, frame: &mut Raster) {
         if *self == Self::OWN {
             return;
         }
+
         let size = frame.size();
-        let (half, aspect) = (size.height as f32 * 0.5, size.aspect());
+        let half = size.height as f32 * 0.5;
+        let aspect = size.aspect();
+
         for y in 0..size.height {
             let v = (y as f32 + 0.5) / half - 1.0;
             for (x, pixel) in frame.row_mut(y).iter_mut().enumerate() {
@@ -46,7 +49,7 @@ impl Light {
     }
 }
 
-/// More light bends towards white instead of being cut.
+/// Applies a gain that approaches white instead of clipping.
 fn lit(pixel: &mut Pixel, gain: [f32; 3]) {
     for at in 0..3 {
         let over = (gain[at] - 1.0).max(0.0);
@@ -58,6 +61,7 @@ fn at(mood: Mood, seconds: f32, share: f32, seed: u32) -> ([f32; 3], f32) {
     let mix = |from: [f32; 3], to: [f32; 3], share: f32| -> [f32; 3] {
         std::array::from_fn(|at| from[at] + share * (to[at] - from[at]))
     };
+
     match mood {
         Mood::Sunset => (mix([1.0; 3], [1.02, 0.74, 0.56], share), 0.35 * share),
         Mood::Sunrise => (mix([0.62, 0.66, 0.82], [1.12, 1.04, 0.96], share), 0.3 * (1.0 - share)),
@@ -74,19 +78,20 @@ fn at(mood: Mood, seconds: f32, share: f32, seed: u32) -> ([f32; 3], f32) {
     }
 }
 
-/// Lightning: in every third second or so a flash that dies away.
+/// Returns the brightness of lightning: a decaying flash in about every third second.
 fn flash(seconds: f32, seed: u32) -> f32 {
     let second = seconds.floor();
     let number = 60 + second as u32;
     if chance(seed, number) > 0.38 {
         return 0.0;
     }
+
     let since = seconds - second - 0.6 * chance(seed, number + 1000);
     if since < 0.0 { 0.0 } else { 0.9 * (-9.0 * since).exp() * (0.7 + 0.3 * (40.0 * since).cos()) }
 }
 
 #[cfg(test)]
-#[expect(clippy::float_cmp, reason = "light that changes nothing changes no bit")]
+#[expect(clippy::float_cmp, reason = "neutral light must not change any bit")]
 mod tests {
     use super::super::raster::Size;
     use super::*;

@@ -1,4 +1,4 @@
-//! What is to be made, with everything that it is made from.
+//! Plan of a video with all its inputs.
 
 use super::codec::Effort;
 use super::raster::Size;
@@ -6,69 +6,70 @@ use super::sound::SoundPlan;
 use crate::domain::video::{AspectRatio, MovementAmplitude, Resolution, WatermarkPosition};
 use crate::media::input::Pixels;
 
-/// A film to be made.
+/// Video to render.
 pub struct Plan<'a> {
     pub size: Size,
     pub material: Material,
     pub prompt: String,
     pub amplitude: MovementAmplitude,
     pub seed: u32,
-    /// Drawn, with ink and even colours.
+    /// `true` for drawn animation with ink lines and flat colours.
     pub anime: bool,
     pub enhance: bool,
-    /// The engine adds what it recommends to the prompt.
+    /// `true` if the engine adds its recommendations to the prompt.
     pub recommended: bool,
     pub effort: Effort,
     pub stamp: Option<Stamp>,
-    /// None for a silent film; a film that goes on keeps its own.
+    /// Sound, or `None` for a silent video. An extended video keeps its own sound.
     pub sound: Option<SoundPlan<'a>>,
 }
 
-/// What a film is made from.
+/// Source material of a video.
 pub enum Material {
-    /// The prompt alone.
+    /// Prompt without pictures.
     Words { seconds: u32 },
-    /// The first frame.
+    /// First frame.
     Still { picture: Pixels, seconds: u32 },
-    /// The first frame, and the frames that are come to.
+    /// First frame and the key frames that follow.
     Legs { start: Pixels, legs: Vec<Leg> },
-    /// What appears.
+    /// Objects to appear.
     References { pictures: Vec<Pixels>, seconds: u32 },
-    /// A film, an MP4 file, that goes on.
+    /// Existing video (an MP4 file) to extend.
     Footage { file: Vec<u8>, seconds: u32, end: Option<Pixels> },
 }
 
-/// A way to a key frame.
+/// Transition to a key frame.
 pub struct Leg {
     pub picture: Pixels,
     pub seconds: u32,
-    /// Directs the way beside the prompt of the whole.
+    /// Prompt of this transition, in addition to that of the video.
     pub prompt: String,
 }
 
-/// A mark in a corner.
+/// Watermark.
 pub struct Stamp {
     pub position: WatermarkPosition,
-    /// The picture that is the mark; ours when absent.
+    /// Custom mark; the default mark if absent.
     pub picture: Option<Pixels>,
 }
 
-/// A finished film.
+/// Rendered video.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Film {
-    /// An MP4 file; with the mark, when there is one.
+    /// MP4 file, including the watermark.
     pub bytes: Vec<u8>,
-    /// Its first frame, a JPEG file.
+    /// First frame as a JPEG file.
     pub cover: Vec<u8>,
     pub size: Size,
-    /// Number of pictures, [`super::codec::FPS`] in a second.
+    /// Number of frames, [`super::codec::FPS`] per second.
     pub frames: usize,
 }
 
-/// Widths to heights that pictures may have: as the interface allows ratios.
+/// Maximum aspect ratio of pictures, as the API allows.
 const RATIO_MAX: f64 = 4.0;
 
-/// The size of a film: the resolution on the shorter side; the ratio as it was asked for, else that of a picture.
+/// Returns the size of a video. The resolution is the shorter side; the aspect ratio is the requested one, otherwise
+/// that of a picture.
 #[must_use]
 pub fn size_of(resolution: Resolution, ratio: Option<AspectRatio>, picture: Option<(u32, u32)>) -> Size {
     let sides = |ratio: AspectRatio| (f64::from(ratio.sides().0), f64::from(ratio.sides().1));
@@ -77,9 +78,12 @@ pub fn size_of(resolution: Resolution, ratio: Option<AspectRatio>, picture: Opti
         (None, Some((width, height))) => (f64::from(width.max(1)), f64::from(height.max(1))),
         (None, None) => sides(AspectRatio::USUAL),
     };
+
     let ratio = (width / height).clamp(1.0 / RATIO_MAX, RATIO_MAX);
+
     let lines = resolution.lines() as usize;
     let other = |ratio: f64| 2 * (lines as f64 * ratio / 2.0).round() as usize;
+
     if ratio >= 1.0 {
         Size { width: other(ratio), height: lines }
     } else {

@@ -1,4 +1,4 @@
-//! The parts of a film that are made here, each a picture in time.
+//! Rendered shots of a video, each a picture over time.
 
 use super::camera::{Pose, Track, eased};
 use super::depth::Depth;
@@ -7,19 +7,19 @@ use super::raster::{Place, Raster};
 use super::view::View;
 use super::words::Life;
 
-/// A part of a film. Any frame can be drawn by itself.
+/// Part of a video. Frames can be drawn in any order.
 pub trait Shot: Sync + Send {
-    /// Draws the frame at a share of the shot's time; tells where the camera was, for what floats before it.
+    /// Draws the frame at a fraction of the shot and returns the pose of the camera, which moves the weather.
     fn draw(&self, seconds: f32, share: f32, frame: &mut Raster) -> Pose;
 
-    /// How far away what is seen is, for fog; none where it changes.
+    /// Returns the depth for fog, or `None` if it changes during the shot.
     fn depth(&self) -> Option<&Depth>;
 
-    /// How fast the camera goes, by halves of the height in a second.
+    /// Returns the speed of the camera in half heights per second.
     fn speed(&self, share: f32) -> f32;
 }
 
-/// A camera in a picture.
+/// Camera in a single picture.
 pub struct Still {
     pub view: View,
     pub track: Track,
@@ -29,16 +29,18 @@ pub struct Still {
 impl Shot for Still {
     fn draw(&self, seconds: f32, share: f32, frame: &mut Raster) -> Pose {
         let pose = self.view.within(&self.track.at(share), frame.size());
+
         if self.life.is_empty() {
             self.view.draw(&pose, None, frame);
         } else {
-            // What moves by itself gets going with the film, which begins at the picture as it is.
+            // Motion fades in, so that the video starts with the unchanged picture.
             let woken = (2.0 * seconds).min(1.0);
             let bend = |place: Place| {
                 self.life.iter().fold(place, |place, life| stirred(*life, place, seconds, woken, &self.view.depth))
             };
             self.view.draw(&pose, Some(&bend), frame);
         }
+
         pose
     }
 
@@ -51,13 +53,14 @@ impl Shot for Still {
     }
 }
 
-/// Where to look for what has moved by itself.
+/// Returns the source position of moving elements such as water, clouds and leaves.
 fn stirred(life: Life, place: Place, seconds: f32, woken: f32, depth: &Depth) -> Place {
     let [x, y] = place;
     let near = depth.at(place);
+
     match life {
         Life::Water => {
-            // Waves are as long as they are near, and there are none above the horizon.
+            // Waves grow with nearness. Areas above the horizon have no waves.
             let down = ((y - 0.05) / 0.95).clamp(0.0, 1.0);
             let far = 0.12 + down;
             let wave = |pace: f32, along: f32, across: f32| (pace * seconds + along * y / far + across * x / far).sin();
@@ -80,10 +83,10 @@ fn stirred(life: Life, place: Place, seconds: f32, woken: f32, depth: &Depth) ->
     }
 }
 
-/// The way from one picture to another.
+/// Transition between two pictures.
 ///
-/// Pictures of the same thing flow into each other for the whole time. Others have little to flow: the camera moves on
-/// through both, and one gives way to the other in the middle, where things are like each other first.
+/// Similar pictures morph into each other over the whole time. Otherwise the flow is of little use: the camera moves
+/// through both pictures with a cross-fade in the middle, which starts in similar areas.
 pub struct Morph {
     from: View,
     to: View,
@@ -93,16 +96,17 @@ pub struct Morph {
 }
 
 impl Morph {
-    /// Joins two pictures by a way of the camera, of which the less is gone the more they are alike.
+    /// Creates a transition. The more similar the pictures are, the less the camera moves.
     #[must_use]
     pub fn between(from: View, to: View, track: &Track) -> Self {
         let ways = Match::of(&from.picture, &to.picture);
         let own = 0.7 * (1.0 - ways.likeness).powi(2);
-        let (leaving, arriving) = (track.scaled(own), track.scaled(own).arriving());
+        let leaving = track.scaled(own);
+        let arriving = track.scaled(own).arriving();
         Self { from, to, ways, leaving, arriving }
     }
 
-    /// How much of the second picture is seen after a share of the time, before looking at single places.
+    /// Returns the opacity of the second picture at a fraction of the time, before local adjustment.
     fn given(&self, share: f32) -> f32 {
         let half = 0.16 + 0.34 * self.ways.likeness;
         let at = ((share - 0.5 + half) / (2.0 * half)).clamp(0.0, 1.0);
@@ -114,9 +118,12 @@ impl Shot for Morph {
     fn draw(&self, _seconds: f32, share: f32, frame: &mut Raster) -> Pose {
         let given = self.given(share);
         let gone = eased(share);
-        // Where pictures are not alike the flow is chance, and too much of it tears.
+
+        // The flow between dissimilar pictures is random and would tear them.
         let flow = 0.35 + 0.65 * self.ways.likeness;
+
         let pose = self.from.within(&self.leaving.at(share), frame.size());
+
         if given < 1.0 {
             let bend = |place: Place| {
                 let way = self.ways.there.at(place);
@@ -124,6 +131,7 @@ impl Shot for Morph {
             };
             self.from.draw(&pose, (gone > 0.0).then_some(&bend), frame);
         }
+
         if given > 0.0 {
             let arriving = self.to.within(&self.arriving.at(share), frame.size());
             let rest = 1.0 - gone;
@@ -131,6 +139,7 @@ impl Shot for Morph {
                 let way = self.ways.back.at(place);
                 [place[0] - flow * rest * way[0], place[1] - flow * rest * way[1]]
             };
+
             if given < 1.0 {
                 let mut other = Raster::new(frame.size());
                 self.to.draw(&arriving, Some(&bend), &mut other);
@@ -140,6 +149,7 @@ impl Shot for Morph {
             }
             return if given < 0.5 { pose } else { arriving };
         }
+
         pose
     }
 
@@ -152,7 +162,7 @@ impl Shot for Morph {
     }
 }
 
-/// Blends as light. Places that are alike change early, those that differ late and quickly, so that little is seen double.
+/// Blends in linear light. Similar areas change early, different ones late and quickly to avoid double images.
 fn blend(frame: &mut Raster, other: &Raster, given: f32, likeness: f32) {
     let sharp = 1.0 - likeness;
     for (pixel, next) in frame.pixels_mut().iter_mut().zip(other.pixels()) {
@@ -160,8 +170,9 @@ fn blend(frame: &mut Raster, other: &Raster, given: f32, likeness: f32) {
         let late = 0.5 * sharp * (2.0 * differ - 0.35).clamp(-0.35, 0.5);
         let share =
             ((given - 0.5 - late * (1.0 - (2.0 * given - 1.0).abs())) * (1.0 + 0.6 * sharp) + 0.5).clamp(0.0, 1.0);
+
         for at in 0..3 {
-            // The square is near enough to light, and quick.
+            // The square approximates linear light at low cost.
             let light = pixel[at] * pixel[at] * (1.0 - share) + next[at] * next[at] * share;
             pixel[at] = light.max(0.0).sqrt();
         }
@@ -198,7 +209,8 @@ mod tests {
         for to in [picture(24, [0.9, 0.8, 0.1]), picture(40, [0.1, 0.2, 0.9])] {
             let from = picture(20, [0.9, 0.8, 0.1]);
             let track = Track::of(&Wishes::of("orbit"), MovementAmplitude::Large, 2.0, 3);
-            let (first, last) = (from.picture.clone(), to.picture.clone());
+            let first = from.picture.clone();
+            let last = to.picture.clone();
             let morph = Morph::between(from, to, &track);
             assert_eq!((frame(&morph, 0.0), frame(&morph, 1.0)), (first, last));
         }

@@ -1,55 +1,59 @@
-//! What a camera sees of a picture whose depth is known.
+//! Rendering of a picture with known depth from a camera pose.
 //!
-//! The picture is drawn backwards: for each place of the frame, the nearest part of the picture that can be seen there is
-//! looked for along the line of sight, from near to far, on a grid; between its points places are interpolated. So what is
-//! near covers what is far, nothing has holes, and what comes into sight behind a thing is what was beside it. One frame is
-//! drawn by one thread: groups of frames are what runs side by side.
+//! The picture is rendered by backward mapping: for each position of the frame, the nearest visible part of the picture
+//! is searched along the line of sight, from near to far. This runs on a grid and is interpolated between its points.
+//! Near objects therefore cover far ones without holes, and disoccluded areas show what was beside the object. A frame
+//! uses one thread; groups of frames run in parallel.
 
 use super::camera::{FAR, NEAR, Pose};
 use super::depth::Depth;
 use super::raster::{Place, Raster, Size};
 
-/// Pixels between points of the grid.
+/// Pixels between grid points.
 const GRID: usize = 4;
-/// Distances that are looked at.
+/// Number of distances that are tested.
 const STEPS: usize = 10;
 
-/// A picture and its depth.
+/// Picture with its depth.
 #[derive(Debug, Clone)]
 pub struct View {
     pub picture: Raster,
     pub depth: Depth,
 }
 
-/// Bends the places of a picture before they are looked up.
+/// Displacement of positions in a picture before they are sampled.
 pub type Bend<'a> = &'a (dyn Fn(Place) -> Place + Sync);
 
 impl View {
-    /// A picture with its depth as far as it can be told.
+    /// Creates a view with estimated depth.
     #[must_use]
     pub fn of(picture: Raster) -> Self {
         Self { depth: Depth::of(&picture), picture }
     }
 
-    /// The pose with the lens closed in as far as a frame within this picture needs it.
+    /// Returns the pose with the zoom that a frame within this picture requires.
     #[must_use]
     pub fn within(&self, pose: &Pose, frame: Size) -> Pose {
         pose.within(frame.aspect(), self.picture.size().aspect(), |place| self.depth.at(place))
     }
 
-    /// Draws what is seen from a pose.
+    /// Draws the view from a pose.
     pub fn draw(&self, pose: &Pose, bend: Option<Bend<'_>>, frame: &mut Raster) {
         if *pose == Pose::OWN && bend.is_none() && frame.size() == self.picture.size() {
             frame.pixels_mut().copy_from_slice(self.picture.pixels());
             return;
         }
+
         let size = frame.size();
         let grid = Grid::of(size, |place| {
             let found = self.seek(pose, place);
             bend.map_or(found, |bend| bend(found))
         });
-        let (width, height) = (self.picture.size().width as f32, self.picture.size().height as f32);
+
+        let width = self.picture.size().width as f32;
+        let height = self.picture.size().height as f32;
         let half = height * 0.5;
+
         for y in 0..size.height {
             let row = grid.row(y);
             for (x, pixel) in frame.row_mut(y).iter_mut().enumerate() {
@@ -59,28 +63,32 @@ impl View {
         }
     }
 
-    /// The place on the picture that is seen at a place of the frame.
+    /// Returns the position of the picture that is visible at a position of the frame.
     fn seek(&self, pose: &Pose, place: Place) -> Place {
         if pose.way.iter().all(|part| *part == 0.0) {
             return pose.source(place, NEAR);
         }
+
         let step = (NEAR - FAR) / (STEPS - 1) as f32;
         let mut before: Option<(f32, f32)> = None;
+
         for at in 0..STEPS {
             let near = NEAR - step * at as f32;
             let behind = near - self.depth.at(pose.source(place, near));
             if behind <= 0.0 {
-                // Between the last distance that was too near and this one.
+                // Interpolates between the last distance that was too near and this one.
                 let near = before.map_or(near, |(last, gap)| last + (near - last) * gap / (gap - behind));
                 return pose.source(place, near);
             }
+
             before = Some((near, behind));
         }
+
         pose.source(place, FAR)
     }
 }
 
-/// Places of a picture for every fourth pixel of a frame.
+/// Source positions for every fourth pixel of a frame.
 struct Grid {
     columns: usize,
     places: Vec<Place>,
@@ -88,7 +96,8 @@ struct Grid {
 
 impl Grid {
     fn of(size: Size, place: impl Fn(Place) -> Place + Sync) -> Self {
-        let (columns, rows) = (size.width.div_ceil(GRID) + 1, size.height.div_ceil(GRID) + 1);
+        let columns = size.width.div_ceil(GRID) + 1;
+        let rows = size.height.div_ceil(GRID) + 1;
         let half = size.height as f32 * 0.5;
         let at = |index: usize, length: usize| ((index * GRID) as f32 + 0.5 - length as f32 * 0.5) / half;
         let places =
@@ -96,9 +105,10 @@ impl Grid {
         Self { columns, places: places.collect() }
     }
 
-    /// The places along a row of the frame, for every fourth column.
+    /// Returns the positions along a row of the frame for every fourth column.
     fn row(&self, y: usize) -> Vec<Place> {
-        let (above, share) = (y / GRID, (y % GRID) as f32 / GRID as f32);
+        let above = y / GRID;
+        let share = (y % GRID) as f32 / GRID as f32;
         let upper = &self.places[above * self.columns..][..self.columns];
         let lower = &self.places[(above + 1) * self.columns..][..self.columns];
         let mix = |(a, b): (&Place, &Place)| [a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])];
@@ -106,7 +116,8 @@ impl Grid {
     }
 
     fn between(row: &[Place], x: usize) -> Place {
-        let (a, b) = (row[x / GRID], row[x / GRID + 1]);
+        let a = row[x / GRID];
+        let b = row[x / GRID + 1];
         let share = (x % GRID) as f32 / GRID as f32;
         [a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])]
     }
@@ -119,7 +130,7 @@ mod tests {
 
     const SIZE: Size = Size { width: 96, height: 64 };
 
-    /// A near red square before a far ramp from left to right.
+    /// Near red square in front of a far gradient from left to right.
     fn view() -> View {
         let inside = |x: usize, y: usize| (36..60).contains(&x) && (20..44).contains(&y);
         let picture =
@@ -150,7 +161,7 @@ mod tests {
 
     #[test]
     fn what_is_near_moves_more_and_covers_what_is_far() {
-        // A quarter of half the height to the right: near things go 8 pixels to the left, far ones 2.
+        // At a shift of a quarter of half the height, near objects move 8 pixels to the left and far ones 2.
         let frame = seen(Pose { way: [0.25, 0.0, 0.0], ..Pose::OWN });
         let row = frame.row(32);
         assert!(row[40][0] > 0.9 && row[31][0] > 0.9, "the square is seen further left");

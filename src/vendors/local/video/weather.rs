@@ -1,6 +1,6 @@
-//! What falls and floats before a picture: rain, snow, dust, fireflies, fog, petals.
+//! Particles and fog in front of a picture: rain, snow, dust, fireflies, fog, petals.
 //!
-//! Every particle is where its number, the seed and the time say, so any frame can be drawn by itself.
+//! The position of a particle follows from its number, the seed and the time, so frames can be drawn in any order.
 
 use std::f32::consts::TAU;
 
@@ -12,28 +12,28 @@ use super::depth::{Depth, look_up};
 use super::raster::Raster;
 use super::words::Weather;
 
-/// Weather over a film.
+/// Weather of a video.
 #[derive(Debug)]
 pub struct Sky {
     kind: Weather,
     seed: u32,
     count: u32,
-    /// Clouds of fog.
+    /// Cloud textures of fog.
     clouds: Option<[Plane; 2]>,
 }
 
-/// A particle at a time.
+/// Particle at a time.
 struct Mote {
-    /// From 0 to 1 across and down the frame.
+    /// Position from 0 to 1 across and down the frame.
     at: [f32; 2],
-    /// From 0, far, to 1.
+    /// Nearness from 0 (far) to 1.
     near: f32,
-    /// A number of its own from 0 to 1.
+    /// Random number of the particle, 0 to 1.
     own: f32,
 }
 
 impl Sky {
-    /// Weather of a kind; `strength` is how dense it is, 1 is usual.
+    /// Creates weather; a `strength` of 1 is the normal density.
     #[must_use]
     pub fn new(kind: Weather, strength: f32, seed: u32) -> Self {
         let count = match kind {
@@ -44,11 +44,13 @@ impl Sky {
             Weather::Petals => 60.0,
             Weather::Fog => 0.0,
         };
+
         let clouds = (kind == Weather::Fog).then(|| [clouds(seed, 6), clouds(seed ^ 0x5A, 3)]);
+
         Self { kind, seed: scramble(kind as u32, 77, seed), count: (count * strength) as u32, clouds }
     }
 
-    /// Draws it over a frame; what is near the camera goes by as it moves.
+    /// Draws the weather over a frame. Nearby particles move with the camera.
     pub fn draw(&self, seconds: f32, pose: &Pose, depth: Option<&Depth>, frame: &mut Raster) {
         match self.kind {
             Weather::Fog => self.fog(seconds, pose, depth, frame),
@@ -60,21 +62,26 @@ impl Sky {
         chance(self.seed ^ number.wrapping_mul(0x9E37_79B1), what)
     }
 
-    /// Where a particle is after some time, going at a speed in frames a second.
+    /// Returns a particle at a time. `speed` is in frames per second.
     fn place(&self, number: u32, seconds: f32, pose: &Pose, speed: [f32; 2]) -> Mote {
         let near = self.own(number, 3);
+
         let pace = 0.45 + 0.55 * near;
         let drift = |at: usize| 0.5 * (pose.shift[at] + pose.way[at] * (0.5 + near));
+
         let across = self.own(number, 1) * 1.2 + seconds * pace * speed[0] - drift(0);
         let down = self.own(number, 2) * 1.2 + seconds * pace * speed[1] - drift(1);
+
         Mote { at: [across.rem_euclid(1.2) - 0.1, down.rem_euclid(1.2) - 0.1], near, own: self.own(number, 4) }
     }
 
     fn mote(&self, number: u32, seconds: f32, pose: &Pose, frame: &mut Raster) {
         let size = frame.size();
+
         let unit = size.height as f32 / 360.0;
         let at = |mote: &Mote| [mote.at[0] * size.width as f32, mote.at[1] * size.height as f32];
         let sway = |pace: f32, far: f32, own: f32| far * (pace * seconds + TAU * own).sin();
+
         match self.kind {
             Weather::Rain => {
                 let mote = self.place(number, seconds, pose, [-0.22, 1.9]);
@@ -115,20 +122,24 @@ impl Sky {
         }
     }
 
-    /// Two clouds that go at different speeds; what is far is hidden more.
+    /// Draws two cloud layers of different speed, denser over far areas.
     fn fog(&self, seconds: f32, pose: &Pose, depth: Option<&Depth>, frame: &mut Raster) {
         let Some([wide, fine]) = &self.clouds else { return };
         let size = frame.size();
         let half = size.height as f32 * 0.5;
+
         for y in 0..size.height {
             let v = (y as f32 + 0.5 - half) / half;
             for x in 0..size.width {
                 let u = (x as f32 + 0.5) / half - size.aspect();
+
                 let far = depth.map_or(0.5, |depth| 1.0 - depth.at(pose.source([u, v], 0.5)));
+
                 let [a, b] = [(wide, 0.05, 0.35), (fine, 0.11, 0.8)].map(|(cloud, pace, scale)| {
                     let across = (u + pose.shift[0] + pose.way[0]) * scale + seconds * pace;
                     wrapped(cloud, across, v * scale)
                 });
+
                 let low = 0.55 + 0.25 * v;
                 let dense = (low * (0.25 + 0.9 * far) * (0.35 + 0.5 * a + 0.3 * b)).clamp(0.0, 0.85);
                 frame.lay(x, y, [0.86, 0.88, 0.90], dense);
@@ -137,7 +148,7 @@ impl Sky {
     }
 }
 
-/// Soft noise from 0 to 1.
+/// Returns smooth noise from 0 to 1.
 fn clouds(seed: u32, grain: usize) -> Plane {
     let side = 96;
     let mut noise = texture(Region { left: 0, top: 0, width: side, height: side }, grain, seed);
@@ -145,7 +156,7 @@ fn clouds(seed: u32, grain: usize) -> Plane {
     noise
 }
 
-/// A plane that goes on mirrored for ever; one unit is half of it.
+/// Samples a plane that repeats mirrored without end; one unit is half of it.
 fn wrapped(plane: &Plane, across: f32, down: f32) -> f32 {
     let mirrored = |at: f32| {
         let turned = (at + 1.0).rem_euclid(4.0);
@@ -154,13 +165,13 @@ fn wrapped(plane: &Plane, across: f32, down: f32) -> f32 {
     look_up(plane, 1.0, [mirrored(across), mirrored(down)])
 }
 
-/// Columns or rows from one position to another, as far as they are within.
+/// Returns the columns or rows between two positions, clamped to the frame.
 fn span(from: f32, to: f32, length: usize) -> std::ops::Range<usize> {
     let last = length as f32;
     (from.floor().clamp(0.0, last) as usize)..(to.ceil().clamp(0.0, last) as usize)
 }
 
-/// A soft disc; `edge` is how its cover falls off.
+/// Draws a soft disc; `edge` is the exponent of its falloff.
 fn disc(frame: &mut Raster, [x, y]: [f32; 2], radius: f32, edge: f32, colour: [f32; 3], cover: f32) {
     let size = frame.size();
     for row in span(y - radius - 1.0, y + radius + 1.0, size.height) {
@@ -188,16 +199,19 @@ fn oval(frame: &mut Raster, [x, y]: [f32; 2], [wide, high]: [f32; 2], colour: [f
     }
 }
 
-/// A thin line that ends softly.
+/// Draws a thin line with soft ends.
 fn streak(frame: &mut Raster, [x, y]: [f32; 2], [across, down]: [f32; 2], wide: f32, cover: f32) {
     let size = frame.size();
+
     for row in span(y + down, y, size.height) {
         let share = (row as f32 + 0.5 - y) / down;
         if !(0.0..=1.0).contains(&share) {
             continue;
         }
+
         let middle = x + share * across;
         let soft = (4.0 * share * (1.0 - share)).sqrt();
+
         for column in span(middle - wide - 1.0, middle + wide + 1.0, size.width) {
             let inside = (wide + 0.5 - (column as f32 + 0.5 - middle).abs()).clamp(0.0, 1.0);
             frame.lay(column, row, [0.85, 0.89, 0.95], cover * inside * soft);
@@ -222,7 +236,8 @@ mod tests {
     fn all_weather_is_seen_and_moves() {
         for kind in [Weather::Rain, Weather::Snow, Weather::Dust, Weather::Fireflies, Weather::Fog, Weather::Petals] {
             let clear = Raster::from_fn(SIZE, |_, _| [0.2, 0.2, 0.25, 1.0]);
-            let (one, two) = (drawn(kind, 0.5), drawn(kind, 1.0));
+            let one = drawn(kind, 0.5);
+            let two = drawn(kind, 1.0);
             assert!(one != clear && one != two, "{kind:?}");
             assert_eq!(one, drawn(kind, 0.5), "{kind:?} is where the time says");
             assert!(one.pixels().iter().flatten().all(|value| (0.0..=1.0).contains(value)), "{kind:?}");

@@ -1,11 +1,11 @@
-//! What a prompt asks of a film: moves of the camera, weather, light, places, and how fast.
+//! Interpretation of a prompt for a video: camera moves, weather, light, places and speed.
 //!
-//! The engine knows no language, only words. A way counts for the move that was named last before it ("pan slowly to the
-//! left"); "no", "not" and "without" take the next word that is understood away. What is not understood is left to the seed.
+//! The engine matches keywords. A direction applies to the last move named before it ("pan slowly to the left"). "No",
+//! "not", "without", "never" and "avoid" cancel the next known word. The seed decides on everything else.
 
 use super::super::prompt::words;
 
-/// A move of the camera.
+/// Camera move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Move {
     PanLeft,
@@ -27,7 +27,7 @@ pub enum Move {
     Handheld,
 }
 
-/// What falls or floats.
+/// Particles or fog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Weather {
     Rain,
@@ -38,7 +38,7 @@ pub enum Weather {
     Petals,
 }
 
-/// How the light goes.
+/// Change of the light.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mood {
     Sunset,
@@ -48,7 +48,7 @@ pub enum Mood {
     Pulse,
 }
 
-/// What a generated picture shows.
+/// Subject of a generated picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ground {
     Hills,
@@ -60,7 +60,7 @@ pub enum Ground {
     Abstract,
 }
 
-/// The hour of a generated picture.
+/// Time of day in a generated picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Hour {
     Dawn,
@@ -69,7 +69,7 @@ pub enum Hour {
     Night,
 }
 
-/// What moves by itself.
+/// Moving element of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Life {
     Water,
@@ -77,7 +77,7 @@ pub enum Life {
     Leaves,
 }
 
-/// Everything that was understood.
+/// Interpreted prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wishes {
     pub moves: Vec<Move>,
@@ -86,16 +86,16 @@ pub struct Wishes {
     pub life: Vec<Life>,
     pub ground: Option<Ground>,
     pub hour: Option<Hour>,
-    /// Speed of all moves; 1 is usual.
+    /// Speed of all moves; 1 is normal.
     pub pace: f32,
-    /// The camera is to stand.
+    /// `true` if the camera does not move.
     pub still: bool,
 }
 
-/// A word and what it means.
+/// Keywords with their meanings.
 type Table<T> = &'static [(&'static [&'static str], T)];
 
-/// The kinds of move that need a way.
+/// Moves that take a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verb {
     Pan,
@@ -205,7 +205,7 @@ fn meaning<T: Copy>(table: Table<T>, word: &str) -> Option<T> {
     table.iter().find(|(words, _)| words.contains(&word)).map(|(_, meaning)| *meaning)
 }
 
-/// A move by what is done and where to; without a way, the usual one.
+/// Returns the move of a verb and a direction. Without a direction it is the most common one.
 fn directed(verb: Verb, way: Option<Way>) -> Move {
     match (verb, way) {
         (Verb::Pan | Verb::Tilt, Some(Way::Up)) | (Verb::Tilt, None) => Move::TiltUp,
@@ -236,7 +236,7 @@ fn note<T: PartialEq>(list: &mut Vec<T>, found: Option<T>) -> bool {
 }
 
 impl Wishes {
-    /// Nothing is wished for.
+    /// Returns an empty interpretation.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -251,22 +251,26 @@ impl Wishes {
         }
     }
 
-    /// What a prompt wishes for.
+    /// Interprets a prompt.
     #[must_use]
     pub fn of(prompt: &str) -> Self {
         let mut wishes = Self::none();
         let mut verb: Option<Verb> = None;
         let mut negated = false;
+
         for word in words(prompt) {
             let word = word.as_str();
+
             if NEGATORS.contains(&word) {
                 negated = true;
                 continue;
             }
+
             if negated && knows(word) {
                 negated = false;
                 continue;
             }
+
             if let Some(next) = meaning(VERBS, word) {
                 wishes.end(verb.replace(next), None);
             } else if let (Some(done), Some(way)) = (verb, meaning(WAYS, word)) {
@@ -276,6 +280,7 @@ impl Wishes {
                 wishes.hear(word);
             }
         }
+
         wishes.end(verb, None);
         wishes
     }
@@ -293,26 +298,30 @@ impl Wishes {
         self.hour = self.hour.or(meaning(HOURS, word));
         self.pace = meaning(PACES, word).unwrap_or(self.pace);
         self.still |= STILL.contains(&word);
+
         if self.moods.contains(&Mood::Storm) {
             note(&mut self.weather, Some(Weather::Rain));
         }
     }
 
-    /// What makes the most of a picture that nothing is said of: a slow way in, and light in the air.
+    /// Adds recommended effects to a prompt that leaves them open: a slow camera move towards the subject and dust in
+    /// the air.
     #[must_use]
     pub fn recommended(mut self) -> Self {
         if self.moves.is_empty() && !self.still {
             self.moves = vec![Move::DollyIn, Move::OrbitRight];
         }
+
         if self.weather.is_empty() {
             self.weather.push(Weather::Dust);
         }
+
         self.pace = self.pace.min(0.8);
         self
     }
 }
 
-/// Whether a word means anything.
+/// Returns `true` if a word has a meaning.
 fn knows(word: &str) -> bool {
     meaning(VERBS, word).is_some()
         || meaning(SIMPLE_MOVES, word).is_some()

@@ -1,4 +1,4 @@
-//! The bass.
+//! Bass part.
 
 use super::super::instrument::{Instrument, Role};
 use super::super::piece::Note;
@@ -7,11 +7,13 @@ use super::super::theory::at_or_above;
 use super::harmony::Span;
 use super::score::{Pen, Score, dynamic};
 
-/// Writes the bass.
+/// Writes the bass part.
 #[must_use]
 pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
     let mut pen = score.pen("bass");
-    let (floor, ceiling) = (instrument.range().0.max(28), instrument.range().1);
+    let floor = instrument.range().0.max(28);
+    let ceiling = instrument.range().1;
+
     for phrase in score.phrases_of(Role::Bass) {
         let line = if phrase.intensity < 0.45 { BassLine::Held } else { score.plan.style.bass };
         for span in score.spans_in(phrase) {
@@ -19,6 +21,7 @@ pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
             walk.write(&mut pen, dynamic(0.85, phrase.intensity));
         }
     }
+
     if let Some(span) = score.last_chord() {
         pen.last_note(at_or_above(span.chord.root, floor), 0.8, 0.0);
     }
@@ -34,7 +37,7 @@ struct Walk<'a> {
     ceiling: i32,
 }
 
-/// What a step of a pattern plays: which tone, and for how many steps.
+/// First step, tone and length in steps of a stroke in a pattern.
 type Stroke = (u32, Tone, f64);
 
 #[derive(Clone, Copy)]
@@ -93,7 +96,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The fifth below the root if it is not too low, else the one above.
+    /// Returns the fifth below the root unless it is too low, otherwise the one above.
     fn fifth(&self) -> i32 {
         let above = at_or_above(self.span.chord.fifth(), self.root);
         if above - 12 >= self.floor { above - 12 } else { above }
@@ -111,7 +114,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A pattern of sixteen steps, as much of it as the chord has.
+    /// Plays a pattern of sixteen steps, as far as the chord lasts.
     fn pattern(&self, pen: &mut Pen, strokes: &[Stroke], velocity: f32) {
         for bar in (0..self.span.steps).step_by(16) {
             for (at, tone, steps) in strokes.iter().filter(|(at, ..)| bar + at < self.span.steps) {
@@ -121,10 +124,11 @@ impl Walk<'_> {
         }
     }
 
-    /// A note a beat: root, chord tones, and at the end a neighbour of the next root.
+    /// Plays one note per beat: the root, chord tones, and finally a neighbour of the next root.
     fn walk(&self, pen: &mut Pen, beat: u32, velocity: f32) {
         let beats = self.span.steps / beat;
         let next = at_or_above(self.score.span_after(self.span.start).chord.root, self.floor);
+
         for nth in 0..beats {
             let tones = &self.span.chord.tones;
             let pitch = match nth {
@@ -137,13 +141,14 @@ impl Walk<'_> {
             };
             self.stroke(pen, nth * beat, f64::from(beat) * 0.92, pitch, velocity);
         }
+
         if beats == 0 {
             self.stroke(pen, 0, f64::from(self.span.steps) * 0.9, self.root, velocity);
         }
     }
 }
 
-/// The longest that a root waits for its fifth: half of a bar of four, all of a bar of three.
+/// Returns the steps between root and fifth: half of an even bar, all of an odd one.
 fn score_half(score: &Score) -> u32 {
     let metre = score.clock().metre;
     if metre.bar.is_multiple_of(2 * metre.beat) { metre.bar / 2 } else { metre.bar }

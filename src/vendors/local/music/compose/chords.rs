@@ -1,4 +1,4 @@
-//! Those who play chords: struck, held and broken.
+//! Chord parts: struck, sustained and broken chords.
 
 use super::super::instrument::{Instrument, Role};
 use super::super::piece::Note;
@@ -9,7 +9,7 @@ use super::score::{Pen, Score, dynamic};
 /// Milliseconds between the strings of a strum.
 const STRUM_MS: f32 = 14.0;
 
-/// Writes held chords.
+/// Writes sustained chords.
 #[must_use]
 pub fn write_pad(score: &Score, instrument: Instrument) -> Vec<Note> {
     let mut pen = score.pen("pad");
@@ -20,6 +20,7 @@ pub fn write_pad(score: &Score, instrument: Instrument) -> Vec<Note> {
             }
         }
     }
+
     if let Some(span) = score.last_chord() {
         for pitch in voices(span, instrument, 0) {
             pen.last_note(pitch, 0.6, 0.0);
@@ -41,6 +42,7 @@ pub fn write_comp(score: &Score, instrument: Instrument) -> Vec<Note> {
             Comping::Beats if score.plan.feeling.energy < -0.15 => Comping::Broken,
             other => other,
         };
+
         for span in score.spans_in(phrase) {
             Hands { score, span, voices: struck(span, instrument, comping) }.play(
                 &mut pen,
@@ -49,6 +51,7 @@ pub fn write_comp(score: &Score, instrument: Instrument) -> Vec<Note> {
             );
         }
     }
+
     if let Some(span) = score.last_chord() {
         let strum = if score.plan.style.comping == Comping::Strummed { 30.0 } else { 12.0 };
         for (nth, pitch) in (0_u8..).zip(voices(span, instrument, 0)) {
@@ -58,7 +61,7 @@ pub fn write_comp(score: &Score, instrument: Instrument) -> Vec<Note> {
     pen.finish()
 }
 
-/// The voices of a struck chord: power chords are root, fifth and octave.
+/// Returns the voices of a struck chord. Power chords are root, fifth and octave.
 fn struck(span: &Span, instrument: Instrument, comping: Comping) -> Vec<i32> {
     if comping == Comping::Chug && instrument == Instrument::DistortedGuitar {
         let root = super::super::theory::at_or_above(span.chord.root, instrument.range().0);
@@ -67,13 +70,14 @@ fn struck(span: &Span, instrument: Instrument, comping: Comping) -> Vec<i32> {
     voices(span, instrument, 0)
 }
 
-/// The voices of a chord where an instrument can play them.
+/// Returns the voices of a chord, moved by octaves into the range of the instrument.
 fn voices(span: &Span, instrument: Instrument, shift: i32) -> Vec<i32> {
     let (low, high) = instrument.range();
     let lowest = span.voices.first().copied().unwrap_or(60) + shift;
     let highest = span.voices.last().copied().unwrap_or(60) + shift;
     let up = if lowest < low { (low - lowest + 11).div_euclid(12) * 12 } else { 0 };
     let down = if highest > high { (highest - high + 11).div_euclid(12) * 12 } else { 0 };
+
     let moved = span.voices.iter().map(|pitch| pitch + shift + up - down);
     moved.filter(|pitch| (low..=high).contains(pitch)).collect()
 }
@@ -89,6 +93,7 @@ impl Hands<'_> {
         let steps = self.span.steps;
         let beat = self.score.clock().metre.beat;
         let weight = |at: u32| if at.is_multiple_of(self.score.clock().metre.bar) { 1.0 } else { 0.85 };
+
         match comping {
             Comping::Held => self.chord(pen, 0, f64::from(steps) * 0.97, velocity, 6.0),
             Comping::Beats => {
@@ -128,7 +133,7 @@ impl Hands<'_> {
         }
     }
 
-    /// Strokes of a bar of sixteen steps, as much of it as the chord has.
+    /// Plays the strokes of a bar of sixteen steps, as far as the chord lasts.
     fn pattern(&self, pen: &mut Pen, strokes: &[(u32, f64)], velocity: f32) {
         for bar in (0..self.span.steps).step_by(16) {
             for (at, steps) in strokes.iter().filter(|(at, _)| bar + at < self.span.steps) {
@@ -137,7 +142,7 @@ impl Hands<'_> {
         }
     }
 
-    /// Low, high, middle, high: as the left hand plays it.
+    /// Plays an Alberti bass: low, high, middle, high. Metres of twelve steps run up and down instead.
     fn broken(&self, pen: &mut Pen, velocity: f32) {
         let metre = self.score.clock().metre;
         let order: &[usize] = if metre.beat == 6 || metre.bar == 12 { &[0, 1, 2, 3, 2, 1] } else { &[0, 2, 1, 2] };
@@ -145,16 +150,17 @@ impl Hands<'_> {
             let place = order[nth % order.len()];
             let Some(pitch) = self.voices.get(place.min(self.voices.len().saturating_sub(1))) else { continue };
             let accent = if nth % order.len() == 0 { 1.0 } else { 0.8 };
-            // Each tone is held while the others join it.
+            // Each tone is held while the next ones join it.
             let held = f64::from((self.span.steps - at).min(6));
             pen.note(f64::from(self.span.start + at), held, *pitch, velocity * accent);
         }
     }
 
-    /// Down on the beats, up between them.
+    /// Strums down on the beats and up between them.
     fn strummed(&self, pen: &mut Pen, velocity: f32) {
         let metre = self.score.clock().metre;
         let strokes: &[u32] = if metre.bar == 12 { &[0, 4, 6, 8, 10] } else { &[0, 4, 6, 10, 12, 14] };
+
         for bar in (0..self.span.steps).step_by(metre.bar.min(16) as usize) {
             for at in strokes.iter().map(|at| bar + at).filter(|at| *at < self.span.steps) {
                 let down = at % 4 == 0;
@@ -170,7 +176,7 @@ impl Hands<'_> {
     }
 }
 
-/// Orders in which tones of a chord follow each other.
+/// Orders of the tones in a broken chord.
 const ORDERS: &[&[usize]] = &[
     &[0, 1, 2, 3, 4, 3, 2, 1],
     &[0, 1, 2, 3, 4, 5, 3, 4],
@@ -185,8 +191,9 @@ pub fn write_arpeggio(score: &Score, instrument: Instrument) -> Vec<Note> {
     let mut pen = score.pen("arpeggio");
     let mut chance = score.chance.fork("arpeggio order");
     let order = chance.pick(ORDERS);
-    // Sixteenths where there is time for them.
+    // Sixteenths if the tempo leaves time for them and the mood is not quiet, otherwise eighths.
     let gap = if score.clock().step_seconds() > 0.105 && score.plan.feeling.energy > -0.5 { 1 } else { 2 };
+
     for phrase in score.phrases_of(Role::Arpeggio) {
         for span in score.spans_in(phrase) {
             let tones = ladder(span, instrument);
@@ -198,6 +205,7 @@ pub fn write_arpeggio(score: &Score, instrument: Instrument) -> Vec<Note> {
             }
         }
     }
+
     if let Some(span) = score.last_chord() {
         for (nth, pitch) in (0_u8..).zip(ladder(span, instrument)) {
             pen.last_note(pitch, 0.5, f32::from(nth) * 70.0);
@@ -206,7 +214,7 @@ pub fn write_arpeggio(score: &Score, instrument: Instrument) -> Vec<Note> {
     pen.finish()
 }
 
-/// The tones of a chord over two octaves.
+/// Returns the tones of a chord over two octaves.
 fn ladder(span: &Span, instrument: Instrument) -> Vec<i32> {
     let mut tones = [voices(span, instrument, 0), voices(span, instrument, 12)].concat();
     tones.sort_unstable();

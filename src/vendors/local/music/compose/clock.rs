@@ -1,69 +1,65 @@
-//! When each step sounds: tempo, swing, the slowing at the end, and a length that is right to the sample.
+//! Timing of the steps: tempo, swing, ritardando and an exact length.
 
 use super::super::piece::RATE;
 use super::super::prompt::lexicon::Metre;
 
-/// What decides the pace of a piece.
+/// Input of [`Clock::of`].
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     /// Length in seconds.
     pub seconds: u16,
-    /// Beats a minute.
+    /// Beats per minute.
     pub bpm: f32,
-    /// Whether the tempo was asked for, and stays as it is; else it gives way a little, so that bars and length agree.
+    /// `true` if the prompt fixes the tempo. Otherwise it is adjusted slightly so that whole bars fill the length.
     pub fixed: bool,
-    /// How beats are grouped.
     pub metre: Metre,
-    /// How far every other note comes late.
+    /// Delay of every second note: 0 for none, 1 for half of a note of `swing_steps`.
     pub swing: f32,
-    /// Which notes swing.
+    /// Length in steps of the notes that swing.
     pub swing_steps: u32,
-    /// How it ends.
     pub ending: Ending,
 }
 
-/// How a piece ends.
+/// Ending of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// A last chord that rings out.
+    /// Last chord that rings out.
     Chord {
-        /// Whether the last bar slows down.
+        /// `true` if the last bar slows down.
         ritards: bool,
     },
-    /// The music goes on while it fades.
+    /// Fade-out while the music continues.
     Fade,
     /// The last bar leads back to the first.
     Seamless,
 }
 
-/// The places of steps in time.
+/// Mapping from steps to time.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    /// Steps up to the last chord, or to the end.
+    /// Steps up to the last chord or, without one, to the end.
     pub steps: u32,
-    /// How beats are grouped.
     pub metre: Metre,
     /// Length in samples.
     pub frames: u32,
-    /// How it ends.
     pub ending: Ending,
-    /// Seconds of a step.
+    /// Seconds per step.
     step: f64,
-    /// Where it begins to slow down, in steps.
+    /// Step at which the ritardando begins.
     slows_at: f64,
-    /// How much slower the last step is than the first, as a part of it.
+    /// Stretch of the last step relative to the first, as a fraction.
     slowing: f64,
     swing: f64,
     swing_steps: f64,
 }
 
-/// How far a tempo gives way when nobody asked for it: as a part of it, for long and for very short pieces.
+/// Maximum change of a tempo that is not fixed, as a fraction, for longer and for very short pieces.
 const GIVE: (f64, f64) = (0.07, 0.3);
-/// The most that the last bar is stretched by.
+/// Maximum stretch of the last bar.
 const SLOWING_MAX: f64 = 0.55;
 
 impl Clock {
-    /// Sets the pace.
+    /// Computes tempo and length.
     #[must_use]
     pub fn of(pace: &Pace) -> Self {
         let Metre { bar, beat, .. } = pace.metre;
@@ -72,6 +68,7 @@ impl Clock {
         let mut step = 60.0 / f64::from(pace.bpm) / quarter;
         let bar_steps = f64::from(bar);
         let mut slowing = 0.0;
+
         let steps = match pace.ending {
             Ending::Seamless => {
                 let bars = (seconds / (step * bar_steps)).round().max(1.0);
@@ -88,19 +85,22 @@ impl Clock {
                     let bars = room / (step * bar_steps);
                     (bar_steps, if pace.fixed { bars.floor() } else { bars.round() })
                 };
+
                 let steps = unit * rounded.max(0.0);
                 if steps > 0.0 && !pace.fixed {
                     let give = if steps > 4.0 * bar_steps { GIVE.0 } else { GIVE.1 };
                     step = (room / steps).clamp(step * (1.0 - give), step * (1.0 + give));
                 }
+
                 if ritards && steps >= 2.0 * bar_steps {
-                    // The slowing takes what is left over beside a ring of the wanted length, or at least a little.
+                    // The ritardando uses the time left beside a ring of the wanted length, but at least a minimum.
                     let left = (room - steps * step) / (step * bar_steps);
                     slowing = (2.0 * left).clamp(0.12, SLOWING_MAX);
                 }
                 steps
             }
         };
+
         Self {
             steps: steps as u32,
             metre: pace.metre,
@@ -114,39 +114,39 @@ impl Clock {
         }
     }
 
-    /// Beats a minute, as they came out.
+    /// Returns the actual tempo in beats per minute.
     #[must_use]
     pub fn bpm(&self) -> f32 {
         let quarter = if self.metre.beat == 6 { 6.0 } else { 4.0 };
         (60.0 / (self.step * quarter)) as f32
     }
 
-    /// Seconds of a step.
+    /// Returns the seconds per step.
     #[must_use]
     pub fn step_seconds(&self) -> f32 {
         self.step as f32
     }
 
-    /// The second at which a step begins, with swing and slowing.
+    /// Returns the second at which a step begins, with swing and ritardando.
     #[must_use]
     pub fn seconds_at(&self, step: f64) -> f64 {
         let swung = self.swung(step);
         let slow = (swung - self.slows_at).max(0.0);
         let bar = f64::from(self.metre.bar);
-        // The pace falls evenly over the last bar and stays there.
+        // The tempo falls evenly over the last bar and then stays constant.
         let within = slow.min(bar);
         let stretch = self.slowing * (within * within / (2.0 * bar) + (slow - within));
         (swung + stretch) * self.step
     }
 
-    /// The sample at which a step begins, never behind the end.
+    /// Returns the sample at which a step begins, clamped to the end.
     #[must_use]
     pub fn frame_at(&self, step: f64) -> u32 {
         let frame = (self.seconds_at(step) * f64::from(RATE)).round().max(0.0);
         (frame as u32).min(self.frames)
     }
 
-    /// Where a step is in a bar of which the middle of each pair of notes comes late.
+    /// Returns the position of a step after swing, which delays the middle of each pair of notes.
     fn swung(&self, step: f64) -> f64 {
         let pair = 2.0 * self.swing_steps;
         let place = step.rem_euclid(pair) / pair;
@@ -195,7 +195,7 @@ mod tests {
         let clock = Clock::of(&swings);
         let times: Vec<_> = (0..4 * clock.steps).map(|quarter| clock.seconds_at(f64::from(quarter) / 4.0)).collect();
         assert!(times.is_sorted());
-        // The second eighth of a beat is late by half a step or more, the beats themselves are not.
+        // The second eighth of a beat is late by half a step or more; the beats themselves are not.
         let straight = Clock::of(&Pace { swing: 0.0, ..swings });
         assert!(clock.seconds_at(2.0) - straight.seconds_at(2.0) > 0.5 * f64::from(clock.step_seconds()));
         assert!((clock.seconds_at(4.0) - straight.seconds_at(4.0)).abs() < 1e-9);

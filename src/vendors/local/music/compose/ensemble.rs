@@ -1,31 +1,33 @@
-//! Who plays what: the instruments of the prompt first, those of the genre in the roles that are left.
+//! Assignment of instruments to roles: first those of the prompt, then those of the genre.
 
 use super::super::instrument::{Instrument, Role};
 use super::super::prompt::Brief;
 use super::plan::Plan;
 
-/// A player: an instrument in a role.
+/// Role and the instrument that plays it.
 pub type Player = (Role, Instrument);
 
-/// In this order roles look for players.
+/// Order in which roles are filled.
 const ROLES: [Role; 6] = [Role::Lead, Role::Comp, Role::Bass, Role::Drums, Role::Pad, Role::Arpeggio];
 
-/// The players, one a role at most. Never empty, and somebody always plays notes or drums.
+/// Returns the players, at most one per role and at least one in total.
 #[must_use]
 pub fn gather(brief: &Brief, plan: &Plan) -> Vec<Player> {
     let mut chance = brief.chance.fork("ensemble");
     let mut players: Vec<Player> = Vec::new();
     let free = |players: &Vec<Player>, role: Role| players.iter().all(|(taken, _)| *taken != role);
+
     for instrument in &brief.wanted {
         if let Some(role) = instrument.roles().iter().find(|role| free(&players, **role)) {
             players.push((*role, *instrument));
         }
     }
+
     if brief.solo {
         alone(&mut players);
         return players;
     }
-    // The tune is for the first wanted instrument that can play it, if nobody else was wanted for it.
+    // If no requested instrument has the melody, the first one that can play it takes it.
     let leads =
         |player: &&mut Player| player.1.roles().contains(&Role::Lead) && !player.1.roles().starts_with(&[Role::Pad]);
     if free(&players, Role::Lead)
@@ -34,6 +36,7 @@ pub fn gather(brief: &Brief, plan: &Plan) -> Vec<Player> {
     {
         player.0 = Role::Lead;
     }
+
     for role in ROLES.into_iter().filter(|role| free(&players.clone(), *role)).collect::<Vec<_>>() {
         let choices = usual(plan, brief, role);
         let rarely = match role {
@@ -42,29 +45,32 @@ pub fn gather(brief: &Brief, plan: &Plan) -> Vec<Player> {
             Role::Pad => 0.6 + 0.4 * plan.feeling.space,
             _ => 1.0,
         };
+
         let drawn = chance.odds(rarely);
         let chosen = chance.below(choices.len());
         if drawn && let Some(instrument) = choices.get(chosen) {
             players.push((role, *instrument));
         }
     }
+
     if players.is_empty() {
         let somebody = Instrument::all().find(|instrument| !brief.unwanted.contains(instrument));
         let player = somebody.unwrap_or(Instrument::Piano);
         players.push((player.roles()[0], player));
     }
+
     if players.len() == 1 {
         alone(&mut players);
     }
     players
 }
 
-/// What the genres use in a role, without what is not wanted.
+/// Returns the instruments that the genres use in a role, without the rejected ones.
 fn usual(plan: &Plan, brief: &Brief, role: Role) -> Vec<Instrument> {
     let style = plan.style;
     let lent = plan.second.unwrap_or(style);
     let mut choices = match role {
-        // A second genre lends its tune and its chords.
+        // The second genre provides melody and chords.
         Role::Lead => lent.leads.to_vec(),
         Role::Comp if !lent.comps.is_empty() && !style.comps.is_empty() => lent.comps.to_vec(),
         Role::Comp => style.comps.to_vec(),
@@ -74,24 +80,26 @@ fn usual(plan: &Plan, brief: &Brief, role: Role) -> Vec<Instrument> {
         Role::Drums if style.groove.is_some() => vec![Instrument::Drums],
         Role::Drums => Vec::new(),
     };
+
     let no_bass = [Instrument::ElectricBass, Instrument::UprightBass, Instrument::SynthBass, Instrument::SubBass];
     let unwanted = |instrument: &Instrument| {
-        // "No bass" and "no guitar" mean all of them.
+        // "No bass" and "no guitar" reject the whole family.
         let family = role == Role::Bass && brief.unwanted.iter().any(|other| no_bass.contains(other))
             || instrument.name().contains("guitar")
                 && brief.unwanted.iter().any(|other| other.name().contains("guitar"))
             || instrument.name().contains("synth") && brief.unwanted.contains(&Instrument::SawLead);
         family || brief.unwanted.contains(instrument)
     };
+
     choices.retain(|instrument| !unwanted(instrument));
-    // A quiet piece without percussion stays without it, whatever the genre.
+    // A quiet piece has no drums in any genre unless the prompt asks for them.
     if role == Role::Drums && plan.feeling.energy < -0.62 && !brief.wanted.contains(&Instrument::Drums) {
         choices.clear();
     }
     choices
 }
 
-/// Those who play alone take all roles that they can: a pianist has two hands.
+/// Gives the instruments of a solo piece all roles that they can play; a piano also plays chords and bass.
 fn alone(players: &mut Vec<Player>) {
     let instruments: Vec<Instrument> = players.iter().map(|(_, instrument)| *instrument).collect();
     for role in [Role::Lead, Role::Comp, Role::Bass] {
@@ -102,7 +110,8 @@ fn alone(players: &mut Vec<Player>) {
             players.push((role, *instrument));
         }
     }
-    // One who cannot play chords plays the tune.
+
+    // A single instrument without chords plays the melody.
     if players.len() == 1 && instruments[0].roles().contains(&Role::Lead) {
         players[0].0 = Role::Lead;
     }

@@ -1,8 +1,8 @@
-//! The form: phrases of four bars, what each is in the whole, and how much happens in it.
+//! Form of a piece: four-bar phrases with their function and intensity.
 
 use super::super::instrument::Role;
 
-/// What a phrase is.
+/// Function of a phrase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Label {
     Intro,
@@ -12,75 +12,79 @@ pub enum Label {
     Outro,
 }
 
-/// A few bars that belong together.
+/// Consecutive bars with one function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Phrase {
-    /// What it is.
     pub label: Label,
-    /// How many phrases of this label came before.
+    /// Number of earlier phrases with the same label.
     pub nth: u32,
     /// First step.
     pub start: u32,
-    /// Steps, whole bars but in pieces shorter than a bar.
+    /// Steps; whole bars, except in pieces shorter than a bar.
     pub steps: u32,
-    /// From quiet (0) to everything (1).
+    /// From quiet (0) to full (1).
     pub intensity: f32,
-    /// Whether another label was before.
+    /// `true` if the phrase before has another label or none precedes.
     pub opens: bool,
-    /// Whether another label, or nothing, follows.
+    /// `true` if the next phrase has another label or none follows.
     pub closes: bool,
-    /// Whether it is the last one.
+    /// `true` for the last phrase.
     pub last: bool,
 }
 
-/// What is asked of the form.
+/// Input of [`phrases`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Shape {
-    /// Steps of the whole.
+    /// Steps of the whole piece.
     pub steps: u32,
-    /// Steps of a bar.
+    /// Steps per bar.
     pub bar: u32,
-    /// An introduction, even where there is little room.
+    /// `true` if the piece has an introduction even when it is short.
     pub intro: bool,
-    /// It grows from beginning to end.
+    /// `true` if the intensity grows from beginning to end.
     pub build: bool,
-    /// It goes round, so it neither begins nor ends.
+    /// `true` if the piece loops, so it has neither introduction nor ending.
     pub seamless: bool,
-    /// Quiet (-1) to driven (1).
+    /// From quiet (-1) to driving (1).
     pub energy: f32,
 }
 
-/// Bars of a phrase.
+/// Bars per phrase.
 const PHRASE_BARS: u32 = 4;
 
-/// The phrases, one after the other, without gaps.
+/// Returns consecutive phrases without gaps.
 #[must_use]
 pub fn phrases(shape: &Shape) -> Vec<Phrase> {
     let bars = shape.steps / shape.bar;
     let labels = labels((bars / PHRASE_BARS) as usize, shape);
     let mut rest = shape.steps - PHRASE_BARS * shape.bar * (bars / PHRASE_BARS);
+
     let mut phrases: Vec<Phrase> = Vec::new();
     let mut start = 0;
     let mut push = |label: Label, steps: u32| {
         phrases.push(Phrase { label, nth: 0, start, steps, intensity: 0.0, opens: false, closes: false, last: false });
         start += steps;
     };
-    // Bars that make no phrase go before the first one, where it is an introduction, and else after the last.
+
+    // Bars that do not fill a phrase extend the introduction, if there is one, otherwise the end.
     if rest > 0 && labels.first() == Some(&Label::Intro) {
         push(Label::Intro, rest);
         rest = 0;
     }
+
     for label in &labels {
         push(*label, PHRASE_BARS * shape.bar);
     }
+
     if rest > 0 {
         push(labels.last().copied().unwrap_or(Label::Verse), rest);
     }
+
     finish(&mut phrases, shape);
     phrases
 }
 
-/// The labels of so many phrases of four bars.
+/// Returns the labels of the given number of four-bar phrases.
 fn labels(count: usize, shape: &Shape) -> Vec<Label> {
     use Label::{Bridge, Chorus, Intro, Outro, Verse};
     const CYCLE: [Label; 12] =
@@ -88,6 +92,7 @@ fn labels(count: usize, shape: &Shape) -> Vec<Label> {
     if shape.seamless {
         return [Verse, Verse, Chorus, Chorus].into_iter().cycle().take(count).collect();
     }
+
     let mut labels = match count {
         0 => vec![],
         1 => vec![Verse],
@@ -101,12 +106,13 @@ fn labels(count: usize, shape: &Shape) -> Vec<Label> {
         8 => vec![Intro, Verse, Verse, Chorus, Chorus, Bridge, Chorus, Outro],
         _ => Vec::new(),
     };
+
     if count > 8 {
         let intros = 1 + usize::from(shape.intro || count > 16);
         labels.extend(vec![Intro; intros]);
         let middle = count - intros - 1;
         labels.extend(CYCLE.into_iter().cycle().take(middle - 3));
-        // The bridge stands before the last time, whatever the cycle had got to.
+        // The bridge precedes the last chorus wherever the cycle ended.
         labels.extend([Bridge, Chorus, Chorus, Outro]);
     }
     labels
@@ -120,6 +126,7 @@ fn finish(phrases: &mut [Phrase], shape: &Shape) {
         phrase.opens = at == 0 || labels[at - 1] != phrase.label;
         phrase.closes = labels.get(at + 1) != Some(&phrase.label);
         phrase.last = at + 1 == count;
+
         let usual = match phrase.label {
             Label::Intro => 0.35,
             Label::Verse => 0.58 + 0.03 * phrase.nth.min(4) as f32,
@@ -127,6 +134,7 @@ fn finish(phrases: &mut [Phrase], shape: &Shape) {
             Label::Bridge => 0.48,
             Label::Outro => 0.45,
         };
+
         let grown = 0.05 + 0.95 * (at as f32 + 1.0) / count as f32;
         let intensity = if shape.build { 0.2 * usual + 0.8 * grown } else { usual };
         phrase.intensity = (intensity + 0.1 * shape.energy).clamp(0.15, 1.0);
@@ -134,13 +142,13 @@ fn finish(phrases: &mut [Phrase], shape: &Shape) {
 }
 
 impl Phrase {
-    /// The step behind its last one.
+    /// Returns the step after the last one.
     #[must_use]
     pub const fn end(&self) -> u32 {
         self.start + self.steps
     }
 
-    /// Whether a role plays in it; `builds` when the whole grows, so that roles come in by how much happens.
+    /// Returns `true` if a role plays in this phrase. With `builds`, roles enter as the intensity grows.
     #[must_use]
     pub fn has(&self, role: Role, builds: bool) -> bool {
         let quiet = matches!(self.label, Label::Intro | Label::Bridge | Label::Outro);

@@ -1,50 +1,48 @@
-//! Which chord sounds when, and how the voices move from one to the next.
+//! Chords over time, and the voice leading between them.
 
 use super::super::chance::Chance;
 use super::super::style::progression::Palette;
 use super::super::theory::{Chord, Key, at_or_above};
 use super::form::{Label, Phrase};
 
-/// A chord with its place and its voices.
+/// Chord with its position and voices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
-    /// First step.
     pub start: u32,
-    /// Steps.
     pub steps: u32,
-    /// The chord.
     pub chord: Chord,
-    /// Pitches of the upper voices, rising.
+    /// Pitches of the upper voices in rising order.
     pub voices: Vec<i32>,
 }
 
-/// Where the upper voices stay.
+/// Range of the upper voices.
 pub const VOICES: (i32, i32) = (50, 74);
-/// Furthest that an upper voice moves, in semitones, where there is any other way.
+/// Maximum motion of an upper voice in semitones, exceeded only if no voicing avoids it.
 const LEAP_MAX: i32 = 7;
 
-/// What chords are made of.
+/// Input of the harmony.
 #[derive(Debug, Clone, Copy)]
 pub struct Harmony {
-    /// The key.
     pub key: Key,
-    /// The family of progressions.
+    /// Family of progressions.
     pub palette: Palette,
-    /// 1 with sevenths, 2 with ninths.
+    /// 0 for triads, 1 for sevenths, 2 for ninths.
     pub extension: u8,
-    /// Steps of a bar.
+    /// Steps per bar.
     pub bar: u32,
-    /// Whether the last phrase closes.
+    /// `true` if the last phrase ends with a cadence.
     pub closes: bool,
 }
 
 impl Harmony {
-    /// The chords of all phrases, and after them the last one, which has no steps.
+    /// Returns the chords of all phrases and the final one, which has no steps.
     #[must_use]
     pub fn spans(&self, phrases: &[Phrase], chance: &mut Chance) -> Vec<Span> {
         let found = self.palette.progressions(self.key.mode.is_minor());
-        let (main, other) = (chance.pick(found.main), chance.pick(found.other));
+        let main = chance.pick(found.main);
+        let other = chance.pick(found.other);
         let bridge = chance.pick(found.other);
+
         let mut spans: Vec<Span> = Vec::new();
         for phrase in phrases {
             let text = match phrase.label {
@@ -52,19 +50,24 @@ impl Harmony {
                 Label::Bridge => bridge,
                 _ => main,
             };
+
             let parts: Vec<&str> = text.split('|').collect();
             let part = parts[phrase.nth as usize % parts.len()];
             let mut tokens: Vec<&str> = part.split_whitespace().collect();
             self.fit(&mut tokens, phrase);
+
             let leads_on = phrase.closes && !phrase.last && tokens.last() == Some(&"1");
             if leads_on && let Some(last) = tokens.last_mut() {
                 *last = found.turn;
             }
+
             if phrase.last && self.closes {
                 close(&mut tokens, found.close);
             }
+
             self.lay(&tokens, phrase, &mut spans);
         }
+
         let end = phrases.last().map_or(0, Phrase::end);
         spans.push(Span { start: end, steps: 0, chord: self.chord("1"), voices: Vec::new() });
         voice(&mut spans);
@@ -75,7 +78,7 @@ impl Harmony {
         Chord::parse(self.key, token, self.extension)
     }
 
-    /// Shorter phrases have only the first chords, so that each bar has as many as in a whole one.
+    /// Truncates the chords of a short phrase so that each bar has as many as in a full phrase.
     fn fit(&self, tokens: &mut Vec<&str>, phrase: &Phrase) {
         let wanted = (tokens.len() as u32 * phrase.steps).div_ceil(4 * self.bar);
         tokens.truncate(wanted.max(1) as usize);
@@ -84,7 +87,8 @@ impl Harmony {
     fn lay(&self, tokens: &[&str], phrase: &Phrase, spans: &mut Vec<Span>) {
         let count = tokens.len() as u32;
         for (at, token) in (0..count).zip(tokens) {
-            let (start, end) = (phrase.steps * at / count, phrase.steps * (at + 1) / count);
+            let start = phrase.steps * at / count;
+            let end = phrase.steps * (at + 1) / count;
             if end > start {
                 let chord = self.chord(token);
                 spans.push(Span { start: phrase.start + start, steps: end - start, chord, voices: Vec::new() });
@@ -93,7 +97,7 @@ impl Harmony {
     }
 }
 
-/// Puts the close in place of the last chords.
+/// Replaces the last chords with the cadence.
 fn close<'a>(tokens: &mut Vec<&'a str>, close: &'a str) {
     let close: Vec<&str> = close.split(' ').collect();
     let kept = tokens.len().saturating_sub(close.len());
@@ -101,7 +105,7 @@ fn close<'a>(tokens: &mut Vec<&'a str>, close: &'a str) {
     tokens.extend(close);
 }
 
-/// Gives every chord its voices, each as near to those before as can be.
+/// Chooses the voicing of every chord, each as close as possible to the previous one.
 fn voice(spans: &mut [Span]) {
     let mut before: Option<(Vec<i32>, i32)> = None;
     for span in spans {
@@ -123,24 +127,25 @@ fn best_voicing(chord: &Chord, bass: i32, before: Option<&(Vec<i32>, i32)>) -> V
     voicings(chord).into_iter().min_by_key(cost).unwrap_or_default()
 }
 
-/// Semitones that the voices move, the worst one counted twice.
+/// Returns the total motion in semitones, counting the largest one twice.
 fn motion(before: &[i32], after: &[i32]) -> i32 {
     let moves = paired(before, after).map(|(from, to)| (to - from).abs());
     let (sum, most) = moves.fold((0, 0), |(sum, most), moved| (sum + moved, most.max(moved)));
     sum + most
 }
 
-/// Voices from top to bottom; where one chord has more, its lowest ones stand alone.
+/// Pairs the voices from top to bottom; the lowest voices of the larger chord stay unpaired.
 fn paired<'a>(before: &'a [i32], after: &'a [i32]) -> impl Iterator<Item = (i32, i32)> + 'a {
     before.iter().rev().copied().zip(after.iter().rev().copied())
 }
 
-/// Fifths and octaves that move to fifths and octaves, between the upper voices and to the bass.
+/// Counts parallel fifths and octaves among the upper voices and the bass.
 #[must_use]
 pub fn parallels(before: &(Vec<i32>, i32), after: &[i32], bass: i32) -> i32 {
     let mut pairs: Vec<(i32, i32)> = paired(&before.0, after).collect();
     pairs.push((before.1, bass));
     let perfect = |a: i32, b: i32| (a - b).rem_euclid(12) == 0 || (a - b).abs() % 12 == 7;
+
     let mut count = 0;
     for (at, high) in pairs.iter().enumerate() {
         for low in &pairs[at + 1..] {
@@ -152,10 +157,12 @@ pub fn parallels(before: &(Vec<i32>, i32), after: &[i32], bass: i32) -> i32 {
     count
 }
 
-/// Every way in which the upper voices can take a chord: each inversion, close and open. The bass has the root of ninths.
+/// Returns every voicing of a chord within the range: each inversion, close and open. Ninth chords leave the root to
+/// the bass.
 fn voicings(chord: &Chord) -> Vec<Vec<i32>> {
     let skipped = usize::from(chord.tones.len() > 4);
     let classes: Vec<i32> = chord.tones.iter().skip(skipped).map(|tone| (chord.root + tone).rem_euclid(12)).collect();
+
     let mut found = Vec::new();
     for first in 0..classes.len() {
         for octave in [0, 12] {
@@ -164,6 +171,7 @@ fn voicings(chord: &Chord) -> Vec<Vec<i32>> {
                 let below = voices[voices.len() - 1] + 1;
                 voices.push(at_or_above(classes[(first + next) % classes.len()], below));
             }
+
             let mut open = voices.clone();
             let second = open.len() - 2;
             open[second] -= 12;
@@ -171,6 +179,7 @@ fn voicings(chord: &Chord) -> Vec<Vec<i32>> {
             found.extend([voices, open]);
         }
     }
+
     found.retain(|voices| voices[0] >= VOICES.0 && voices[voices.len() - 1] <= VOICES.1);
     found
 }
@@ -234,7 +243,8 @@ mod tests {
 
     #[test]
     fn parallel_fifths_and_octaves_are_rare_where_rules_are_old() {
-        let (mut moves, mut faults) = (0, 0);
+        let mut moves = 0;
+        let mut faults = 0;
         for (seed, mode) in
             ["a", "b", "c", "d", "e", "f"].into_iter().flat_map(|s| [(s, Mode::Ionian), (s, Mode::Aeolian)])
         {

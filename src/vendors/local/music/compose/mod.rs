@@ -1,4 +1,4 @@
-//! From a prompt to a piece: what is wanted, the form, the harmony, then part by part.
+//! Composition of a piece from a prompt: plan, form, harmony, then each part.
 
 mod bass;
 mod chords;
@@ -26,16 +26,18 @@ use super::instrument::{Instrument, Role};
 use super::piece::{Drum, Kit, Note, Part, Piece, RATE, Space};
 use super::prompt::{self, Brief};
 
-/// Composes a piece. A length in seconds that is given wins over one in the prompt; it is held to 1 to 360.
+/// Composes a piece. `seconds` takes precedence over a length in the prompt and is clamped to 1 to 360.
 #[must_use]
 pub fn compose(prompt: &str, seconds: Option<u16>) -> Piece {
     let brief = prompt::read(prompt);
     let plan = Plan::of(&brief, seconds);
     let players = ensemble::gather(&brief, &plan);
+
     let score = score(&brief, plan, &players);
     let mut parts: Vec<Part> = players.iter().map(|player| part(&score, *player)).collect();
     parts.retain(|part| !part.notes.is_empty());
     let kicks = kicks(&parts);
+
     let mut seed = brief.chance.fork("noise");
     Piece {
         title: title::title(&brief, &score.plan),
@@ -58,6 +60,7 @@ fn score(brief: &Brief, plan: Plan, players: &[Player]) -> Score {
         seamless: clock.ending == Ending::Seamless,
         energy: plan.feeling.energy,
     });
+
     let harmony = Harmony {
         key: plan.key,
         palette: plan.style.palette,
@@ -66,8 +69,10 @@ fn score(brief: &Brief, plan: Plan, players: &[Player]) -> Score {
         closes: matches!(clock.ending, Ending::Chord { .. }),
     };
     let spans = harmony.spans(&phrases, &mut brief.chance.fork("harmony"));
+
     let roles: Vec<Role> = players.iter().map(|(role, _)| *role).collect();
     let in_turn = [Role::Pad, Role::Comp, Role::Arpeggio, Role::Lead, Role::Bass, Role::Drums];
+
     Score {
         plan,
         phrases,
@@ -89,8 +94,9 @@ fn part(score: &Score, (role, instrument): Player) -> Part {
         Role::Bass => bass::write(score, instrument),
         Role::Drums => drums::write(score),
     };
+
     let style = score.plan.style;
-    // Level in decibels, pan, and how much of room, echo and ducking a role has.
+    // Level in decibels, pan, and factors for reverb, echo and ducking.
     let (level_db, pan, wet, echo, duck) = match role {
         Role::Lead => (0.0, 0.08, 1.0, 1.0, 0.25),
         Role::Comp => (-4.5, -0.28, 0.8, 0.2, 0.8),
@@ -99,6 +105,7 @@ fn part(score: &Score, (role, instrument): Player) -> Part {
         Role::Bass => (-2.0, 0.0, 0.12, 0.0, 0.9),
         Role::Drums => (drum_level(score), 0.0, 0.35, 0.0, 0.0),
     };
+
     let far = 0.75 + 0.5 * score.plan.feeling.space;
     Part {
         instrument,
@@ -112,7 +119,7 @@ fn part(score: &Score, (role, instrument): Player) -> Part {
     }
 }
 
-/// Drums carry dance music and accompany the rest.
+/// Returns the drum level in decibels. Drums carry dance music and accompany other genres.
 fn drum_level(score: &Score) -> f32 {
     match score.plan.style.kit {
         Kit::Brushes => -7.0,
@@ -121,7 +128,7 @@ fn drum_level(score: &Score) -> f32 {
     }
 }
 
-/// When the kick drum sounds.
+/// Returns the starts of the kick drum in samples.
 fn kicks(parts: &[Part]) -> Vec<u32> {
     let is_kick = |note: &&Note| Drum::of(note.pitch) == Drum::Kick;
     let drums = parts.iter().filter(|part| part.instrument == Instrument::Drums);
@@ -132,16 +139,19 @@ fn space(brief: &Brief, plan: &Plan) -> Space {
     let style = plan.style;
     let clock = &plan.clock;
     let beat = clock.step_seconds() * if clock.metre.beat == 6 { 6.0 } else { 4.0 };
-    let (frames, rate) = (clock.frames, RATE as f32);
+    let frames = clock.frames;
+    let rate = RATE as f32;
+
     let fade = match clock.ending {
         Ending::Fade => (frames as f32 * 0.25).min(12.0 * rate),
         Ending::Seamless => 0.0,
-        // The last chord rings for most of its time and then sinks away.
+        // The last chord sustains for the first part of its time and then fades.
         Ending::Chord { .. } => {
             let ring = frames.saturating_sub(clock.frame_at(f64::from(clock.steps)));
             (ring as f32 * 0.6).min(3.0 * rate)
         }
     };
+
     Space {
         reverb_seconds: style.reverb * (0.8 + 0.5 * plan.feeling.space),
         echo_frames: (beat * 0.75 * rate).clamp(0.08 * rate, 1.2 * rate) as u32,

@@ -1,4 +1,4 @@
-//! What is to be composed: everything that the prompt says, and what is usual where it says nothing.
+//! Decisions for a whole piece: the wishes of the prompt, completed by the defaults of the genre.
 
 use super::super::chance::Chance;
 use super::super::instrument::Instrument;
@@ -9,39 +9,41 @@ use super::super::style::{Genre, Style};
 use super::super::theory::{Key, Mode};
 use super::clock::{Clock, Ending, Pace};
 
-/// The decisions that hold for the whole piece.
+/// Decisions for a whole piece.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The main genre.
+    /// Main genre.
     pub style: &'static Style,
-    /// Another one that was asked for, which lends its instruments.
+    /// Second genre, which provides some of the instruments.
     pub second: Option<&'static Style>,
-    /// The mood of prompt and genre together.
+    /// Mood of the prompt and the genre combined.
     pub feeling: Feeling,
-    /// The key.
     pub key: Key,
-    /// Tempo, metre and length.
     pub clock: Clock,
 }
 
 impl Plan {
-    /// Decides. A length that is given wins over one in the prompt.
+    /// Decides on all properties. `seconds` takes precedence over a length in the prompt.
     #[must_use]
     pub fn of(brief: &Brief, seconds: Option<u16>) -> Self {
         let mut chance = brief.chance.fork("plan");
         let genre = brief.genres.first().copied().unwrap_or_else(|| fitting_genre(brief, &mut chance));
         let style = genre.style();
         let second = brief.genres.get(1).map(|genre| genre.style());
+
         let feeling = blend(style.feeling, brief);
         let key = key(brief, style, feeling, &mut chance);
+
         let metre = brief.metre.unwrap_or(style.metre);
         let bpm = tempo(brief, style, feeling, metre, &mut chance);
         let seconds = seconds.or(brief.seconds).unwrap_or_else(|| usual_length(brief, style, metre, bpm));
+
         let ending = match brief.form {
             form if form.seamless => Ending::Seamless,
             form if form.fade_out => Ending::Fade,
             _ => Ending::Chord { ritards: style.ritards && !brief.form.build },
         };
+
         let clock = Clock::of(&Pace {
             seconds: seconds.clamp(1, SECONDS_MAX),
             bpm,
@@ -51,16 +53,18 @@ impl Plan {
             swing_steps: style.swing_steps,
             ending,
         });
+
         Self { style, second, feeling, key, clock }
     }
 }
 
-/// The genre where none is named: what the instruments suggest, else what the mood does.
+/// Chooses a genre from the instruments or else the mood if the prompt names none.
 fn fitting_genre(brief: &Brief, chance: &mut Chance) -> Genre {
     use Instrument as I;
     let wants = |instruments: &[I]| instruments.iter().any(|instrument| brief.wanted.contains(instrument));
     let says = |mood: &str| brief.moods.contains(&mood);
     let Feeling { valence, energy, tension, .. } = brief.feeling;
+
     if wants(&[I::Chip]) {
         Genre::Chiptune
     } else if wants(&[I::DistortedGuitar]) {
@@ -94,7 +98,7 @@ fn fitting_genre(brief: &Brief, chance: &mut Chance) -> Genre {
     }
 }
 
-/// The mood of the genre, most of which gives way to what the prompt says.
+/// Blends the mood of the genre with that of the prompt, which has the larger weight.
 fn blend(usual: Feeling, brief: &Brief) -> Feeling {
     if brief.moods.is_empty() && brief.feeling.valence == 0.0 {
         return usual;
@@ -113,6 +117,7 @@ fn key(brief: &Brief, style: &Style, feeling: Feeling, chance: &mut Chance) -> K
     let functional = matches!(style.palette, Palette::Jazz | Palette::Classical | Palette::Blues);
     let Feeling { valence, tension, space, .. } = feeling;
     let drawn = chance.unit();
+
     let guessed = if valence > 0.12 {
         match () {
             () if functional || drawn < 0.7 => Mode::Ionian,
@@ -132,6 +137,7 @@ fn key(brief: &Brief, style: &Style, feeling: Feeling, chance: &mut Chance) -> K
             () => Mode::Aeolian,
         }
     };
+
     let tonic = chance.below(12) as i32;
     Key { tonic: brief.key.tonic.unwrap_or(tonic), mode: brief.key.mode.unwrap_or(guessed) }
 }
@@ -139,13 +145,13 @@ fn key(brief: &Brief, style: &Style, feeling: Feeling, chance: &mut Chance) -> K
 fn tempo(brief: &Brief, style: &Style, feeling: Feeling, metre: Metre, chance: &mut Chance) -> f32 {
     let (low, high) = style.tempo;
     let drive = (0.5 + 0.5 * (feeling.energy - style.feeling.energy) + chance.between(-0.2, 0.2)).clamp(-0.4, 1.4);
-    // Where the metre is not that of the genre, its beats are longer ones.
+    // A compound metre in a genre of simple metres has longer beats.
     let beats = if metre.beat == 6 && style.metre.beat != 6 { 0.67 } else { 1.0 };
     let usual = (low + (high - low) * drive) * brief.tempo.factor * beats;
     brief.tempo.said.unwrap_or_else(|| usual.round().clamp(40.0, 200.0))
 }
 
-/// The length where none is said; that of a loop is eight bars.
+/// Returns the default length in seconds. A loop has eight bars.
 fn usual_length(brief: &Brief, style: &Style, metre: Metre, bpm: f32) -> u16 {
     if !brief.form.seamless {
         return style.seconds;
@@ -182,7 +188,8 @@ mod tests {
             let calm = plan(&format!("calm {seed} folk"));
             let driven = plan(&format!("energetic {seed} folk"));
             assert!(driven.clock.bpm() > calm.clock.bpm() + 8.0, "{seed}");
-            let (slow, fast) = (plan(&format!("slow {seed} rock")), plan(&format!("fast {seed} rock")));
+            let slow = plan(&format!("slow {seed} rock"));
+            let fast = plan(&format!("fast {seed} rock"));
             assert!(fast.clock.bpm() > 1.3 * slow.clock.bpm(), "{seed}");
         }
     }

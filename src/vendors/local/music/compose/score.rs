@@ -1,4 +1,4 @@
-//! The piece while it is written: what all parts look at, and the pen that puts notes on the clock.
+//! State shared by all parts during composition, and the pen that places notes in time.
 
 use super::super::chance::Chance;
 use super::super::instrument::Role;
@@ -8,73 +8,74 @@ use super::form::Phrase;
 use super::harmony::Span;
 use super::plan::Plan;
 
-/// What all parts look at.
+/// Input shared by all parts.
 #[derive(Debug, Clone)]
 pub struct Score {
-    /// The decisions.
+    /// Decisions for the whole piece.
     pub plan: Plan,
-    /// The form.
+    /// Phrases of the form.
     pub phrases: Vec<Phrase>,
-    /// The chords, the last of which rings out.
+    /// Chords in order; the last one rings out.
     pub spans: Vec<Span>,
-    /// What chance draws for the parts.
+    /// Random numbers for the parts.
     pub chance: Chance,
-    /// Whether the whole grows.
+    /// `true` if the intensity grows over the whole piece.
     pub builds: bool,
-    /// Roles that play in every phrase, because there are few.
+    /// `true` if all roles play in every phrase because there are few of them.
     pub always: bool,
-    /// The role that plays where no other one does.
+    /// Role that plays in phrases without any other.
     pub stand_in: Role,
-    /// The roles there are.
+    /// Roles of the ensemble.
     pub roles: Vec<Role>,
 }
 
 impl Score {
-    /// The tempo.
+    /// Returns the timing.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.plan.clock
     }
 
-    /// Whether a role plays in a phrase.
+    /// Returns `true` if a role plays in a phrase.
     #[must_use]
     pub fn plays(&self, role: Role, phrase: &Phrase) -> bool {
         let nobody = || !self.roles.iter().any(|role| phrase.has(*role, self.builds));
         self.always || phrase.has(role, self.builds) || (role == self.stand_in && nobody())
     }
 
-    /// The phrases in which a role plays.
+    /// Returns the phrases in which a role plays.
     pub fn phrases_of(&self, role: Role) -> impl Iterator<Item = &Phrase> {
         self.phrases.iter().filter(move |phrase| self.plays(role, phrase))
     }
 
-    /// The chord at a step.
+    /// Returns the chord at a step.
     #[must_use]
     pub fn span_at(&self, step: u32) -> &Span {
         let behind = self.spans.partition_point(|span| span.start <= step);
         &self.spans[behind.saturating_sub(1)]
     }
 
-    /// The chord after the one at a step.
+    /// Returns the chord after the one at a step.
     #[must_use]
     pub fn span_after(&self, step: u32) -> &Span {
         let behind = self.spans.partition_point(|span| span.start <= step);
         &self.spans[behind.min(self.spans.len() - 1)]
     }
 
-    /// The chords within a phrase.
+    /// Returns the chords that start within a phrase.
     pub fn spans_in(&self, phrase: &Phrase) -> impl Iterator<Item = &Span> {
-        let (start, end) = (phrase.start, phrase.end());
+        let start = phrase.start;
+        let end = phrase.end();
         self.spans.iter().filter(move |span| span.steps > 0 && (start..end).contains(&span.start))
     }
 
-    /// The chord that rings out, if the piece ends with one.
+    /// Returns the chord that rings out, if the piece ends with one.
     #[must_use]
     pub fn last_chord(&self) -> Option<&Span> {
         self.spans.last().filter(|_| matches!(self.clock().ending, Ending::Chord { .. }))
     }
 
-    /// A pen for one part.
+    /// Creates a pen for one part.
     #[must_use]
     pub fn pen(&self, part: &str) -> Pen {
         let human = self.plan.style.human_ms / 1000.0 * RATE as f32;
@@ -82,7 +83,7 @@ impl Score {
     }
 }
 
-/// Puts notes on the clock, a little early or late as hands are.
+/// Writer of notes. It varies timing and velocity slightly to imitate a human player.
 #[derive(Debug)]
 pub struct Pen {
     clock: Clock,
@@ -91,16 +92,16 @@ pub struct Pen {
     notes: Vec<Note>,
 }
 
-/// A note shorter than this is not worth playing, in samples.
+/// Minimum length of a note in samples; no note starts closer to the end.
 const SHORTEST: u32 = 400;
 
 impl Pen {
-    /// Writes a note that begins at a step and lasts so many. What would begin behind the end is left out.
+    /// Writes a note that starts at a step and lasts `steps`. A note that would start after the end is dropped.
     pub fn note(&mut self, start: f64, steps: f64, pitch: i32, velocity: f32) {
         self.late_note(start, steps, pitch, velocity, 0.0);
     }
 
-    /// Writes a note that comes so many milliseconds late, as in a strum.
+    /// Writes a note with a delay in milliseconds, as in a strum.
     pub fn late_note(&mut self, start: f64, steps: f64, pitch: i32, velocity: f32, late_ms: f32) {
         let jitter = self.chance.between(-1.0, 1.0) * self.human + late_ms / 1000.0 * RATE as f32;
         let played = (velocity * (1.0 + 0.04 * self.chance.between(-1.0, 1.0))).clamp(0.05, 1.0);
@@ -113,7 +114,7 @@ impl Pen {
         self.notes.push(Note { start: on, frames, pitch: pitch as f32, velocity: played });
     }
 
-    /// Writes a note of the last chord: it is held to the end.
+    /// Writes a note of the last chord, held to the end.
     pub fn last_note(&mut self, pitch: i32, velocity: f32, late_ms: f32) {
         let start = f64::from(self.clock.steps);
         let ring = self.clock.frames.saturating_sub(self.clock.frame_at(start));
@@ -121,7 +122,7 @@ impl Pen {
         self.late_note(start, steps * 0.8, pitch, velocity, late_ms);
     }
 
-    /// The notes by their beginning.
+    /// Returns the notes in order of their start.
     #[must_use]
     pub fn finish(mut self) -> Vec<Note> {
         self.notes.sort_by_key(|note| note.start);
@@ -129,7 +130,7 @@ impl Pen {
     }
 }
 
-/// How hard to play where so much happens, 0 to 1.
+/// Returns the velocity, 0 to 1, at an intensity.
 #[must_use]
 pub fn dynamic(base: f32, intensity: f32) -> f32 {
     base * (0.62 + 0.38 * intensity)

@@ -1,4 +1,4 @@
-//! Whole pieces, as data.
+//! Tests of whole pieces as data.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What a piece is called, and the words under its title.
+//! Title and tags of a piece.
 
 use super::super::instrument::{Instrument, Role};
 use super::super::prompt::Brief;
@@ -8,16 +8,16 @@ use super::clock::Ending;
 use super::ensemble::Player;
 use super::plan::Plan;
 
-/// Longest title, in characters.
+/// Maximum length of a title in characters.
 pub const TITLE_MAX: usize = 60;
-/// Most tags.
+/// Maximum number of tags.
 pub const TAGS_MAX: usize = 10;
 
-/// After these stands what a prompt is about: "a song about dragons", "in the rain".
+/// Words that introduce the subject of a prompt: "a song about dragons", "under the stars".
 const BEFORE_SUBJECTS: &[&str] = &["about", "of", "for", "through", "under", "across", "beneath", "over", "near", "by"];
-/// They may stand between.
+/// Words that may stand between the introducing word and the subject.
 const ARTICLES: &[&str] = &["a", "an", "the", "my", "our", "some", "old", "great", "big", "little"];
-/// They are never a subject.
+/// Words that are never a subject.
 const NO_SUBJECTS: &[&str] = &[
     "music",
     "song",
@@ -63,7 +63,7 @@ const NO_SUBJECTS: &[&str] = &[
     "short",
 ];
 
-/// First words by mood: the first row that has a mood of the prompt.
+/// Adjectives by mood. The first row that contains the first mood of the prompt counts.
 const QUALITIES: &[(&[&str], &[&str])] = &[
     (&["happy", "uplifting", "playful"], &["Golden", "Bright", "Open", "Paper", "Lemon", "First"]),
     (&["triumphant", "epic"], &["Rising", "Iron", "Last", "Crowned", "Towering", "Burning"]),
@@ -77,7 +77,7 @@ const QUALITIES: &[(&[&str], &[&str])] = &[
 ];
 const ANY_QUALITY: &[&str] = &["Blue", "Long", "Second", "Open", "Wandering", "Early", "Northern", "Hidden"];
 
-/// What the title is about where the prompt does not say it.
+/// Returns subjects for a title if the prompt names none.
 const fn subjects(genre: Genre) -> &'static [&'static str] {
     match genre {
         Genre::Lofi | Genre::HipHop => &["Windows", "Rooftops", "Corner Store", "Notebook", "Last Train", "Tape"],
@@ -99,15 +99,17 @@ const fn subjects(genre: Genre) -> &'static [&'static str] {
     }
 }
 
-/// A title: what the prompt is about, if that can be told, in the mood of the prompt.
+/// Returns a title from the subject of the prompt, if it has one, and an adjective for its mood.
 #[must_use]
 pub fn title(brief: &Brief, plan: &Plan) -> String {
     let mut chance = brief.chance.fork("title");
     let fits = |moods: &[&str]| brief.moods.first().is_some_and(|mood| moods.contains(mood));
     let qualities = QUALITIES.iter().find(|row| fits(row.0)).map_or(ANY_QUALITY, |row| row.1);
     let quality = chance.pick(qualities);
+
     let own = subject(&brief.words);
     let subject = own.unwrap_or_else(|| chance.pick(subjects(plan.style.genre)).to_owned());
+
     let title = match (chance.below(4), plan.clock.metre.name) {
         (0, "3/4") => format!("Waltz of the {quality} {subject}"),
         (0 | 1, _) => format!("The {quality} {subject}"),
@@ -117,10 +119,11 @@ pub fn title(brief: &Brief, plan: &Plan) -> String {
             chance.pick(&["Blue", "Motion", "Passing", "Slow Light", "Four Colours", "Silence"])
         ),
     };
+
     title.chars().take(TITLE_MAX).collect::<String>().trim_end().to_owned()
 }
 
-/// The first thing that the prompt says it is about, with a capital letter.
+/// Returns the first subject that the prompt names, capitalized.
 fn subject(words: &[Word]) -> Option<String> {
     let mut subjects = words.iter().enumerate().filter(|(_, word)| BEFORE_SUBJECTS.contains(&word.text.as_str()));
     subjects.find_map(|(at, _)| named(words, at + 1))
@@ -134,11 +137,12 @@ fn named(words: &[Word], at: usize) -> Option<String> {
     if !plain || NO_SUBJECTS.contains(&word.text.as_str()) {
         return None;
     }
+
     let mut letters = word.text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Tags: genres, moods, instruments, tempo, key, and what else is unusual. At most [`TAGS_MAX`].
+/// Returns tags for genres, moods, instruments, tempo, key and other unusual properties, at most [`TAGS_MAX`].
 #[must_use]
 pub fn tags(brief: &Brief, plan: &Plan, players: &[Player]) -> Vec<String> {
     let mut tags = vec![plan.style.names[0].to_owned()];
@@ -147,21 +151,26 @@ pub fn tags(brief: &Brief, plan: &Plan, players: &[Player]) -> Vec<String> {
             tags.push(tag);
         }
     };
+
     plan.second.iter().for_each(|style| add(style.names[0].to_owned()));
     brief.moods.iter().take(3).for_each(|mood| add((*mood).to_owned()));
     add(format!("{} bpm", plan.clock.bpm().round()));
     add(plan.key.name());
+
     if plan.clock.metre.name != "4/4" {
         add(plan.clock.metre.name.to_owned());
     }
     if plan.clock.ending == Ending::Seamless {
         add("loop".to_owned());
     }
+
     let heard = players.iter().filter(|(role, _)| matches!(role, Role::Lead | Role::Comp));
     let instruments: Vec<Instrument> = brief.wanted.iter().copied().chain(heard.map(|player| player.1)).collect();
     instruments.iter().take(3).for_each(|instrument| add(instrument.name().to_owned()));
+
     if players.iter().all(|(role, _)| *role != Role::Drums) {
         add("no drums".to_owned());
     }
+
     tags
 }

@@ -1,11 +1,11 @@
-//! Loudness as ears hear it (ITU-R BS.1770-4, EBU R 128), and the gain that brings a mix to where it should be.
+//! Loudness measurement (ITU-R BS.1770-4, EBU R 128), and the gain that brings a mix to the target.
 
 use super::super::piece::RATE;
 
-/// Where all pieces are, in LUFS: the level of streaming services.
+/// Target loudness in LUFS: the level of streaming services.
 pub const TARGET: f64 = -14.0;
 
-/// A filter of the standard, in double precision: its poles are too near to the circle for less.
+/// Second-order filter of the standard, in double precision because its poles are close to the unit circle.
 #[derive(Debug, Clone, Default)]
 struct Biquad {
     b: [f64; 3],
@@ -23,7 +23,7 @@ impl Biquad {
     }
 }
 
-/// The weighting of one channel at 48 kHz, with the coefficients of the standard.
+/// K-weighting of one channel at 48 kHz, with the coefficients of the standard.
 #[derive(Debug, Clone)]
 struct Weighting {
     shelf: Biquad,
@@ -49,19 +49,19 @@ impl Weighting {
     }
 }
 
-/// Measures as it goes.
+/// Incremental loudness meter.
 #[derive(Debug, Clone)]
 pub struct Meter {
     sides: [Weighting; 2],
     sum: f64,
     count: usize,
-    /// Mean powers of tenths of a second.
+    /// Mean power of each 100 ms.
     tenths: Vec<f64>,
 }
 
-/// Samples of a tenth of a second.
+/// Samples in 100 ms.
 const TENTH: usize = RATE as usize / 10;
-/// Tenths of a block of the standard.
+/// Length of a measurement block of the standard, in units of 100 ms.
 const BLOCK: usize = 4;
 
 impl Default for Meter {
@@ -71,7 +71,7 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// Takes more samples in.
+    /// Measures more samples.
     pub fn add(&mut self, left: &[f32], right: &[f32]) {
         for (left, right) in left.iter().zip(right) {
             self.sum += self.sides[0].power(*left) + self.sides[1].power(*right);
@@ -83,14 +83,14 @@ impl Meter {
         }
     }
 
-    /// The loudness so far in LUFS, quiet passages left out as the standard says; none before 0.4 seconds or in silence.
+    /// Returns the gated loudness so far in LUFS, or `None` before 0.4 seconds or in silence.
     #[must_use]
     pub fn integrated(&self) -> Option<f64> {
         gated(&self.tenths)
     }
 }
 
-/// The gated loudness of mean powers of tenths of a second.
+/// Returns the gated loudness of the mean powers of 100 ms each.
 fn gated(tenths: &[f64]) -> Option<f64> {
     let blocks: Vec<f64> = tenths.windows(BLOCK).map(|block| block.iter().sum::<f64>() / BLOCK as f64).collect();
     let mean_above = |gate: f64| {
@@ -106,64 +106,70 @@ fn loudness(power: f64) -> f64 {
     -0.691 + 10.0 * power.max(1e-12).log10()
 }
 
-/// Decides the gain while the music is made: what is expected of the score says how loud each moment should be against the
-/// whole, what was measured says how far off that was so far.
+/// Gain control during rendering.
+///
+/// The power expected from the score gives the relative level of each moment; the measured loudness corrects the error
+/// of that estimate.
 #[derive(Debug, Clone)]
 pub struct Leveller {
-    /// Expected mean powers of tenths of a second.
+    /// Expected mean power of each 100 ms.
     expected: Vec<f64>,
-    /// The gain that the expectation asks for, in decibels.
+    /// Gain in decibels that follows from the expectation.
     base_db: f64,
-    /// What was measured before the gain.
+    /// Loudness before the gain.
     raw: Meter,
-    /// What was measured behind everything.
+    /// Loudness of the final output.
     out: Meter,
     correction_db: f64,
 }
 
-/// Furthest correction of the expectation, in decibels.
+/// Maximum correction of the expectation in decibels.
 const CORRECTION_MAX_DB: f64 = 14.0;
-/// Fastest change of the correction, in decibels a second.
+/// Maximum change of the correction in decibels per second.
 const CORRECTION_SPEED: f64 = 1.2;
 
 impl Leveller {
-    /// A leveller for a piece of which the powers of its tenths of seconds are expected to be these.
+    /// Creates a leveller from the expected power of each 100 ms of the piece.
     #[must_use]
     pub fn new(expected: Vec<f64>) -> Self {
         let whole = gated(&expected).or_else(|| mean(&expected)).unwrap_or(TARGET);
         Self { expected, base_db: TARGET - whole, raw: Meter::default(), out: Meter::default(), correction_db: 0.0 }
     }
 
-    /// The gain in decibels at the end of a stretch of sound that will come next; at the end of the one before it was what
-    /// was told then.
+    /// Measures the next samples and returns the gain in decibels for their end. Their start uses the gain of the
+    /// previous call.
     pub fn look_ahead(&mut self, left: &[f32], right: &[f32]) -> f64 {
         let first = self.raw.tenths.is_empty();
         self.raw.add(left, right);
         let so_far = self.raw.tenths.len().min(self.expected.len());
+
         let Some(expected) = gated(&self.expected[..so_far]).or_else(|| mean(&self.expected[..so_far])) else {
             return self.base_db + self.correction_db;
         };
+
         let Some(raw) = self.raw.integrated().or_else(|| mean(&self.raw.tenths)) else {
             return self.base_db + self.correction_db;
         };
-        // What the limiter takes away counts too, once there is enough to tell.
+        // The loss in the limiter counts too, with more weight as more of it is measured.
         let limited = self.out.integrated().map_or(0.0, |out| (expected + self.base_db - out).clamp(-2.0, 3.0));
         let known = (so_far as f64 / 40.0).min(1.0);
         let off = (expected - raw).clamp(-CORRECTION_MAX_DB, CORRECTION_MAX_DB);
         let wanted = off + known * (limited - (off - self.correction_db)).clamp(-1.5, 2.5) * 0.7;
+
         let seconds = left.len() as f64 / f64::from(RATE);
         let step = if first { CORRECTION_MAX_DB } else { CORRECTION_SPEED * seconds };
+
         self.correction_db += (wanted - self.correction_db).clamp(-step, step);
         self.base_db + self.correction_db
     }
 
-    /// Takes in what came out.
+    /// Measures the final output.
     pub fn heard(&mut self, left: &[f32], right: &[f32]) {
         self.out.add(left, right);
     }
 }
 
-/// The loudness of a mean that is not gated.
+/// Returns the loudness of the ungated mean.
 fn mean(tenths: &[f64]) -> Option<f64> {
     (!tenths.is_empty())
         .then(|| loudness(tenths.iter().sum::<f64>() / tenths.len() as f64))
@@ -181,12 +187,12 @@ mod tests {
 
     #[test]
     fn the_meter_reads_what_the_standard_says() {
-        // A sine of 997 Hz at full scale in one channel is -3.01 LUFS.
+        // A full-scale sine of 997 Hz in one channel is -3.01 LUFS.
         let mut meter = Meter::default();
         let wave = tone(997.0, 1.0, 2.0);
         meter.add(&wave, &vec![0.0; wave.len()]);
         assert!((meter.integrated().unwrap() + 3.01).abs() < 0.1, "{:?}", meter.integrated());
-        // Silence afterwards changes nothing.
+        // Silence afterwards does not change the result.
         meter.add(&vec![0.0; 96_000], &vec![0.0; 96_000]);
         assert!((meter.integrated().unwrap() + 3.01).abs() < 0.5);
         assert_eq!(Meter::default().integrated(), None);
@@ -194,10 +200,12 @@ mod tests {
 
     #[test]
     fn the_leveller_reaches_the_target_and_keeps_the_dynamics() {
-        // Ten seconds, the second half twice as loud, as was expected, but all of it 9 dB softer than that.
+        // Ten seconds of which the second half is twice as loud, as expected, but all 9 dB softer than expected.
         let expected: Vec<f64> = (0..100).map(|tenth| if tenth < 50 { 0.01 } else { 0.04 }).collect();
         let mut leveller = Leveller::new(expected);
-        let (mut meter, mut gains, mut gain) = (Meter::default(), Vec::new(), None);
+        let mut meter = Meter::default();
+        let mut gains = Vec::new();
+        let mut gain = None;
         for second in 0..20 {
             let level = if second < 10 { 0.1 } else { 0.2 } * 0.355 * 1.2;
             let part = tone(997.0, level, 0.5);

@@ -1,4 +1,4 @@
-//! A part while it is played: its voices, what it passes through, where it stands; and how loud it is expected to be.
+//! Playback of a part: its voices, insert effect and pan; and an estimate of its loudness.
 
 use super::super::instrument::Instrument;
 use super::super::piece::{Drum, Note, Part, Piece, RATE};
@@ -8,7 +8,7 @@ use super::super::synth::sound::{self, Insert};
 use super::space::Chorus;
 use super::{BLOCK, Ducking, Stereo};
 
-/// A part with its sounding voices.
+/// Part with its sounding voices.
 #[derive(Debug)]
 pub struct Track {
     part: Part,
@@ -30,13 +30,13 @@ enum Effect {
     Tremolo { phase: f32 },
 }
 
-/// Most voices of a part: the oldest gives way. Far more than ten fingers need, and a bound on work and memory.
+/// Maximum number of voices in a part, which bounds work and memory. A new voice replaces the oldest.
 const VOICES_MAX: usize = 48;
-/// The loudness of a part at 0 dB and a velocity of one, as a gain.
+/// Gain of a part at 0 dB and a velocity of one.
 const UNIT: f32 = 0.25;
 
 impl Track {
-    /// A part that has not begun.
+    /// Creates a track at the start of its part.
     pub fn new(part: Part, seed: u64) -> Self {
         let insert = match sound::sound(part.instrument).insert {
             _ if part.instrument == Instrument::Drums => Effect::None,
@@ -47,8 +47,10 @@ impl Track {
             }
             Insert::Tremolo => Effect::Tremolo { phase: 0.0 },
         };
+
         let gain = UNIT * decibels(part.level_db);
         let wide = Stereo { left: vec![0.0; BLOCK], right: vec![0.0; BLOCK] };
+
         Self {
             part,
             next: 0,
@@ -62,7 +64,7 @@ impl Track {
         }
     }
 
-    /// Adds the next block, at most [`BLOCK`] samples, to the mix and to what the room and the echo hear.
+    /// Adds the next block, at most [`BLOCK`] samples, to the mix and to the sends of the reverb and the echo.
     pub fn render(
         &mut self,
         now: u32,
@@ -76,12 +78,15 @@ impl Track {
         if self.voices.is_empty() && matches!(self.insert, Effect::None) {
             return;
         }
+
         self.play_voices(count);
         self.pass_insert(count);
+
         let depth = self.part.duck;
         for at in 0..count {
             let factor = if depth > 0.0 { self.gain * duck.factor(at as u32, depth) } else { self.gain };
-            let (left, right) = (self.wide.left[at] * factor, self.wide.right[at] * factor);
+            let left = self.wide.left[at] * factor;
+            let right = self.wide.right[at] * factor;
             dry.left[at] += left;
             dry.right[at] += right;
             to_room.left[at] += left * self.part.reverb;
@@ -91,7 +96,7 @@ impl Track {
         }
     }
 
-    /// Starts the notes of this block, each with the samples that it still has to wait.
+    /// Starts the notes of this block, each with its offset in samples.
     fn begin_notes(&mut self, now: u32, count: usize) {
         while let Some(note) = self.part.notes.get(self.next).filter(|note| note.start < now + count as u32) {
             let voice = Voice::start(self.part.instrument, self.part.kit, note, self.seed);
@@ -103,18 +108,24 @@ impl Track {
         }
     }
 
-    /// Voices to the mono line, which the inserts hear, or straight to their places.
+    /// Renders the voices into the mono input of the insert effect or, without one, into their stereo positions.
     fn play_voices(&mut self, count: usize) {
         let mono_insert = !matches!(self.insert, Effect::None);
         self.mono[..count].fill(0.0);
         self.wide.left[..count].fill(0.0);
         self.wide.right[..count].fill(0.0);
-        let (scratch, mono, wide, pan) = (&mut self.scratch, &mut self.mono, &mut self.wide, self.part.pan);
+
+        let scratch = &mut self.scratch;
+        let mono = &mut self.mono;
+        let wide = &mut self.wide;
+        let pan = self.part.pan;
+
         self.voices.retain_mut(|(voice, wait)| {
             let from = (*wait as usize).min(count);
             *wait = 0;
             scratch[from..count].fill(0.0);
             let alive = voice.render(&mut scratch[from..count]);
+
             if mono_insert {
                 let gain = voice.gain();
                 mono[from..count].iter_mut().zip(&scratch[from..count]).for_each(|(sum, sample)| *sum += gain * sample);
@@ -126,20 +137,23 @@ impl Track {
                     *to_right += right * sample;
                 }
             }
+
             alive
         });
     }
 
     fn pass_insert(&mut self, count: usize) {
         let mono = &mut self.mono[..count];
-        let (left, right) = (&mut self.wide.left[..count], &mut self.wide.right[..count]);
+        let left = &mut self.wide.left[..count];
+        let right = &mut self.wide.right[..count];
         let gains = places(self.part.pan, 1.0);
+
         match &mut self.insert {
             Effect::None => {}
             Effect::Chorus(chorus) => chorus.render(mono, gains, left, right),
             Effect::Drive { amount, cabinet } => {
                 for (at, sample) in mono.iter().enumerate() {
-                    // What is driven harder is louder by itself: held down to where it was.
+                    // A stronger drive also raises the level; the divisor compensates for that.
                     let bent = (*amount * *sample).tanh() / (1.0 + 0.6 * *amount);
                     let muffled = cabinet[0].low(bent);
                     let heard = cabinet[1].high(muffled);
@@ -160,7 +174,7 @@ impl Track {
     }
 }
 
-/// Gains of left and right for a place from -1 to 1, as loud everywhere.
+/// Returns the gains of left and right for a pan from -1 to 1 at constant power.
 fn places(pan: f32, gain: f32) -> (f32, f32) {
     let angle = (pan.clamp(-1.0, 1.0) + 1.0) * std::f32::consts::FRAC_PI_4;
     (gain * angle.cos(), gain * angle.sin())
@@ -170,18 +184,23 @@ fn decibels(db: f32) -> f32 {
     10_f32.powf(db / 20.0)
 }
 
-/// Samples of a tenth of a second.
+/// Samples in 100 ms.
 const TENTH: u32 = RATE / 10;
 
-/// How much power the score lets expect in each tenth of a second: what every note adds while it sounds. Only the
-/// proportions matter, and the whole to a few decibels: the rest is measured as it is made.
+/// Estimates the power of each 100 ms from the score.
+///
+/// Only the proportions matter, and the overall level within a few decibels: [`super::loudness::Leveller`] corrects the
+/// rest.
 pub fn expected_power(piece: &Piece) -> Vec<f64> {
     let mut tenths = vec![0.0; (piece.frames / TENTH) as usize];
+
     for part in &piece.parts {
         let level = f64::from(UNIT * decibels(part.level_db)).powi(2) * f64::from(1.0 + 0.4 * part.reverb);
         for note in &part.notes {
             let (power, frames) = note_power(part.instrument, note);
-            let (first, last) = (note.start / TENTH, (note.start + frames) / TENTH);
+            let first = note.start / TENTH;
+            let last = (note.start + frames) / TENTH;
+
             let spread = level * power / f64::from(last - first + 1);
             for tenth in tenths.iter_mut().take(last as usize + 1).skip(first as usize) {
                 *tenth += spread;
@@ -191,7 +210,7 @@ pub fn expected_power(piece: &Piece) -> Vec<f64> {
     tenths
 }
 
-/// The power of a note, summed over tenths of a second, and the samples in which most of it is.
+/// Returns the power of a note, summed over units of 100 ms, and the samples that contain most of it.
 fn note_power(instrument: Instrument, note: &Note) -> (f64, u32) {
     if instrument == Instrument::Drums {
         let power = match Drum::of(note.pitch) {
@@ -201,16 +220,17 @@ fn note_power(instrument: Instrument, note: &Note) -> (f64, u32) {
         };
         return (power * f64::from(note.velocity).powi(2), TENTH);
     }
+
     let softness = f64::from(note.velocity).powf(2.8);
     let rings = rings(instrument);
     let frames = note.frames.min((rings * RATE as f32) as u32).max(TENTH);
     (NOTE_POWER * softness * f64::from(frames) / f64::from(TENTH), frames)
 }
 
-/// The power of an evened instrument that plays one full note after the other.
+/// Power of a level-matched instrument that plays full notes without gaps.
 const NOTE_POWER: f64 = 0.2;
 
-/// Seconds in which most of a note is heard.
+/// Returns the seconds that contain most of a note's energy.
 fn rings(instrument: Instrument) -> f32 {
     use super::super::instrument::Instrument as I;
     match instrument {

@@ -1,9 +1,9 @@
-//! The room, the echo, and the drift that makes one player wide.
+//! Reverb, echo and chorus.
 
 use super::super::piece::{RATE, Space};
 use super::super::synth::dsp::sine;
 
-/// A ring of samples.
+/// Ring buffer of samples.
 #[derive(Debug, Clone)]
 struct Line {
     samples: Vec<f32>,
@@ -15,7 +15,7 @@ impl Line {
         Self { samples: vec![0.0; length.max(1)], at: 0 }
     }
 
-    /// The oldest sample, in whose place comes a new one.
+    /// Replaces the oldest sample and returns it.
     #[inline]
     fn swap(&mut self, input: f32) -> f32 {
         let oldest = std::mem::replace(&mut self.samples[self.at], input);
@@ -28,7 +28,7 @@ impl Line {
         self.samples[self.at]
     }
 
-    /// The sample of so long ago, between two where it must be.
+    /// Returns the sample of the given age, with linear interpolation.
     #[inline]
     fn ago(&self, samples: f32) -> f32 {
         let length = self.samples.len();
@@ -41,7 +41,7 @@ impl Line {
     }
 }
 
-/// A room: eight delays that feed each other through a matrix that keeps energy (Jot 1991).
+/// Reverb: a feedback delay network of eight lines with an energy-preserving matrix (Jot 1991).
 #[derive(Debug, Clone)]
 pub struct Room {
     early: [Line; 2],
@@ -52,15 +52,16 @@ pub struct Room {
 }
 
 const LINES: usize = 8;
-/// Lengths without common divisors, in samples.
+/// Lengths in samples, without common divisors.
 const LENGTHS: [usize; LINES] = [1_423, 1_733, 2_053, 2_437, 2_791, 3_121, 3_547, 3_931];
 
 impl Room {
-    /// A room in which a sound fades by 60 dB in so many seconds.
+    /// Creates a reverb whose sound decays by 60 dB in the given number of seconds.
     #[must_use]
     pub fn new(seconds: f32) -> Self {
         let rate = RATE as f32;
         let gain = |length: usize| 10_f32.powf(-3.0 * length as f32 / (seconds.max(0.2) * rate));
+
         Self {
             early: [Line::new(960), Line::new(1_117)],
             lines: LENGTHS.map(Line::new),
@@ -70,18 +71,21 @@ impl Room {
         }
     }
 
-    /// Adds what the room answers.
+    /// Adds the reverb to both channels.
     pub fn render(&mut self, send: (&[f32], &[f32]), left: &mut [f32], right: &mut [f32]) {
         for (at, (left, right)) in left.iter_mut().zip(right.iter_mut()).enumerate() {
             let input = (self.early[0].swap(send.0[at]), self.early[1].swap(send.1[at]));
+
             let mut heard = [0.0; LINES];
             for (nth, out) in heard.iter_mut().enumerate() {
                 let oldest = self.lines[nth].oldest();
                 self.damped[nth] += (1.0 - self.damping) * (oldest - self.damped[nth]);
                 *out = self.damped[nth] * self.gains[nth];
             }
+
             *left += (heard[0] + heard[2] - heard[4] + heard[6]) * 0.5;
             *right += (heard[1] - heard[3] + heard[5] + heard[7]) * 0.5;
+
             mixed(&mut heard);
             for (nth, sample) in heard.into_iter().enumerate() {
                 let side = if nth % 2 == 0 { input.0 } else { input.1 };
@@ -91,25 +95,27 @@ impl Room {
     }
 }
 
-/// Multiplies with a Hadamard matrix.
+/// Multiplies by a normalized Hadamard matrix.
 #[inline]
 fn mixed(values: &mut [f32; LINES]) {
     let mut gap = 1;
     while gap < LINES {
         for at in 0..LINES {
             if at & gap == 0 {
-                let (a, b) = (values[at], values[at | gap]);
+                let a = values[at];
+                let b = values[at | gap];
                 (values[at], values[at | gap]) = (a + b, a - b);
             }
         }
         gap *= 2;
     }
+
     for value in values.iter_mut() {
         *value *= 0.353_553_4;
     }
 }
 
-/// An echo that goes from side to side and grows dull.
+/// Ping-pong echo that loses treble with each repeat.
 #[derive(Debug, Clone)]
 pub struct Echo {
     lines: [Line; 2],
@@ -118,22 +124,24 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// The echo of a piece.
+    /// Creates the echo of a piece.
     #[must_use]
     pub fn new(space: &Space) -> Self {
         let line = || Line::new(space.echo_frames as usize);
         Self { lines: [line(), line()], dulled: [0.0; 2], feedback: space.echo_feedback.clamp(0.0, 0.8) }
     }
 
-    /// Adds the repeats.
+    /// Adds the repeats to both channels.
     pub fn render(&mut self, send: (&[f32], &[f32]), left: &mut [f32], right: &mut [f32]) {
         for (at, (left, right)) in left.iter_mut().zip(right.iter_mut()).enumerate() {
             let input = 0.5 * (send.0[at] + send.1[at]);
             let heard = [self.lines[0].oldest(), self.lines[1].oldest()];
+
             for (dulled, heard) in self.dulled.iter_mut().zip(heard) {
                 *dulled += 0.45 * (heard - *dulled);
             }
-            // What the left side repeats comes next from the right one.
+
+            // The repeats of the left line feed the right line and vice versa.
             self.lines[0].swap(input + self.feedback * self.dulled[1]);
             self.lines[1].swap(self.feedback.max(0.3) * self.dulled[0]);
             *left += heard[0];
@@ -142,24 +150,24 @@ impl Echo {
     }
 }
 
-/// Two more voices that drift in pitch, one on each side.
+/// Chorus: two more voices with drifting pitch, one on each side.
 #[derive(Debug, Clone)]
 pub struct Chorus {
     line: Line,
     phase: f32,
 }
 
-/// Longest delay of a voice, in samples.
+/// Maximum delay of a voice in samples.
 const DRIFT: usize = 1_440;
 
 impl Chorus {
-    /// A chorus that begins somewhere in its drift.
+    /// Creates a chorus at the given phase of its drift.
     #[must_use]
     pub fn new(phase: f32) -> Self {
         Self { line: Line::new(DRIFT), phase }
     }
 
-    /// Makes mono samples wide: adds to both sides at the gains given.
+    /// Widens mono samples: adds them to both channels with the given gains.
     pub fn render(&mut self, input: &[f32], gains: (f32, f32), left: &mut [f32], right: &mut [f32]) {
         for (sample, (left, right)) in input.iter().zip(left.iter_mut().zip(right.iter_mut())) {
             self.line.swap(*sample);
@@ -182,7 +190,8 @@ mod tests {
             let mut room = Room::new(seconds);
             let mut send = vec![0.0; 48_000 * 4];
             send[0] = 1.0;
-            let (mut left, mut right) = (vec![0.0; send.len()], vec![0.0; send.len()]);
+            let mut left = vec![0.0; send.len()];
+            let mut right = vec![0.0; send.len()];
             room.render((&send, &send), &mut left, &mut right);
             let power = |from: f32| left[(from * 48_000.0) as usize..].iter().take(4_800).map(|s| s * s).sum::<f32>();
             let fallen = 10.0 * (power(0.15) / power(0.15 + seconds / 2.0)).log10();
@@ -206,7 +215,8 @@ mod tests {
         };
         let mut send = vec![0.0; 5_000];
         send[0] = 1.0;
-        let (mut left, mut right) = (vec![0.0; 5_000], vec![0.0; 5_000]);
+        let mut left = vec![0.0; 5_000];
+        let mut right = vec![0.0; 5_000];
         Echo::new(&space).render((&send, &send), &mut left, &mut right);
         assert!(left[1_000] > 0.9 && left[1_500].abs() < 1e-6);
         assert!(right[2_000..2_010].iter().sum::<f32>() > 0.2 && right[1_000].abs() < 1e-6);

@@ -1,4 +1,4 @@
-//! What is heard, before it is encoded.
+//! Tests of the mix before encoding.
 
 use super::super::compose;
 use super::super::instrument::Instrument;
@@ -23,7 +23,7 @@ fn lufs(sound: &Stereo) -> f64 {
     meter.integrated().unwrap_or(-99.0)
 }
 
-/// One note from beginning to end, at the gain of its voice.
+/// Renders one note from beginning to end at the gain of its voice.
 fn sounded(instrument: Instrument, kit: Kit, note: &Note) -> Vec<f32> {
     let mut voice = Voice::start(instrument, kit, note, 5);
     let mut out = Vec::new();
@@ -40,7 +40,8 @@ fn sounded(instrument: Instrument, kit: Kit, note: &Note) -> Vec<f32> {
 #[test]
 fn instruments_are_as_loud_as_each_other() {
     for instrument in Instrument::all().filter(|instrument| *instrument != Instrument::Drums) {
-        let (low, high) = (instrument.range().0.max(36), instrument.range().1.min(84));
+        let low = instrument.range().0.max(36);
+        let high = instrument.range().1.min(84);
         let mut meter = Meter::default();
         for nth in 0..4 {
             let pitch = low + (high - low) * (2 * nth + 1) / 8;
@@ -99,11 +100,11 @@ fn loudness_is_where_it_should_be_and_nowhere_is_silence() {
 #[test]
 fn where_hops_meet_nothing_jumps() {
     let sound = play("warm pads, ambient", 3);
-    // A click raises the second difference far above its surroundings.
+    // A click raises the second difference far above that of the neighbouring samples.
     let bend = |at: usize| (sound.left[at + 1] - 2.0 * sound.left[at] + sound.left[at - 1]).abs();
     let most = |places: std::ops::Range<usize>| places.map(bend).fold(0.0_f32, f32::max);
     for border in (HOP..sound.left.len()).step_by(HOP) {
-        // The limiter delays everything, so hops meet a little earlier in what is heard.
+        // The limiter delays the output, so hop boundaries appear a little earlier in it.
         for at in [border, border - LATENCY].into_iter().filter(|at| at + 2_001 < sound.left.len()) {
             let around = most(at - 2_000..at - 4).max(most(at + 4..at + 2_000));
             assert!(most(at - 4..at + 4) < 1.5 * around + 1e-4, "at {at}");

@@ -1,18 +1,17 @@
-//! Which key and mode a prompt names.
+//! Detection of the key and mode in a prompt.
 
 use super::super::theory::Mode;
 use super::words::Word;
 
-/// What is said of the key: a tonic, a mode, or both.
+/// Key named in a prompt: a tonic, a mode, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SaidKey {
-    /// Pitch class.
     pub tonic: Option<i32>,
-    /// The scale.
     pub mode: Option<Mode>,
 }
 
-/// What the prompt says of the key. "A minor key" names no tonic; "in a minor", "key of A" and "C#m" do.
+/// Returns the key that the prompt names. "In a minor", "key of A" and "C#m" name a tonic; "a minor key" names only a
+/// mode.
 #[must_use]
 pub fn read(words: &[Word]) -> SaidKey {
     (0..words.len()).find_map(|at| named(words, at)).unwrap_or_else(|| SaidKey {
@@ -21,28 +20,33 @@ pub fn read(words: &[Word]) -> SaidKey {
     })
 }
 
-/// A tonic that begins here, with its mode.
+/// Returns the key whose tonic is the word at `at`.
 fn named(words: &[Word], at: usize) -> Option<SaidKey> {
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let before = at.checked_sub(1).map_or("", text);
     let (mut tonic, ending) = letter(text(at))?;
+
     let mut next = at + 1;
     match text(next) {
         "sharp" => (tonic, next) = (tonic + 1, next + 1),
         "flat" => (tonic, next) = (tonic - 1, next + 1),
         _ => {}
     }
+
     let harmonic = text(next) == "harmonic" && text(next + 1) == "minor";
     let said = if harmonic { Some(Mode::HarmonicMinor) } else { mode(text(next)) };
     let introduced = before == "in" || before == "key" || (before == "of" && at > 1 && text(at - 2) == "key");
-    // "a" is an article unless a mode follows that no "key" or "mood" follows in turn.
+
+    // "a" is an article unless a mode follows, and unless a word such as "key" or "mood" follows that mode.
     let article = text(at) == "a" && next == at + 1 && (said.is_none() || is_kind(text(next + 1)) && before != "of");
+
     let short = match ending {
         Ending::None => said,
         Ending::Minor if text(at) == "am" && !introduced => return None,
         Ending::Minor => Some(Mode::Aeolian),
         Ending::Major => Some(Mode::Ionian),
     };
+
     let accidental = text(at).len() > 1 || next > at + 1;
     let enough = short.is_some() || (introduced && !article) || (accidental && text(at).contains('#'));
     let tonic = Some(tonic.rem_euclid(12));
@@ -59,7 +63,7 @@ enum Ending {
     Major,
 }
 
-/// `c`, `c#`, `bb`, `c#m`, `ebmaj`.
+/// Parses `c`, `c#`, `bb`, `c#m` or `ebmaj` into a pitch class and a mode.
 fn letter(word: &str) -> Option<(i32, Ending)> {
     let mut letters = word.chars();
     let natural = match letters.next()? {
@@ -72,12 +76,14 @@ fn letter(word: &str) -> Option<(i32, Ending)> {
         'b' => 11,
         _ => return None,
     };
+
     let rest = letters.as_str();
     let (accidental, rest) = match rest.chars().next() {
         Some('#') => (1, &rest[1..]),
         Some('b') => (-1, &rest[1..]),
         _ => (0, rest),
     };
+
     let ending = match rest {
         "" => Ending::None,
         "m" | "min" => Ending::Minor,

@@ -1,11 +1,11 @@
-//! How long a prompt says the music shall be.
+//! Detection of the requested length in a prompt.
 
 use super::words::{self, Word};
 
-/// The longest piece, in seconds (contract 7).
+/// Maximum length of a piece in seconds (contract 7).
 pub const SECONDS_MAX: u16 = 360;
 
-/// Words that stand for a length when no number does, in seconds; the first that is there counts.
+/// Default lengths in seconds by keyword; the first match counts.
 const USUAL: &[(&[&str], u16)] = &[
     (&["notification", "ringtone alert", "alert sound", "ui sound"], 2),
     (&["stinger", "sting", "sounder"], 4),
@@ -39,8 +39,9 @@ const ONES: &[&str] = &[
 ];
 const TENS: &[&str] = &["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
 
-/// The length in whole seconds, 1 to 360; nothing when the prompt does not speak of it. A number with a unit is
-/// believed before a word like "jingle"; longer ones than the longest are the longest.
+/// Returns the requested length in whole seconds, 1 to 360, or `None` if the prompt does not name one.
+///
+/// A number with a unit takes precedence over a word such as "jingle". Lengths above the maximum are clamped.
 #[must_use]
 pub fn read(words: &[Word]) -> Option<u16> {
     let said = (0..words.len()).find_map(|at| clock(&words[at].text).or_else(|| measured(words, at)));
@@ -52,7 +53,7 @@ fn whole(seconds: f32) -> u16 {
     seconds.round().clamp(1.0, f32::from(SECONDS_MAX)) as u16
 }
 
-/// `1:30`
+/// Parses `1:30` into seconds.
 fn clock(text: &str) -> Option<f32> {
     let (minutes, seconds) = text.split_once(':')?;
     let minutes: u8 = minutes.parse().ok()?;
@@ -60,10 +61,11 @@ fn clock(text: &str) -> Option<f32> {
     Some(f32::from(minutes) * 60.0 + f32::from(seconds))
 }
 
-/// A number and a unit that begin here, with what is added after them: "two minutes and a half", "1 min 30 s".
+/// Returns the seconds of the quantity at `at`, including an addition: "two minutes and a half", "1 min 30 s".
 fn measured(words: &[Word], at: usize) -> Option<f32> {
     let (count, unit, next) = quantity(words, at)?;
     let mut sum = count * unit;
+
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let after = if text(next) == "and" { next + 1 } else { next };
     if after > next && text(after) == "a" && text(after + 1) == "half" {
@@ -76,19 +78,20 @@ fn measured(words: &[Word], at: usize) -> Option<f32> {
     Some(sum)
 }
 
-/// How many of which unit, in seconds, and where the next word is.
+/// Returns a count, its unit in seconds and the index of the next word.
 fn quantity(words: &[Word], at: usize) -> Option<(f32, f32, usize)> {
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     if let Some((count, unit)) = joined(text(at), at.checked_sub(1).map_or("", text)) {
         return Some((count, unit, at + 1));
     }
+
     let (count, next) = number(words, at)?;
-    // "half a minute"
+    // Skips the article in "half a minute".
     let next = if text(at) == "half" && matches!(text(next), "a" | "an") { next + 1 } else { next };
     unit(text(next)).map(|unit| (count, unit, next + 1))
 }
 
-/// `30s`, `2min`: but `80s` is a decade unless something before it says that it is a length.
+/// Parses `30s` or `2min`. `80s` is a decade unless the word before it announces a length.
 fn joined(text: &str, before: &str) -> Option<(f32, f32)> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (count, name) = text.split_at(digits);
@@ -106,20 +109,23 @@ fn unit(name: &str) -> Option<f32> {
     }
 }
 
-/// A number in digits or words, and where the next word is.
+/// Parses a number in digits or words and returns it with the index of the next word.
 fn number(words: &[Word], at: usize) -> Option<(f32, usize)> {
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let word = text(at);
+
     let first_is_digit = word.starts_with(|c: char| c.is_ascii_digit());
     if let Some(value) = Some(word).filter(|_| first_is_digit).and_then(|word| word.parse::<f32>().ok()) {
         return Some((value, at + 1));
     }
+
     let place = |names: &[&str], word: &str| names.iter().position(|name| *name == word);
     if let Some(tens) = place(TENS, word) {
         let tens = 20.0 + 10.0 * tens as f32;
         let ones = place(ONES, text(at + 1)).filter(|ones| (1..10).contains(ones));
         return Some(ones.map_or((tens, at + 1), |ones| (tens + ones as f32, at + 2)));
     }
+
     match word {
         "a" | "an" => Some((1.0, at + 1)),
         "half" => Some((0.5, at + 1)),

@@ -1,17 +1,17 @@
-//! The words of moods, tempo, metre and form, and what each stands for.
+//! Vocabulary of moods, tempo, metre and form, with the meaning of each word.
 
 use super::super::piece::Texture;
 
-/// What a mood does.
+/// Effect of a mood on the music.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Feeling {
-    /// Sad (-1) to happy (1).
+    /// From sad (-1) to happy (1).
     pub valence: f32,
-    /// Quiet (-1) to driven (1).
+    /// From quiet (-1) to driving (1).
     pub energy: f32,
-    /// At rest (0) to on edge (1).
+    /// From relaxed (0) to tense (1).
     pub tension: f32,
-    /// Dry and near (0) to far and wide (1).
+    /// From dry and close (0) to wide and distant (1).
     pub space: f32,
 }
 
@@ -19,7 +19,7 @@ const fn feeling(valence: f32, energy: f32, tension: f32, space: f32) -> Feeling
     Feeling { valence, energy, tension, space }
 }
 
-/// The moods: the words for each, the first of which is its tag, and what it does.
+/// Moods: the words of each, of which the first is the tag, and the effect.
 pub const MOODS: &[(&[&str], Feeling)] = &[
     (&["happy", "joyful", "cheerful", "joy", "merry", "bright", "sunny", "jolly"], feeling(0.9, 0.4, 0.0, 0.3)),
     (&["uplifting", "optimistic", "hopeful", "inspiring", "positive", "motivational"], feeling(0.8, 0.4, 0.1, 0.5)),
@@ -44,7 +44,7 @@ pub const MOODS: &[(&[&str], Feeling)] = &[
     (&["groovy", "funky", "sexy", "cool", "swaggering"], feeling(0.4, 0.4, 0.0, 0.2)),
 ];
 
-/// Words of tempo: beats a minute where they name one, and by how much they change the usual tempo.
+/// Tempo words: beats per minute if the word fixes them, and the factor applied to the genre's tempo otherwise.
 pub const TEMPI: &[(&[&str], Option<f32>, f32)] = &[
     (&["very slow", "extremely slow", "super slow", "glacial"], None, 0.68),
     (&["very fast", "extremely fast", "super fast", "breakneck", "frantic"], None, 1.4),
@@ -61,22 +61,22 @@ pub const TEMPI: &[(&[&str], Option<f32>, f32)] = &[
     (&["fast", "quick", "rapid", "racing", "speedy", "hectic"], None, 1.25),
 ];
 
-/// How beats are grouped. Everything is counted in steps, of which a quarter note has four.
+/// Metre. Lengths are counted in steps; a quarter note has four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metre {
-    /// Steps of a bar.
+    /// Steps per bar.
     pub bar: u32,
-    /// Steps of a beat.
+    /// Steps per beat.
     pub beat: u32,
-    /// As it is written.
+    /// Notation such as `4/4`.
     pub name: &'static str,
 }
 
-/// The usual one.
+/// Default metre.
 pub const FOUR: Metre = Metre { bar: 16, beat: 4, name: "4/4" };
-/// That of waltzes.
+/// Metre of waltzes.
 pub const THREE: Metre = Metre { bar: 12, beat: 4, name: "3/4" };
-/// Two swaying beats.
+/// Compound metre of two beats.
 pub const SIX: Metre = Metre { bar: 12, beat: 6, name: "6/8" };
 const FIVE: Metre = Metre { bar: 20, beat: 4, name: "5/4" };
 const SEVEN: Metre = Metre { bar: 14, beat: 2, name: "7/8" };
@@ -90,7 +90,7 @@ pub const METRES: &[(&[&str], Metre)] = &[
     (&["4/4", "2/4", "four four", "common time", "march"], FOUR),
 ];
 
-/// Words that name a background.
+/// Words that name a background sound.
 pub const TEXTURES: &[(&[&str], Texture)] = &[
     (&["vinyl", "crackle", "record noise", "dusty"], Texture::Vinyl),
     (&["rain", "rainy", "rainfall", "thunderstorm", "storm"], Texture::Rain),
@@ -98,13 +98,13 @@ pub const TEXTURES: &[(&[&str], Texture)] = &[
     (&["wind", "windy", "desert", "arctic", "tundra", "blizzard"], Texture::Wind),
 ];
 
-/// The end leads back to the beginning.
+/// Words for an ending that loops back to the beginning.
 pub const LOOP: &[&str] = &["loop", "looping", "loopable", "seamless", "looped"];
-/// The end fades.
+/// Words for a fade-out.
 pub const FADE_OUT: &[&str] = &["fade out", "fades out", "fading out", "fadeout", "fade away", "fade at the end"];
-/// It begins by itself, slowly.
+/// Words for a slow introduction.
 pub const INTRO: &[&str] = &["intro", "introduction", "slow start", "starts quietly", "starts softly"];
-/// It grows to the end.
+/// Words for an increase towards the end.
 pub const BUILD: &[&str] = &[
     "build",
     "builds",
@@ -118,9 +118,9 @@ pub const BUILD: &[&str] = &[
     "gradually",
     "climax",
 ];
-/// Only what is named plays.
+/// Words that limit the ensemble to the named instruments.
 pub const SOLO: &[&str] = &["solo", "only", "just", "unaccompanied", "alone", "a cappella", "acapella"];
-/// No drums, in one word.
+/// Single words for music without drums.
 pub const DRUMLESS: &[&str] = &["drumless", "beatless", "percussionless", "unplugged"];
 
 #[cfg(test)]

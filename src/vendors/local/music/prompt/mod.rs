@@ -1,4 +1,4 @@
-//! What a prompt asks for. Words that mean nothing here only decide what chance draws.
+//! Interpretation of a prompt. Unknown words affect only the random numbers.
 
 pub mod key;
 pub mod length;
@@ -14,32 +14,32 @@ use super::piece::Texture;
 use super::style::Genre;
 use words::Word;
 
-/// What was understood.
+/// Interpreted prompt.
 #[derive(Debug, Clone)]
 pub struct Brief {
-    /// The words, for the title.
+    /// Words of the prompt, used for the title.
     pub words: Vec<Word>,
-    /// What the words draw.
+    /// Random numbers seeded by the words.
     pub chance: Chance,
-    /// Genres in the order of their weight.
+    /// Genres in order of weight.
     pub genres: Vec<Genre>,
-    /// Names of the moods, in the order of the prompt.
+    /// Mood names in the order of the prompt.
     pub moods: Vec<&'static str>,
-    /// All moods together.
+    /// Mean of all moods.
     pub feeling: Feeling,
-    /// Tempo and key.
+    /// Tempo wishes.
     pub tempo: Tempo,
     /// Tonic and mode.
     pub key: SaidKey,
-    /// How beats are grouped.
+    /// Metre, if the prompt names one.
     pub metre: Option<Metre>,
-    /// Instruments that are wanted, in the order of the prompt.
+    /// Requested instruments in the order of the prompt.
     pub wanted: Vec<Instrument>,
-    /// Instruments that are not.
+    /// Rejected instruments.
     pub unwanted: Vec<Instrument>,
-    /// Only what is wanted plays.
+    /// `true` if only the requested instruments play.
     pub solo: bool,
-    /// The form.
+    /// Wishes about the form.
     pub form: FormWishes,
     /// Background sound.
     pub texture: Option<Texture>,
@@ -47,39 +47,40 @@ pub struct Brief {
     pub seconds: Option<u16>,
 }
 
-/// What is said about the tempo.
+/// Tempo wishes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tempo {
-    /// Beats a minute.
+    /// Explicit tempo in beats per minute.
     pub said: Option<f32>,
-    /// Otherwise how much faster than usual.
+    /// Factor applied to the genre's tempo if no tempo is explicit.
     pub factor: f32,
 }
 
-/// What is said about the form.
+/// Wishes about the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "wishes that may all be there at once")]
+#[expect(clippy::struct_excessive_bools, reason = "independent wishes that can all apply at once")]
 pub struct FormWishes {
-    /// The end leads back to the beginning.
+    /// The end loops back to the beginning.
     pub seamless: bool,
-    /// The end fades.
+    /// The end fades out.
     pub fade_out: bool,
-    /// An introduction.
+    /// The piece has an introduction.
     pub intro: bool,
-    /// It grows from beginning to end.
+    /// The intensity grows from beginning to end.
     pub build: bool,
 }
 
-/// Slowest and fastest tempo that a number may name, in beats a minute.
+/// Range of an explicit tempo in beats per minute.
 pub const BPM: (f32, f32) = (30.0, 260.0);
 
-/// Reads a prompt.
+/// Interprets a prompt.
 #[must_use]
 pub fn read(prompt: &str) -> Brief {
     let words = words::read(prompt);
     let joined: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     let (moods, feeling) = feelings(&words);
     let (wanted, unwanted) = instruments(&words);
+
     let wants = |phrases: &[&str]| words::wants(&words, phrases);
     let form = FormWishes {
         seamless: wants(lexicon::LOOP),
@@ -87,6 +88,7 @@ pub fn read(prompt: &str) -> Brief {
         intro: wants(lexicon::INTRO),
         build: wants(lexicon::BUILD),
     };
+
     Brief {
         chance: Chance::of(&joined.join(" ")),
         genres: Genre::named_in(&words),
@@ -105,15 +107,17 @@ pub fn read(prompt: &str) -> Brief {
     }
 }
 
-/// The moods by their place in the prompt, and their mean. A mood that is not wanted counts as half of its opposite.
+/// Returns the moods in the order of the prompt, and their mean. A rejected mood counts as half of its opposite.
 fn feelings(words: &[Word]) -> (Vec<&'static str>, Feeling) {
     let mut found: Vec<(usize, &'static str)> = Vec::new();
     let mut sum = Feeling { valence: 0.0, energy: 0.0, tension: 0.0, space: 0.0 };
     let mut weight = 0.0;
+
     for (phrases, feeling) in lexicon::MOODS {
         let places = phrases.iter().filter_map(|phrase| words::find(words, phrase));
         let Some((at, wanted)) = places.min_by_key(|(at, wanted)| (!wanted, *at)) else { continue };
         let sign = if wanted { 1.0 } else { -0.5 };
+
         weight += 1.0;
         sum.valence += sign * feeling.valence;
         sum.energy += sign * feeling.energy;
@@ -123,6 +127,7 @@ fn feelings(words: &[Word]) -> (Vec<&'static str>, Feeling) {
             found.push((at, phrases[0]));
         }
     }
+
     found.sort_unstable();
     let mean = |sum: f32, otherwise: f32| if weight > 0.0 { sum / weight } else { otherwise };
     let feeling = Feeling {
@@ -131,15 +136,19 @@ fn feelings(words: &[Word]) -> (Vec<&'static str>, Feeling) {
         tension: mean(sum.tension, 0.1),
         space: mean(sum.space, 0.4),
     };
+
     (found.into_iter().map(|(_, name)| name).collect(), feeling)
 }
 
-/// What is wanted and what is not. A phrase within a longer one that was understood ("bass" in "double bass") says nothing.
+/// Returns the requested and the rejected instruments.
+///
+/// Longer phrases match first and consume their words, so that "double bass" does not also name a bass guitar.
 fn instruments(words: &[Word]) -> (Vec<Instrument>, Vec<Instrument>) {
     let mut found: Vec<(usize, usize, Instrument, bool)> = Vec::new();
     let mut phrases: Vec<(&str, Instrument)> =
         NAMES.iter().flat_map(|(phrases, of)| phrases.iter().map(|phrase| (*phrase, *of))).collect();
     phrases.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.split(' ').count()));
+
     let mut heard = words.to_vec();
     for (phrase, instrument) in phrases {
         let length = phrase.split(' ').count();
@@ -148,10 +157,12 @@ fn instruments(words: &[Word]) -> (Vec<Instrument>, Vec<Instrument>) {
             heard[at..at + length].iter_mut().for_each(|word| word.text.clear());
         }
     }
-    // "drum and bass" names a genre, "8 bit" a sound that its genre brings along.
+
+    // "drum and bass" names a genre; "8 bit" also names the sound of its genre.
     let genre = |at: usize| Genre::covers(words, at);
     found.retain(|(at, _, instrument, wanted)| !(*wanted && *instrument != Instrument::Chip && genre(*at)));
     found.sort_unstable_by_key(|(at, ..)| *at);
+
     let mut lists = (Vec::new(), Vec::new());
     for (_, _, instrument, wanted) in found {
         let list = if wanted { &mut lists.0 } else { &mut lists.1 };
@@ -159,6 +170,7 @@ fn instruments(words: &[Word]) -> (Vec<Instrument>, Vec<Instrument>) {
             list.push(instrument);
         }
     }
+
     if words::wants(words, lexicon::DRUMLESS) {
         lists.1.push(Instrument::Drums);
     }
@@ -170,10 +182,12 @@ fn tempo(words: &[Word]) -> Tempo {
     let number = |at: usize| words.get(at).and_then(|word| word.text.parse::<f32>().ok());
     let joined = |text: &str| text.strip_suffix("bpm").and_then(|number| number.parse::<f32>().ok());
     let is_unit = |at: usize| words.get(at).is_some_and(|word| word.text == "bpm");
+
     let beats_a_minute = |at: usize| {
         let texts = words.get(at..at + 3).unwrap_or_default().iter().map(|word| word.text.as_str());
         texts.eq(["beats", "per", "minute"]) || words.get(at).is_some_and(|word| word.text == "bpm")
     };
+
     let said = (0..words.len()).find_map(|at| {
         let text = words[at].text.as_str();
         let before = if text == "tempo" || is_unit(at) {
@@ -184,6 +198,7 @@ fn tempo(words: &[Word]) -> Tempo {
         };
         joined(text).or(number(at).filter(|_| beats_a_minute(at + 1))).or(before)
     });
+
     let said = said.filter(|bpm| (BPM.0..=BPM.1).contains(bpm));
     let word = lexicon::TEMPI.iter().find(|row| words::wants(words, row.0));
     Tempo { said: said.or(word.and_then(|row| row.1)), factor: word.map_or(1.0, |row| row.2) }

@@ -1,54 +1,60 @@
-//! A prompt as words, and which of them are turned round by a "no".
+//! Prompt as a list of words, with negated words marked.
 
-/// One word in small letters.
+/// Word in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// The word.
     pub text: String,
-    /// Whether it is said that this is not wanted.
+    /// `true` if the word is negated.
     pub negated: bool,
-    /// Whether punctuation stands before it.
+    /// `true` if punctuation precedes the word.
     pub after_break: bool,
 }
 
-/// They turn round what follows, up to the next break or the next of [`RESUMERS`].
+/// Words that negate the words after them, up to the next punctuation or one of [`RESUMERS`].
 const NEGATORS: &[&str] = &["no", "not", "without", "minus", "except", "avoid", "excluding", "never", "dont", "zero"];
-/// They end what a negator began.
+/// Words that end a negation.
 const RESUMERS: &[&str] = &["but", "with", "just", "only", "plus", "in", "at", "for", "featuring", "instead", "and"];
-/// They stand between a negator and what it means without using up its reach.
+/// Words that do not count towards the reach of a negation.
 const FILLERS: &[&str] = &["any", "the", "a", "an", "of", "or", "nor", "too", "very", "much", "use", "have"];
-/// So many words, fillers aside, are reached by a negator.
+/// Number of words that a negation reaches, not counting fillers.
 const REACH: u8 = 3;
 
-/// The words of a prompt in small letters. Hyphens part words; `#`, `/`, `:` and decimal points stay within them.
+/// Splits a prompt into words in lower case. Hyphens separate words; `#` is part of a word, and `/`, `:` and decimal
+/// points are part of a number.
 #[must_use]
 pub fn read(prompt: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
-    let (mut reach, mut through_and) = (0_u8, false);
+    let mut reach = 0_u8;
+    let mut through_and = false;
+
     for token in tokens(prompt) {
         let Token { text, after_break } = token;
         if after_break {
             reach = 0;
         }
+
         if NEGATORS.contains(&text.as_str()) {
             (reach, through_and) = (REACH, text == "without" || text == "minus");
             words.push(Word { text, negated: false, after_break });
             continue;
         }
+
         if RESUMERS.contains(&text.as_str()) && !(text == "and" && through_and) {
             reach = 0;
         }
+
         let negated = reach > 0;
         if negated && !FILLERS.contains(&text.as_str()) && text != "and" {
             reach -= 1;
         }
         words.push(Word { text, negated, after_break });
     }
+
     negate_backwards(&mut words);
     words
 }
 
-/// "drum free" and "free of drums" say the same.
+/// Negates the word that "free" refers to, as in "drum free" and "free of drums".
 fn negate_backwards(words: &mut [Word]) {
     for at in 0..words.len() {
         if words[at].text == "free" {
@@ -68,8 +74,10 @@ struct Token {
 
 fn tokens(prompt: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
-    let (mut text, mut after_break) = (String::new(), false);
+    let mut text = String::new();
+    let mut after_break = false;
     let letters: Vec<char> = prompt.chars().flat_map(char::to_lowercase).collect();
+
     for (at, &letter) in letters.iter().enumerate() {
         let next_is_digit = letters.get(at + 1).is_some_and(char::is_ascii_digit);
         let in_number = text.ends_with(|c: char| c.is_ascii_digit()) && next_is_digit;
@@ -80,24 +88,27 @@ fn tokens(prompt: &str) -> Vec<Token> {
             '\'' | '’' => continue,
             _ => Some(letter).filter(|letter| letter.is_alphanumeric()),
         };
+
         if let Some(kept) = kept {
             text.push(kept);
             continue;
         }
+
         if !text.is_empty() {
             tokens.push(Token { text: std::mem::take(&mut text), after_break });
             after_break = false;
         }
         after_break |= matches!(letter, '.' | ',' | ';' | ':' | '!' | '?' | '\n' | '(' | ')' | '|');
     }
+
     if !text.is_empty() {
         tokens.push(Token { text, after_break });
     }
     tokens
 }
 
-/// Where a phrase of one or more words begins, and whether it is wanted: the first place where it is wanted, else the
-/// first where it is not.
+/// Returns the index of a phrase and `true` if the phrase is wanted there. A wanted occurrence takes precedence over an
+/// earlier negated one.
 #[must_use]
 pub fn find(words: &[Word], phrase: &str) -> Option<(usize, bool)> {
     let parts = phrase.split(' ');
@@ -106,6 +117,7 @@ pub fn find(words: &[Word], phrase: &str) -> Option<(usize, bool)> {
         let rest = window.iter().skip(1).all(|word| !word.after_break);
         rest && window.iter().map(|word| word.text.as_str()).eq(parts.clone())
     });
+
     let mut unwanted = None;
     for (at, window) in places {
         if !window.iter().any(|word| word.negated) {
@@ -116,7 +128,7 @@ pub fn find(words: &[Word], phrase: &str) -> Option<(usize, bool)> {
     unwanted
 }
 
-/// Whether any of the phrases is wanted.
+/// Returns `true` if any of the phrases is wanted.
 #[must_use]
 pub fn wants(words: &[Word], phrases: &[&str]) -> bool {
     phrases.iter().any(|phrase| find(words, phrase).is_some_and(|(_, wanted)| wanted))

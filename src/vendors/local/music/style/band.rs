@@ -1,4 +1,4 @@
-//! Styles that are played by hands.
+//! Styles of acoustic and electric bands and of orchestras.
 
 use super::super::instrument::Instrument as I;
 use super::super::piece::Kit;
@@ -6,7 +6,7 @@ use super::super::prompt::lexicon::{FOUR, Feeling, SIX};
 use super::progression::Palette;
 use super::{BassLine, Comping, Genre, Style, groove};
 
-/// What most of them share, and what is made when nothing else is said.
+/// Base of the other styles in this file, and the fallback.
 pub const POP: Style = Style {
     genre: Genre::Pop,
     names: &["pop", "ballad", "singer songwriter", "corporate", "indie pop", "commercial", "advertising", "vlog"],

@@ -1,31 +1,31 @@
-//! Drum patterns of one bar: a letter a step of a sixteenth; `X` loud, `x` usual, `o` soft, `.` nothing.
+//! Drum patterns of one bar. Each letter is a sixteenth: `X` loud, `x` normal, `o` soft, `.` silent.
 
 use super::super::piece::Drum;
 use Drum::{
     Clap, Conga, Cowbell, Crash, HatClosed, HatOpen, Kick, Ride, Rim, Shaker, Snare, TomHigh, TomLow, TomMiddle,
 };
 
-/// The drums of a bar.
+/// Drum pattern of a genre.
 #[derive(Debug, Clone, Copy)]
 pub struct Groove {
-    /// A bar of four beats.
+    /// Pattern of sixteen steps, also used for bars of other lengths.
     pub four: &'static [(Drum, &'static str)],
-    /// A bar of twelve sixteenths.
+    /// Pattern for bars of twelve steps.
     pub three: &'static [(Drum, &'static str)],
-    /// What drives it: only these play where it is quiet.
+    /// Drums that also play in quiet phrases.
     pub pulse: &'static [Drum],
-    /// What fills before a new phrase.
+    /// Fill before a new section.
     pub fill: Fill,
 }
 
-/// How the end of a phrase is filled.
+/// Fill at the end of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
-    /// Around the toms.
+    /// Descending toms.
     Toms,
-    /// A roll of the snare.
+    /// Snare roll.
     Roll,
-    /// The kick is left out.
+    /// Short break of rim, clap and hi-hat.
     Gap,
     /// Low drums.
     Low,
@@ -217,14 +217,14 @@ pub const EPIC: Groove = Groove {
 };
 
 impl Groove {
-    /// The pattern for bars of so many steps.
+    /// Returns the pattern for a bar length in steps.
     #[must_use]
     pub fn bar(&self, steps: u32) -> &'static [(Drum, &'static str)] {
         if steps == 12 { self.three } else { self.four }
     }
 }
 
-/// How loud a letter of a pattern is, 0 to 1.
+/// Returns the velocity of a pattern letter, 0 to 1.
 #[must_use]
 pub fn velocity(letter: u8) -> f32 {
     match letter {
@@ -235,7 +235,7 @@ pub fn velocity(letter: u8) -> f32 {
     }
 }
 
-/// The drums of a fill over its last steps, counted down to the bar line.
+/// Returns the strokes of a fill: steps before the bar line, drum and velocity.
 #[must_use]
 pub const fn fill(fill: Fill) -> &'static [(u32, Drum, f32)] {
     match fill {
@@ -257,9 +257,9 @@ pub const fn fill(fill: Fill) -> &'static [(u32, Drum, f32)] {
     }
 }
 
-/// What marks the beginning of a section.
+/// Drum that marks the start of a section.
 pub const MARK: Drum = Crash;
-/// What else may colour a loud section.
+/// Drum that may be added to a loud section.
 pub const COLOUR: Drum = Cowbell;
 
 #[cfg(test)]

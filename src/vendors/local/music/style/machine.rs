@@ -1,4 +1,4 @@
-//! Styles that are made with machines.
+//! Styles of electronic music.
 
 use super::super::instrument::Instrument as I;
 use super::super::piece::{Kit, Texture};
@@ -6,7 +6,7 @@ use super::super::prompt::lexicon::{FOUR, Feeling};
 use super::progression::Palette;
 use super::{BassLine, Comping, Genre, Style, groove};
 
-/// What most of them share.
+/// Base of the other styles in this file.
 const BASE: Style = Style {
     genre: Genre::House,
     names: &["house", "deep house", "edm", "dance", "club", "electronic", "electronica", "dancefloor"],

@@ -1,4 +1,4 @@
-//! Genres, and what is usual in each: tempo, drums, bass, accompaniment, instruments, harmony, room.
+//! Genres and their defaults: tempo, drums, bass, accompaniment, instruments, harmony and reverb.
 
 mod band;
 pub mod groove;
@@ -13,7 +13,7 @@ use super::piece::{Kit, Texture};
 use super::prompt::lexicon::{Feeling, Metre};
 use super::prompt::words::{self, Word};
 
-/// What kind of music.
+/// Genre of music.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Genre {
     Lofi,
@@ -42,33 +42,33 @@ pub enum Genre {
     Lullaby,
 }
 
-/// How the bass moves.
+/// Motion of the bass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BassLine {
-    /// One note a chord.
+    /// One note per chord.
     Held,
-    /// Root on the first beat, fifth in the middle.
+    /// Root on the first beat, fifth in the middle of the bar.
     RootFifth,
-    /// Every eighth.
+    /// Root in eighths.
     Eighths,
-    /// Between the beats.
+    /// Root between the beats.
     OffBeats,
-    /// A step every beat, on the way to the next chord.
+    /// One note per beat, leading to the next chord.
     Walking,
     /// Sixteenths with gaps.
     Funky,
-    /// Low and high in turn.
+    /// Root and its octave in turn, in eighths.
     Octaves,
-    /// Long, with pickups.
+    /// Long notes with pickups.
     Sparse,
-    /// The rhythm of 3 + 3 + 2.
+    /// Syncopated rhythm with long notes on the beats one and three.
     Tresillo,
 }
 
-/// How chords are struck.
+/// Rhythm of struck chords.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comping {
-    /// Once a chord.
+    /// Once per chord.
     Held,
     /// On the beats.
     Beats,
@@ -76,89 +76,87 @@ pub enum Comping {
     Broken,
     /// Strummed up and down.
     Strummed,
-    /// Between the beats, short.
+    /// Short, between the beats.
     OffBeats,
-    /// Syncopated, as in swing.
+    /// Syncopated as in swing.
     Charleston,
     /// Repeated eighths.
     Pulse,
-    /// The rhythm of 3 + 3 + 2.
+    /// Latin syncopation based on 3 + 3 + 2.
     Tresillo,
-    /// Fifths in low eighths.
+    /// Chords in eighths; power chords on a distorted guitar.
     Chug,
 }
 
-/// What is usual in a genre.
+/// Defaults of a genre.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
-    /// Which genre.
     pub genre: Genre,
-    /// What prompts call it; the first is its tag.
+    /// Names in prompts; the first is the tag.
     pub names: &'static [&'static str],
-    /// Slowest and fastest usual tempo, in beats a minute.
+    /// Usual range of the tempo in beats per minute.
     pub tempo: (f32, f32),
-    /// How beats are grouped.
     pub metre: Metre,
-    /// How far every other note comes late, as a part of its step: eighths where `swing_steps` is 2, sixteenths where 1.
+    /// Delay of every second note: 0 for none, 1 for half of a note of `swing_steps`.
     pub swing: f32,
-    /// Which notes swing.
+    /// Length in steps of the notes that swing: 2 for eighths, 1 for sixteenths.
     pub swing_steps: u32,
-    /// Drums, if it has any.
+    /// Drum pattern, if the genre has drums.
     pub groove: Option<&'static Groove>,
-    /// Which drums.
+    /// Drum sounds.
     pub kit: Kit,
-    /// How the bass moves.
     pub bass: BassLine,
-    /// How chords are struck.
     pub comping: Comping,
-    /// Instruments for the tune.
+    /// Instruments for the melody.
     pub leads: &'static [Instrument],
-    /// For struck chords; may be none.
+    /// Instruments for struck chords; may be empty.
     pub comps: &'static [Instrument],
-    /// For held chords; may be none.
+    /// Instruments for sustained chords; may be empty.
     pub pads: &'static [Instrument],
-    /// For broken chords; may be none.
+    /// Instruments for broken chords; may be empty.
     pub arpeggios: &'static [Instrument],
-    /// For the bass; may be none.
+    /// Instruments for the bass; may be empty.
     pub basses: &'static [Instrument],
-    /// Chords.
+    /// Family of chord progressions.
     pub palette: Palette,
-    /// 1 with sevenths, 2 with ninths.
+    /// 0 for triads, 1 for sevenths, 2 for ninths.
     pub extension: u8,
-    /// The mood that it has by itself.
+    /// Mood of the genre without a prompt.
     pub feeling: Feeling,
-    /// Length in seconds when nothing is said.
+    /// Default length in seconds.
     pub seconds: u16,
-    /// Seconds of the room.
+    /// Decay time of the reverb in seconds.
     pub reverb: f32,
-    /// How much of it, 0 to 1.
+    /// Level of the reverb, 0 to 1.
     pub wet: f32,
-    /// How much echo, 0 to 1.
+    /// Level of the echo, 0 to 1.
     pub echo: f32,
-    /// How much gives way to the kick, 0 to 1.
+    /// Amount of ducking by the kick drum, 0 to 1.
     pub duck: f32,
-    /// Highest frequency of the tape, in hertz.
+    /// Cutoff frequency of the tape filter in hertz, if there is one.
     pub tape_hertz: Option<f32>,
-    /// Background.
+    /// Background sound, if any.
     pub texture: Option<Texture>,
-    /// By how many milliseconds players are early or late.
+    /// Maximum random deviation of the timing in milliseconds.
     pub human_ms: f32,
-    /// Whether the last bar slows down.
+    /// `true` if the last bar slows down.
     pub ritards: bool,
-    /// How often there is a tune of its own, 0 to 1.
+    /// Probability of a melody, 0 to 1.
     pub tune: f32,
 }
 
 impl Genre {
-    /// Its style.
+    /// Returns the style.
     #[must_use]
     pub fn style(self) -> &'static Style {
-        // Every genre has a row, which a test makes sure of.
+        // A test ensures that every genre has a row.
         styles().find(|style| style.genre == self).unwrap_or(&band::POP)
     }
 
-    /// The genres that the words want, those named first first. One within the name of another that was found ("hip hop"
-    /// in "lofi hip hop") counts, but after it.
+    /// Returns the requested genres in the order of the prompt.
+    ///
+    /// A genre within the name of another one ("hip hop" in "lofi hip hop") counts too. At the same position, the
+    /// longer name comes first.
     #[must_use]
     pub fn named_in(words: &[Word]) -> Vec<Self> {
         let mut found: Vec<(usize, usize, Self)> = Vec::new();
@@ -168,7 +166,9 @@ impl Genre {
                 found.push((at, usize::MAX - length, genre));
             }
         }
+
         found.sort_by_key(|(at, length, _)| (*at, *length));
+
         let mut genres = Vec::new();
         for (_, _, genre) in found {
             if !genres.contains(&genre) {
@@ -178,7 +178,7 @@ impl Genre {
         genres
     }
 
-    /// Whether the word at this place is part of a name of more than one word.
+    /// Returns `true` if the word at this index is part of a name of more than one word.
     #[must_use]
     pub fn covers(words: &[Word], at: usize) -> bool {
         let within = |phrase: &str| {

@@ -1,43 +1,43 @@
-//! Chord progressions, as [`Chord::parse`](super::super::theory::Chord::parse) reads them.
+//! Chord progressions in the notation of [`Chord::parse`](super::super::theory::Chord::parse).
 //!
-//! A progression fills a phrase: its chords share the bars evenly. `|` parts the phrases of those that go over several.
+//! A progression fills a phrase: its chords share the bars evenly. `|` separates the phrases of a longer progression.
 
-/// Families of progressions.
+/// Family of progressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Palette {
-    /// Four chords.
+    /// Four-chord progressions.
     Pop,
-    /// Seconds, fifths and turnarounds.
+    /// ii-V progressions and turnarounds.
     Jazz,
-    /// Tonic, dominant, and the way between.
+    /// Cadences between tonic and dominant.
     Classical,
     /// Slow changes without a dominant.
     Still,
-    /// Few chords, for dancing.
+    /// Few chords, for dance music.
     Dance,
-    /// Wide steps for large ensembles.
+    /// Large root motion for large ensembles.
     Epic,
-    /// Twelve bars of three chords.
+    /// Twelve-bar blues.
     Blues,
-    /// Plain.
+    /// Simple diatonic progressions.
     Folk,
 }
 
-/// Progressions of the main part, of the other part, and the close.
+/// Progressions of a palette in one mode.
 #[derive(Debug, Clone, Copy)]
 pub struct Progressions {
-    /// For verses.
+    /// Progressions of verses, introductions and endings.
     pub main: &'static [&'static str],
-    /// For choruses and bridges.
+    /// Progressions of choruses and bridges.
     pub other: &'static [&'static str],
-    /// The last chords before the final one.
+    /// Chords before the final one.
     pub close: &'static str,
-    /// The last chord of a phrase that leads on.
+    /// Chord that replaces a tonic at the end of a phrase that leads to another section.
     pub turn: &'static str,
 }
 
 impl Palette {
-    /// Those in major or in minor.
+    /// Returns the progressions in major or minor.
     #[must_use]
     pub const fn progressions(self, minor: bool) -> Progressions {
         match (self, minor) {

@@ -1,42 +1,40 @@
-//! Subtractive sounds: rich waves through filters that move. Synthesizers, and bowed strings, brass and voices in sections.
+//! Subtractive synthesis: rich waves through moving filters. Used for synthesizers, bowed strings, brass sections and
+//! choirs.
 
 use super::dsp::{Adsr, Envelope, Filter, Noise, Oscillator, SAMPLES, Vibrato, Wave, decay};
 
-/// Samples between two moves of filters and vibrato.
+/// Samples between updates of filter and vibrato.
 const CONTROL: usize = 16;
-/// Most oscillators of a note.
+/// Maximum number of oscillators per note.
 const VOICES: usize = 5;
 
-/// What is heard.
+/// Parameters of a subtractive sound.
 #[derive(Debug, Clone, Copy)]
 pub struct AnalogPatch {
-    /// The shape.
     pub wave: Wave,
-    /// How many play the same.
+    /// Number of unison oscillators.
     pub voices: usize,
-    /// How far they are apart, in cents.
+    /// Detuning of the outermost oscillators in cents.
     pub spread: f32,
     /// Level of a sine an octave below.
     pub sub: f32,
-    /// Level of breath or bow.
+    /// Level of breath or bow noise.
     pub noise: f32,
-    /// Lowest place of the filter, in hertz, and how many times the pitch it is above that.
+    /// Base of the cutoff frequency in hertz, and a multiple of the pitch that is added to it.
     pub cutoff: (f32, f32),
-    /// By how many times the pitch the filter opens when the note begins, and the seconds until it has closed.
+    /// Additional multiple of the pitch at the start of the note, and the seconds until it has decayed.
     pub sweep: (f32, f32),
-    /// Resonance.
+    /// Filter resonance.
     pub q: f32,
-    /// Whether the filter opens with the loudness, as of those who blow.
+    /// `true` if the filter opens with the level, as in blown and bowed instruments.
     pub blown: bool,
-    /// What resonates: frequency, sharpness, level. None for synthesizers.
+    /// Body resonances: frequency in hertz, sharpness and level. Empty for synthesizers.
     pub body: &'static [(f32, f32, f32)],
-    /// Vibrato.
     pub vibrato: Vibrato,
-    /// Loudness over time.
     pub envelope: Adsr,
 }
 
-/// A sounding note.
+/// Sounding note.
 #[derive(Debug, Clone)]
 pub struct Analog {
     patch: AnalogPatch,
@@ -55,16 +53,19 @@ pub struct Analog {
 }
 
 impl Analog {
-    /// Begins a note.
+    /// Starts a note.
     #[must_use]
     pub fn new(patch: &AnalogPatch, hertz: f32, velocity: f32, held: u32, seed: u64) -> Self {
         let mut noise = Noise::new(seed);
+
         let voices = patch.voices.clamp(1, VOICES);
         let oscillators = std::array::from_fn(|nth| {
             let place = if voices > 1 { 2.0 * nth as f32 / (voices - 1) as f32 - 1.0 } else { 0.0 };
             (Oscillator::new(0.5 + 0.5 * noise.sample()), (place * patch.spread / 1_200.0).exp2())
         });
+
         let body = patch.body.iter().map(|(hertz, q, level)| (Filter::new(*hertz, *q), *level)).collect();
+
         Self {
             patch: *patch,
             turns: hertz / SAMPLES,
@@ -82,7 +83,7 @@ impl Analog {
         }
     }
 
-    /// Adds the next samples; false when it is over.
+    /// Adds the next samples; returns `false` once the note has ended.
     pub fn render(&mut self, out: &mut [f32]) -> bool {
         for chunk in out.chunks_mut(CONTROL) {
             let bend = self.control(chunk.len());
@@ -91,18 +92,21 @@ impl Analog {
         !self.envelope.is_over()
     }
 
-    /// Moves filter and vibrato; tells the factor on the pitch.
+    /// Updates filter and vibrato and returns the pitch factor.
     fn control(&mut self, samples: usize) -> f32 {
         let seconds = self.age as f32 / SAMPLES;
+
         let (lowest, times) = self.patch.cutoff;
         let (opens, closes) = self.patch.sweep;
         let open = if self.patch.blown { 0.25 + 0.75 * self.level } else { 1.0 };
         let touch = 0.55 + 0.45 * self.velocity;
         let cutoff = lowest + self.hertz * (times * open + opens * self.sweep) * touch;
         self.filter.set(cutoff.min(17_000.0), self.patch.q);
+
         self.sweep *= decay(closes.max(0.01) * 2.0).powi(samples as i32);
         self.age += samples as u32;
-        // Those who blow or bow slide into the note.
+
+        // Blown and bowed instruments slide into the note.
         let slide = if self.patch.blown { 1.0 - 0.012 * (-seconds * 40.0).exp() } else { 1.0 };
         self.patch.vibrato.at(seconds) * slide
     }
@@ -111,21 +115,26 @@ impl Analog {
         let voices = self.patch.voices.clamp(1, VOICES);
         let scale = 1.0 / (voices as f32).sqrt();
         let turns = self.turns * bend;
+
         for sample in out {
             let mut sum = 0.0;
             for (oscillator, detune) in &mut self.oscillators[..voices] {
                 sum += oscillator.next(self.patch.wave, turns * *detune);
             }
             sum *= scale;
+
             if self.patch.sub > 0.0 {
                 self.sub += turns * 0.5;
                 self.sub -= self.sub.floor();
                 sum += self.patch.sub * super::dsp::sine(self.sub);
             }
+
             if self.patch.noise > 0.0 {
                 sum += self.patch.noise * self.noise.sample();
             }
+
             let mut filtered = self.filter.low(sum);
+
             if !self.body.is_empty() {
                 let dry = filtered;
                 filtered *= 0.35;
@@ -133,6 +142,7 @@ impl Analog {
                     filtered += *level * resonance.band(dry);
                 }
             }
+
             self.level = self.envelope.advance();
             *sample += filtered * self.level;
         }

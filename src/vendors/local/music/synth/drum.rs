@@ -1,24 +1,25 @@
-//! Drums: a falling sine, coloured noise, and for cymbals squares that are out of tune with each other.
+//! Drum sounds: a falling sine, coloured noise and, for cymbals, inharmonic square waves.
 
 use super::super::piece::{Drum, Kit};
 use super::dsp::{Filter, Noise, SAMPLES, decay, sine};
 
-/// What a drum is made of.
+/// Parameters of a drum sound.
 #[derive(Debug, Clone, Copy)]
 struct DrumPatch {
-    /// Where the tone begins and where it ends, in hertz, and the seconds between.
+    /// Start and end frequency of the tone in hertz, and the seconds between them.
     tone: (f32, f32, f32),
-    /// Level of the tone and the seconds until it has faded by 60 dB.
+    /// Level of the tone, and the seconds until it has decayed by 60 dB.
     ring: (f32, f32),
-    /// Level of the noise and the seconds until it has faded.
+    /// Level of the noise, and the seconds until it has decayed by 60 dB.
     noise: (f32, f32),
-    /// Where the noise is, in hertz, and how sharply; above 1 it is a band, else everything above.
+    /// Filter of the noise: frequency in hertz and sharpness. Above a sharpness of 1 it is a band-pass, otherwise a
+    /// high-pass.
     colour: (f32, f32),
-    /// Level of metal.
+    /// Level of the metallic component.
     metal: f32,
-    /// How many bursts the noise begins with, as of clapping hands.
+    /// Number of noise bursts at the start, as in a handclap.
     bursts: u8,
-    /// Level of the whole in a kit, and where it is, from left to right.
+    /// Level within the kit; `pan` is the stereo position from -1 (left) to 1 (right).
     level: f32,
     pan: f32,
 }
@@ -34,10 +35,10 @@ const NONE: DrumPatch = DrumPatch {
     pan: 0.0,
 };
 
-/// Frequencies of the six squares of a cymbal, in hertz.
+/// Base frequencies in hertz of the six square waves of a cymbal.
 const METAL: [f32; 6] = [317.0, 465.0, 587.0, 829.0, 1_117.0, 1_493.0];
 
-/// A drum of a kit.
+/// Returns the parameters of a drum in a kit.
 fn patch(kit: Kit, drum: Drum) -> DrumPatch {
     let usual = usual(drum);
     match (kit, drum) {
@@ -85,7 +86,7 @@ fn patch(kit: Kit, drum: Drum) -> DrumPatch {
     }
 }
 
-/// A drum of wood and skin.
+/// Returns the parameters of an acoustic drum.
 fn usual(drum: Drum) -> DrumPatch {
     match drum {
         Drum::Kick => DrumPatch {
@@ -157,7 +158,7 @@ fn tom(hertz: f32, pan: f32) -> DrumPatch {
     }
 }
 
-/// A drum that was hit.
+/// Sounding drum hit.
 #[derive(Debug, Clone)]
 pub struct DrumHit {
     patch: DrumPatch,
@@ -176,15 +177,16 @@ pub struct DrumHit {
     age: u32,
 }
 
-/// Samples between two claps of a burst.
+/// Samples between the bursts of a handclap.
 const BURST: u32 = 480;
 
 impl DrumHit {
-    /// Hits it.
+    /// Starts a hit.
     #[must_use]
     pub fn new(kit: Kit, drum: Drum, velocity: f32, seed: u64) -> Self {
         let patch = patch(kit, drum);
         let (from, _, seconds) = patch.tone;
+
         Self {
             patch,
             velocity,
@@ -203,42 +205,51 @@ impl DrumHit {
         }
     }
 
-    /// Where it stands, from -1 to 1.
+    /// Returns the stereo position from -1 to 1.
     #[must_use]
     pub const fn pan(&self) -> f32 {
         self.patch.pan
     }
 
-    /// Adds the next samples; false when it is over.
+    /// Adds the next samples; returns `false` once the hit has ended.
     pub fn render(&mut self, out: &mut [f32]) -> bool {
         let loud = self.velocity * self.patch.level;
         let (_, to, _) = self.patch.tone;
-        let (noise, metal) = (self.patch.noise.0, self.patch.metal);
+        let noise = self.patch.noise.0;
+        let metal = self.patch.metal;
         let sharp = self.patch.colour.1 > 1.0;
         let bursting = BURST * u32::from(self.patch.bursts - 1);
+
         for sample in out.iter_mut() {
-            // The first half millisecond rises, so that nothing clicks.
+            // A rise of half a millisecond avoids a click.
             let onset = (self.age as f32 / 24.0).min(1.0);
+
             if self.age > 0 && self.age < bursting && self.age.is_multiple_of(BURST) {
                 self.hiss = 1.0;
             }
             let fade = if self.age < bursting { 0.992 } else { self.hiss_fade };
+
             self.hertz = to + (self.hertz - to) * self.glide;
             self.phase += self.hertz / SAMPLES;
             self.phase -= self.phase.floor();
+
             let mut sum = self.tone * sine(self.phase);
+
             if noise > 0.0 {
                 let bands = self.filter.bands(self.noise.sample());
                 sum += noise * self.hiss * if sharp { 1.6 * bands.band } else { bands.high };
             }
+
             if metal > 0.0 {
                 sum += metal * self.hiss * self.clang();
             }
+
             self.tone *= self.tone_fade;
             self.hiss *= fade;
             self.age += 1;
             *sample += sum * loud * onset;
         }
+
         self.tone > 0.000_1 || self.hiss * (noise + metal) > 0.000_1
     }
 

@@ -1,19 +1,19 @@
-//! What sounds are made of: envelopes, oscillators, filters, noise. All of it works sample by sample at [`RATE`].
+//! Building blocks of synthesis: envelopes, oscillators, filters and noise. All process single samples at [`RATE`].
 
 use std::f32::consts::TAU;
 
 use super::super::piece::RATE;
 
-/// Samples a second.
+/// Samples per second.
 pub const SAMPLES: f32 = RATE as f32;
 
-/// By how much something falls each sample that falls by 60 dB in so many seconds.
+/// Returns the factor per sample of an exponential decay by 60 dB in the given number of seconds.
 #[must_use]
 pub fn decay(seconds: f32) -> f32 {
     (-6.907_755 / (seconds.max(0.000_5) * SAMPLES)).exp()
 }
 
-/// The sine of a turn: 0 to 1 is once round. Right to 0.1 %, which is the purest that anything here needs.
+/// Returns the sine of a turn (0 to 1 is one period), exact to 0.1 %, which is sufficient for every sound here.
 #[must_use]
 #[inline]
 pub fn sine(turn: f32) -> f32 {
@@ -22,18 +22,18 @@ pub fn sine(turn: f32) -> f32 {
     -(0.775 * parabola + 0.225 * parabola * parabola.abs())
 }
 
-/// Noise without pitch, -1 to 1 (xorshift, Marsaglia 2003).
+/// White noise, -1 to 1 (xorshift, Marsaglia 2003).
 #[derive(Debug, Clone)]
 pub struct Noise(u32);
 
 impl Noise {
-    /// Noise that begins somewhere.
+    /// Creates noise from a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self((seed ^ (seed >> 32)) as u32 | 1)
     }
 
-    /// The next sample.
+    /// Returns the next sample.
     #[inline]
     pub fn sample(&mut self) -> f32 {
         self.0 ^= self.0 << 13;
@@ -43,7 +43,7 @@ impl Noise {
     }
 }
 
-/// Attack, decay, sustain and release, in seconds but for the sustain, a level.
+/// Attack, decay and release times in seconds, and the sustain level.
 #[derive(Debug, Clone, Copy)]
 pub struct Adsr {
     pub attack: f32,
@@ -52,7 +52,7 @@ pub struct Adsr {
     pub release: f32,
 }
 
-/// An envelope on its way. It ends by itself some time after the note was let go.
+/// Running envelope. It decays after the note is released.
 #[derive(Debug, Clone)]
 pub struct Envelope {
     level: f32,
@@ -61,15 +61,15 @@ pub struct Envelope {
     sustain: f32,
     release: f32,
     rising: bool,
-    /// Samples until the note is let go.
+    /// Samples until the note is released.
     held: u32,
 }
 
-/// Below this nothing is heard.
+/// Inaudible level.
 const SILENCE: f32 = 0.000_06;
 
 impl Envelope {
-    /// The envelope of a note that is held for so many samples.
+    /// Creates the envelope of a note that is held for `held` samples.
     #[must_use]
     pub fn new(adsr: Adsr, held: u32) -> Self {
         Self {
@@ -83,14 +83,16 @@ impl Envelope {
         }
     }
 
-    /// The next level.
+    /// Returns the next level.
     #[inline]
     pub fn advance(&mut self) -> f32 {
         if self.held == 0 {
             self.level *= self.release;
             return self.level;
         }
+
         self.held -= 1;
+
         if self.rising {
             self.level += self.rise;
             if self.level >= 1.0 {
@@ -100,17 +102,18 @@ impl Envelope {
         } else {
             self.level = self.sustain + (self.level - self.sustain) * self.fall;
         }
+
         self.level
     }
 
-    /// Whether nothing more will be heard.
+    /// Returns `true` if the rest is inaudible.
     #[must_use]
     pub fn is_over(&self) -> bool {
         (self.held == 0 || !self.rising && self.sustain < SILENCE) && self.level < SILENCE
     }
 }
 
-/// A filter with two poles whose frequency may move (state variable, Simper 2013).
+/// Second-order state-variable filter that allows modulation (Simper 2013).
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     a1: f32,
@@ -121,7 +124,7 @@ pub struct Filter {
     s2: f32,
 }
 
-/// What a filter lets through.
+/// Outputs of a filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bands {
     pub low: f32,
@@ -130,7 +133,7 @@ pub struct Bands {
 }
 
 impl Filter {
-    /// A filter at a frequency; `q` is 0.7 without resonance.
+    /// Creates a filter at a frequency. A `q` of 0.7 has no resonance.
     #[must_use]
     pub fn new(hertz: f32, q: f32) -> Self {
         let mut filter = Self::default();
@@ -138,7 +141,7 @@ impl Filter {
         filter
     }
 
-    /// Moves it.
+    /// Changes frequency and resonance.
     pub fn set(&mut self, hertz: f32, q: f32) {
         let g = (std::f32::consts::PI * hertz.clamp(20.0, 20_000.0) / SAMPLES).tan();
         self.k = 1.0 / q.max(0.1);
@@ -147,7 +150,7 @@ impl Filter {
         self.a3 = g * self.a2;
     }
 
-    /// The bands of the next sample; `band` is at unity where the filter is.
+    /// Filters the next sample. `band` has unity gain at the filter frequency.
     #[inline]
     pub fn bands(&mut self, input: f32) -> Bands {
         let v3 = input - self.s2;
@@ -158,53 +161,54 @@ impl Filter {
         Bands { low: v2, band: v1 * self.k, high: input - self.k * v1 - v2 }
     }
 
-    /// What is below.
+    /// Returns the low-pass output.
     #[inline]
     pub fn low(&mut self, input: f32) -> f32 {
         self.bands(input).low
     }
 
-    /// What is around.
+    /// Returns the band-pass output.
     #[inline]
     pub fn band(&mut self, input: f32) -> f32 {
         self.bands(input).band
     }
 
-    /// What is above.
+    /// Returns the high-pass output.
     #[inline]
     pub fn high(&mut self, input: f32) -> f32 {
         self.bands(input).high
     }
 }
 
-/// Shapes of oscillators.
+/// Waveform of an oscillator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Wave {
     Saw,
-    /// With its width, 0.5 being a square.
+    /// Pulse wave with its width; 0.5 is a square wave.
     Pulse(f32),
     Triangle,
 }
 
-/// An oscillator without audible aliases (polynomial step corrections, Valimaki and Huovilainen 2007).
+/// Band-limited oscillator (polynomial step corrections, Valimaki and Huovilainen 2007).
 #[derive(Debug, Clone)]
 pub struct Oscillator {
     phase: f32,
 }
 
 impl Oscillator {
-    /// Begins at a phase of 0 to 1.
+    /// Creates an oscillator at a phase from 0 to 1.
     #[must_use]
     pub const fn new(phase: f32) -> Self {
         Self { phase }
     }
 
-    /// The next sample at a frequency given as turns a sample.
+    /// Returns the next sample. `turns` is the frequency in periods per sample.
     #[inline]
     pub fn next(&mut self, wave: Wave, turns: f32) -> f32 {
         let phase = self.phase;
         self.phase += turns;
         self.phase -= self.phase.floor();
+
         match wave {
             Wave::Saw => 2.0 * phase - 1.0 - corrected(phase, turns),
             Wave::Pulse(width) => {
@@ -230,19 +234,19 @@ fn corrected(phase: f32, turns: f32) -> f32 {
     }
 }
 
-/// Vibrato that comes in after a while: the factor on the frequency, and how often it is asked.
+/// Delayed vibrato.
 #[derive(Debug, Clone, Copy)]
 pub struct Vibrato {
-    /// Turns a second.
+    /// Frequency in hertz.
     pub hertz: f32,
-    /// As a part of the frequency: 0.01 is a sixth of a semitone.
+    /// Depth as a fraction of the pitch; 0.01 is a sixth of a semitone.
     pub depth: f32,
-    /// Seconds until it is there.
+    /// Seconds until it starts.
     pub delay: f32,
 }
 
 impl Vibrato {
-    /// The factor at so many seconds into a note.
+    /// Returns the pitch factor at a time in seconds after the start of the note.
     #[must_use]
     pub fn at(&self, seconds: f32) -> f32 {
         let grown = ((seconds - self.delay) / 0.35).clamp(0.0, 1.0);
@@ -250,7 +254,7 @@ impl Vibrato {
     }
 }
 
-/// Removes what is below hearing.
+/// High-pass filter that removes a constant offset.
 #[derive(Debug, Clone, Default)]
 pub struct DcBlock {
     last_in: f32,
@@ -258,7 +262,7 @@ pub struct DcBlock {
 }
 
 impl DcBlock {
-    /// The next sample.
+    /// Returns the next sample.
     #[inline]
     pub fn next(&mut self, input: f32) -> f32 {
         self.last_out = input - self.last_in + 0.997 * self.last_out;

@@ -1,32 +1,30 @@
-//! Frequency modulation: one sine bends another (Chowning 1973). Electric pianos, bells of glass, basses.
+//! Frequency modulation synthesis (Chowning 1973): electric pianos, glass pads and basses.
 
 use super::dsp::{Adsr, Envelope, SAMPLES, decay, sine};
 
-/// A pair of operators.
+/// Pair of carrier and modulator.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair {
-    /// Frequency of what is heard, against the pitch.
+    /// Carrier frequency relative to the pitch.
     pub carrier: f32,
-    /// Frequency of what bends it.
+    /// Modulator frequency relative to the pitch.
     pub modulator: f32,
-    /// How far it bends at full strength.
+    /// Modulation index at full velocity.
     pub index: f32,
-    /// Seconds until the bending has faded by 60 dB.
+    /// Seconds until the modulation has decayed by 60 dB to its minimum.
     pub fade: f32,
-    /// How loud it is.
+    /// Level of the pair.
     pub level: f32,
 }
 
-/// What bends what.
+/// Parameters of an FM sound.
 #[derive(Debug, Clone, Copy)]
 pub struct FmPatch {
-    /// Two pairs at most.
     pub pairs: [Pair; 2],
-    /// Loudness over time.
     pub envelope: Adsr,
 }
 
-/// A sounding note.
+/// Sounding note.
 #[derive(Debug, Clone)]
 pub struct Fm {
     pairs: [Running; 2],
@@ -46,11 +44,12 @@ struct Running {
 }
 
 impl Fm {
-    /// Begins a note.
+    /// Starts a note.
     #[must_use]
     pub fn new(patch: &FmPatch, hertz: f32, velocity: f32, held: u32) -> Self {
-        // High notes are bent less, or they would screech.
+        // High notes are modulated less to avoid a harsh sound.
         let keyed = (440.0 / hertz).powf(0.35).clamp(0.3, 1.6);
+
         let pairs = patch.pairs.map(|pair| {
             let index = pair.index * velocity * keyed / std::f32::consts::TAU;
             Running {
@@ -64,10 +63,11 @@ impl Fm {
                 level: pair.level,
             }
         });
+
         Self { pairs, envelope: Envelope::new(patch.envelope, held) }
     }
 
-    /// Adds the next samples; false when it is over.
+    /// Adds the next samples; returns `false` once the note has ended.
     pub fn render(&mut self, out: &mut [f32]) -> bool {
         for sample in out.iter_mut() {
             let mut sum = 0.0;
@@ -79,8 +79,10 @@ impl Fm {
                 pair.modulator -= pair.modulator.floor();
                 pair.index = pair.least + (pair.index - pair.least) * pair.fade;
             }
+
             *sample += sum * self.envelope.advance();
         }
+
         !self.envelope.is_over()
     }
 }

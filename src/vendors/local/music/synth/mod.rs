@@ -1,4 +1,4 @@
-//! From notes to samples: one voice a note.
+//! Synthesis of notes: one voice per note.
 
 pub mod analog;
 pub mod drum;
@@ -16,7 +16,7 @@ use super::piece::{Drum, Kit, Note};
 use super::theory::hertz;
 use sound::Method;
 
-/// A sounding note.
+/// Sounding note.
 #[derive(Debug, Clone)]
 pub struct Voice {
     source: Source,
@@ -34,21 +34,25 @@ enum Source {
     Drum(Box<drum::DrumHit>),
 }
 
-/// How much softer a note of velocity 0.5 is than one of 1: this power of the velocity.
+/// Exponent of the velocity in the gain of a note.
 const TOUCH: f32 = 1.4;
 
 impl Voice {
-    /// Begins a note.
+    /// Starts a note.
     #[must_use]
     pub fn start(instrument: Instrument, kit: Kit, note: &Note, seed: u64) -> Self {
-        let (velocity, held) = (note.velocity, note.frames);
+        let velocity = note.velocity;
+        let held = note.frames;
         let seed = seed ^ (u64::from(note.start) << 20) ^ u64::from(note.pitch.to_bits());
+
         if instrument == Instrument::Drums {
             let hit = drum::DrumHit::new(kit, Drum::of(note.pitch), velocity, seed);
             return Self { gain: DRUM_GAIN, pan: hit.pan(), source: Source::Drum(Box::new(hit)) };
         }
+
         let hertz = hertz(note.pitch);
         let sound = sound::sound(instrument);
+
         let source = match &sound.method {
             Method::Modal(patch) => Source::Modal(Box::new(modal::Modal::new(patch, hertz, velocity, held, seed))),
             Method::Pluck(patch) => Source::Pluck(Box::new(pluck::Pluck::new(patch, hertz, velocity, held, seed))),
@@ -56,25 +60,26 @@ impl Voice {
             Method::Analog(patch) => Source::Analog(Box::new(analog::Analog::new(patch, hertz, velocity, held, seed))),
             Method::Wind(patch) => Source::Wind(Box::new(wind::Wind::new(patch, hertz, velocity, held, seed))),
         };
+
         let gain = 10_f32.powf(sound.level_db / 20.0) * velocity.powf(TOUCH);
-        // Low strings to the left, high ones to the right, as one sits before them.
+        // As seen by a pianist, low strings are on the left and high ones on the right.
         let spread = if matches!(source, Source::Modal(_)) { (note.pitch - 64.0) / 90.0 } else { 0.0 };
         Self { source, gain, pan: spread.clamp(-0.35, 0.35) }
     }
 
-    /// Where it stands within its part, from -1 to 1.
+    /// Returns the position relative to the part, from -1 to 1.
     #[must_use]
     pub const fn pan(&self) -> f32 {
         self.pan
     }
 
-    /// How loud it is within its part.
+    /// Returns the gain within the part.
     #[must_use]
     pub const fn gain(&self) -> f32 {
         self.gain
     }
 
-    /// Adds the next samples at unit gain; false when it is over.
+    /// Adds the next samples at unit gain; returns `false` once the note has ended.
     pub fn render(&mut self, out: &mut [f32]) -> bool {
         match &mut self.source {
             Source::Modal(voice) => voice.render(out),
@@ -87,5 +92,5 @@ impl Voice {
     }
 }
 
-/// What makes a kit as loud as the other instruments.
+/// Gain that matches the loudness of drums to the other instruments.
 const DRUM_GAIN: f32 = 0.5;

@@ -1,39 +1,39 @@
-//! Additive sounds: partials that ring and fade each by itself. Struck strings, bars, bells, and the pipes of organs.
+//! Modal synthesis: partials with individual decay. Used for struck strings, bars, bells, organ pipes and reeds.
 
 use std::f32::consts::TAU;
 
 use super::dsp::{Adsr, Envelope, Filter, Noise, SAMPLES, decay};
 
-/// Most partials of a sound: a whole number of vector registers.
+/// Maximum number of partials: a multiple of the vector width.
 const LANES: usize = 24;
 
-/// What rings.
+/// Parameters of a modal sound.
 #[derive(Debug, Clone, Copy)]
 pub struct ModalPatch {
-    /// Frequencies against the pitch, and levels.
+    /// Frequencies relative to the pitch, and levels.
     pub partials: Partials,
-    /// Seconds until the lowest partial of middle C has faded by 60 dB; none for pipes, which sound as long as they are held.
+    /// Seconds until the lowest partial of middle C has decayed by 60 dB; `None` for pipes and reeds, which do not
+    /// decay.
     pub ring: Option<f32>,
-    /// How much faster high partials fade than low ones.
+    /// Additional damping of high partials.
     pub damping: f32,
-    /// How much of the hit is heard as noise.
+    /// Level of the strike noise.
     pub knock: f32,
-    /// How much softer touches are duller: 0 not at all, 1 very.
+    /// Loss of high partials at a low velocity: 0 for none, 1 for much.
     pub touch: f32,
-    /// How it begins and is let go.
     pub envelope: Adsr,
 }
 
-/// Where the partials are.
+/// Frequencies and levels of partials.
 #[derive(Debug, Clone, Copy)]
 pub enum Partials {
-    /// A stiff string: its stiffness, how fast levels fall with their number, and where it is struck, as a part of it.
+    /// Stiff string: its stiffness, the slope of the levels, and the strike position as a fraction of the length.
     String { stiffness: f32, slope: f32, struck: f32 },
-    /// Each with its ratio and level.
+    /// Ratio and level of each partial.
     List(&'static [(f32, f32)]),
 }
 
-/// A sounding note.
+/// Sounding note.
 #[derive(Debug, Clone)]
 pub struct Modal {
     re: [f32; LANES],
@@ -45,12 +45,12 @@ pub struct Modal {
     knock_decay: f32,
     knock_filter: Filter,
     noise: Noise,
-    /// Samples until the strings themselves have faded.
+    /// Samples until the partials have decayed.
     left: Option<u32>,
 }
 
 impl Modal {
-    /// Strikes it.
+    /// Starts a note.
     #[must_use]
     pub fn new(patch: &ModalPatch, hertz: f32, velocity: f32, held: u32, seed: u64) -> Self {
         let mut sound = Self {
@@ -65,11 +65,14 @@ impl Modal {
             noise: Noise::new(seed),
             left: None,
         };
-        // High notes ring shorter: half as long every octave and a half.
+
+        // Decay times shorten with pitch: by about a half every octave and a half.
         let ring = patch.ring.map(|seconds| seconds * (261.6 / hertz).powf(0.65).clamp(0.12, 2.6));
+
         let mut partials = partials(patch, hertz, velocity);
         let sum: f32 = partials.iter().map(|(_, level)| level * level).sum::<f32>().sqrt().max(0.001);
         partials.truncate(LANES);
+
         for (lane, (ratio, level)) in partials.into_iter().enumerate() {
             let turn = TAU * hertz * ratio / SAMPLES;
             let fade = ring.map_or(1.0, |ring| decay(ring / (1.0 + patch.damping * (ratio - 1.0).max(0.0))));
@@ -77,37 +80,43 @@ impl Modal {
             sound.sin[lane] = fade * turn.sin();
             sound.re[lane] = level / sum;
         }
+
         sound.left = ring.map(|seconds| (seconds * 1.4 * SAMPLES) as u32);
         sound
     }
 
-    /// Adds the next samples; false when it is over.
+    /// Adds the next samples; returns `false` once the note has ended.
     pub fn render(&mut self, out: &mut [f32]) -> bool {
         for sample in out.iter_mut() {
             let mut sum = 0.0;
             for lane in 0..LANES {
-                let (re, im) = (self.re[lane], self.im[lane]);
+                let re = self.re[lane];
+                let im = self.im[lane];
                 self.re[lane] = re * self.cos[lane] - im * self.sin[lane];
                 self.im[lane] = re * self.sin[lane] + im * self.cos[lane];
                 sum += self.im[lane];
             }
+
             let knock = self.knock_filter.low(self.noise.sample()) * self.knock;
             self.knock *= self.knock_decay;
             *sample += (sum + knock) * self.envelope.advance();
         }
+
         let faded = self.left.as_mut().is_some_and(|left| {
             *left = left.saturating_sub(out.len() as u32);
             *left == 0
         });
+
         !faded && !self.envelope.is_over()
     }
 }
 
-/// Ratios and levels of what can be heard.
+/// Returns ratio and level of the audible partials.
 fn partials(patch: &ModalPatch, hertz: f32, velocity: f32) -> Vec<(f32, f32)> {
     let audible = |ratio: f32| hertz * ratio < 16_000.0;
-    // A soft touch leaves the high partials out.
+    // A soft touch attenuates high partials.
     let dull = |ratio: f32| (-(ratio - 1.0).max(0.0) * patch.touch * (1.05 - velocity) * 0.5).exp();
+
     match patch.partials {
         Partials::List(list) => list
             .iter()
@@ -116,14 +125,14 @@ fn partials(patch: &ModalPatch, hertz: f32, velocity: f32) -> Vec<(f32, f32)> {
             .collect(),
         Partials::String { stiffness, slope, struck } => {
             let mut found = Vec::new();
-            // Low strings have more partials than lanes: those beyond are too weak to be missed.
+            // Partials beyond the available lanes are too weak to matter.
             for number in 1_u8..=16 {
                 let number = f32::from(number);
                 let ratio = number * (1.0 + stiffness * number * number).sqrt();
                 let level = (TAU / 2.0 * number * struck).sin().abs() * number.powf(-slope) * dull(number);
                 if audible(ratio) {
                     found.push((ratio, level));
-                    // The strings of one key are a little apart: the lower partials beat.
+                    // The slightly detuned strings of one key make the lower partials beat.
                     if number <= 8.0 {
                         found.push((ratio * 1.000_6, level * 0.7));
                     }

@@ -1,4 +1,4 @@
-//! The patches: what each method is given to sound like an instrument.
+//! Parameters of the synthesis methods for each instrument.
 
 use super::super::instrument::Instrument;
 use super::analog::AnalogPatch;
@@ -87,7 +87,7 @@ const HARPSICHORD: ModalPatch = ModalPatch {
     knock: 0.1,
     ..STRING
 };
-/// The pipes by their lengths: 16, 8, 5 1/3, 4, 2 2/3, 2, 1 3/5, 1 1/3 and 1 foot.
+/// Pipes by length: 16, 8, 5 1/3, 4, 2 2/3, 2, 1 3/5, 1 1/3 and 1 foot.
 const PIPES: &[(f32, f32)] =
     &[(0.5, 0.5), (1.0, 1.0), (1.5, 0.35), (2.0, 0.7), (3.0, 0.4), (4.0, 0.35), (5.0, 0.12), (6.0, 0.15), (8.0, 0.2)];
 const ORGAN: ModalPatch = ModalPatch {
@@ -98,7 +98,7 @@ const ORGAN: ModalPatch = ModalPatch {
     envelope: adsr(0.012, 1.0, 1.0, 0.12),
     ..STRING
 };
-/// Two reeds a little apart.
+/// Two slightly detuned reeds.
 const REEDS: &[(f32, f32)] =
     &[(1.0, 1.0), (1.006, 0.8), (2.0, 0.6), (2.011, 0.5), (3.0, 0.5), (4.0, 0.4), (5.0, 0.3), (6.0, 0.2), (7.0, 0.15)];
 const ACCORDION: ModalPatch = ModalPatch {
@@ -128,14 +128,15 @@ const MARIMBA: ModalPatch = ModalPatch {
     knock: 0.14,
     ..BAR
 };
-/// Hum, prime, tierce, quint, nominal and what is above.
+/// Hum, prime, tierce, quint, nominal and upper partials.
 const BELL: &[(f32, f32)] =
     &[(0.5, 0.5), (1.0, 0.8), (1.19, 0.5), (1.5, 0.35), (2.0, 0.6), (2.52, 0.3), (3.0, 0.2), (4.07, 0.25), (5.4, 0.12)];
 const BELLS: ModalPatch = ModalPatch { partials: Partials::List(BELL), ring: Some(9.0), damping: 0.4, ..BAR };
 
-/// Struck, and pipes: added partials.
+/// Returns the modal sound of a struck, piped or reed instrument.
 pub fn struck(instrument: Instrument) -> (Method, Insert) {
     use Instrument as I;
+
     let (patch, insert) = match instrument {
         I::Harpsichord => (HARPSICHORD, Insert::None),
         I::Organ => (ORGAN, Insert::Tremolo),
@@ -147,12 +148,14 @@ pub fn struck(instrument: Instrument) -> (Method, Insert) {
         I::Bells => (BELLS, Insert::None),
         _ => (STRING, Insert::None),
     };
+
     (Method::Modal(patch), insert)
 }
 
-/// Plucked strings.
+/// Returns the sound of a plucked string.
 pub fn plucked(instrument: Instrument) -> (Method, Insert) {
     use Instrument as I;
+
     let (patch, insert) = match instrument {
         I::SteelGuitar => (PluckPatch { bright: 0.75, ring: 6.5, edge: 0.85, place: 0.14, ..PLUCK }, Insert::None),
         I::ElectricGuitar => (PluckPatch { bright: 0.5, ring: 9.0, edge: 0.8, place: 0.25, ..PLUCK }, Insert::Chorus),
@@ -169,12 +172,14 @@ pub fn plucked(instrument: Instrument) -> (Method, Insert) {
         }
         _ => (PLUCK, Insert::None),
     };
+
     (Method::Pluck(patch), insert)
 }
 
-/// Frequency modulation.
+/// Returns an FM sound.
 pub fn bent(instrument: Instrument) -> FmPatch {
     let pair = |carrier, modulator, index, fade, level| Pair { carrier, modulator, index, fade, level };
+
     match instrument {
         Instrument::GlassPad => FmPatch {
             pairs: [pair(1.0, 2.0, 0.9, 6.0, 0.7), pair(2.0, 7.0, 0.5, 3.0, 0.25)],
@@ -192,9 +197,10 @@ pub fn bent(instrument: Instrument) -> FmPatch {
     }
 }
 
-/// Single winds.
+/// Returns the sound of a solo wind instrument.
 pub fn blown(instrument: Instrument) -> WindPatch {
     use Instrument as I;
+
     match instrument {
         I::PanFlute => WindPatch {
             harmonics: [1.0, 0.12, 0.2, 0.03, 0.05, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
@@ -251,7 +257,7 @@ const CELLO: AnalogPatch = AnalogPatch {
     ..BOWED
 };
 const STRINGS: AnalogPatch = AnalogPatch { voices: 4, spread: 13.0, envelope: adsr(0.16, 0.5, 0.9, 0.4), ..BOWED };
-/// What resonates is the vowel "ah".
+/// The body resonances are the formants of the vowel "ah".
 const CHOIR: AnalogPatch = AnalogPatch {
     voices: 4,
     spread: 16.0,
@@ -298,9 +304,10 @@ const CHIP: AnalogPatch = AnalogPatch {
 };
 const LEAD: AnalogPatch = AnalogPatch { vibrato: vibrato(5.4, 0.005, 0.3), ..SYNTH };
 
-/// Filtered waves.
+/// Returns a subtractive sound.
 pub fn rich(instrument: Instrument) -> (Method, Insert) {
     use Instrument as I;
+
     let (patch, insert) = match instrument {
         I::Violin => (BOWED, Insert::None),
         I::Cello => (CELLO, Insert::None),
@@ -314,5 +321,6 @@ pub fn rich(instrument: Instrument) -> (Method, Insert) {
         I::Chip => (CHIP, Insert::None),
         _ => (LEAD, Insert::None),
     };
+
     (Method::Analog(patch), insert)
 }

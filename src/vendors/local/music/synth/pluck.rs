@@ -1,29 +1,28 @@
-//! Plucked strings: a burst of noise that goes round a string and loses its edge (Karplus and Strong 1983; Jaffe and
-//! Smith 1983).
+//! Plucked strings: a noise burst in a damped delay line (Karplus and Strong 1983; Jaffe and Smith 1983).
 
 use super::dsp::{Adsr, DcBlock, Envelope, Noise, SAMPLES};
 
-/// What is plucked.
+/// Parameters of a plucked string.
 #[derive(Debug, Clone, Copy)]
 pub struct PluckPatch {
-    /// How bright the pluck is, 0 to 1.
+    /// Brightness of the pluck, 0 to 1.
     pub bright: f32,
-    /// Seconds until the string of middle C has faded by 60 dB.
+    /// Seconds until the string of middle C has decayed by 60 dB.
     pub ring: f32,
-    /// How much of its edge the string keeps each time round, 0 to 1.
+    /// Weight of the newest sample in the damping average, 0.5 to 1; higher values damp high partials less.
     pub edge: f32,
-    /// Where it is plucked, as a part of the string.
+    /// Plucking position as a fraction of the length.
     pub place: f32,
-    /// How it is let go.
+    /// Release time in seconds.
     pub release: f32,
 }
 
-/// A sounding string.
+/// Sounding string.
 #[derive(Debug, Clone)]
 pub struct Pluck {
     string: Vec<f32>,
     at: usize,
-    /// Tunes the fraction of a sample.
+    /// Coefficient of the all-pass filter that tunes the fraction of a sample.
     allpass: f32,
     allpass_last: (f32, f32),
     last: f32,
@@ -34,22 +33,26 @@ pub struct Pluck {
 }
 
 impl Pluck {
-    /// Plucks it.
+    /// Starts a note.
     #[must_use]
     pub fn new(patch: &PluckPatch, hertz: f32, velocity: f32, held: u32, seed: u64) -> Self {
         let edge = patch.edge.clamp(0.5, 0.999);
-        // The averaging of two samples takes 1 - edge of a sample, the tuning filter the rest.
+
+        // The two-sample average delays by 1 - edge samples; the all-pass filter provides the remaining fraction.
         let period = SAMPLES / hertz.max(20.0);
         let whole = (period - (1.0 - edge) - 0.4).floor().max(2.0);
         let fraction = period - (1.0 - edge) - whole;
         let length = whole as usize;
+
         let mut noise = Noise::new(seed);
         let mut string: Vec<f32> = (0..length).map(|_| noise.sample()).collect();
         soften(&mut string, (patch.bright * (0.45 + 0.55 * velocity)).clamp(0.03, 1.0));
         comb(&mut string, patch.place);
         normalise(&mut string);
+
         let ring = patch.ring * (261.6 / hertz).powf(0.5).clamp(0.25, 2.2);
         let envelope = Adsr { attack: 0.001, decay: 1.0, sustain: 1.0, release: patch.release };
+
         Self {
             string,
             at: 0,
@@ -63,24 +66,28 @@ impl Pluck {
         }
     }
 
-    /// Adds the next samples; false when it is over.
+    /// Adds the next samples; returns `false` once the note has ended.
     pub fn render(&mut self, out: &mut [f32]) -> bool {
         for sample in out.iter_mut() {
             let now = self.string[self.at];
             let averaged = self.edge * now + (1.0 - self.edge) * self.last;
             self.last = now;
+
             let lost = averaged * self.loss;
             let tuned = self.allpass * (lost - self.allpass_last.1) + self.allpass_last.0;
             self.allpass_last = (lost, tuned);
+
             self.string[self.at] = tuned;
             self.at = if self.at + 1 == self.string.len() { 0 } else { self.at + 1 };
+
             *sample += self.dc.next(now) * self.envelope.advance();
         }
+
         !self.envelope.is_over()
     }
 }
 
-/// Takes the edge off a burst, twice so that it is soft.
+/// Low-pass filters the burst, twice for a steeper slope.
 fn soften(string: &mut [f32], bright: f32) {
     for _ in 0..2 {
         let mut last = 0.0;
@@ -91,7 +98,7 @@ fn soften(string: &mut [f32], bright: f32) {
     }
 }
 
-/// Where a string is plucked it cannot ring.
+/// Attenuates the partials that have a node at the plucking position.
 fn comb(string: &mut [f32], place: f32) {
     let gap = ((string.len() as f32 * place) as usize).max(1);
     let plucked = string.to_vec();
@@ -122,11 +129,12 @@ mod tests {
             let patch = PluckPatch { bright: 0.5, ring: 6.0, edge: 0.6, place: 0.2, release: 0.1 };
             let mut out = vec![0.0; 48_000];
             Pluck::new(&patch, hertz, 0.8, 48_000, 7).render(&mut out);
-            // The lag at which the sound is most like itself is its period; eight of them, so that reading between samples
-            // errs by an eighth.
+            // The lag with the highest autocorrelation is the period. Eight periods reduce the interpolation error to
+            // an eighth.
             let heard = &out[8_000..20_000];
             let alike = |lag: f32| {
-                let (whole, part) = (lag as usize, lag.fract());
+                let whole = lag as usize;
+                let part = lag.fract();
                 let pairs = heard.windows(whole + 2).map(|w| w[0] * (w[whole] * (1.0 - part) + w[whole + 1] * part));
                 pairs.sum::<f32>()
             };

@@ -1,4 +1,4 @@
-//! How each instrument sounds.
+//! Sound of each instrument.
 
 use super::super::instrument::Instrument;
 use super::analog::AnalogPatch;
@@ -8,7 +8,7 @@ use super::patches::{bent, blown, plucked, rich, struck};
 use super::pluck::PluckPatch;
 use super::wind::WindPatch;
 
-/// The method by which a sound is made, with what it needs.
+/// Synthesis method with its parameters.
 #[derive(Debug, Clone, Copy)]
 pub enum Method {
     Modal(ModalPatch),
@@ -18,31 +18,28 @@ pub enum Method {
     Wind(WindPatch),
 }
 
-/// What a part passes through on its own.
+/// Insert effect of a part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Insert {
-    /// Nothing.
     None,
-    /// Two voices that drift: makes one player wide.
+    /// Two voices with drifting pitch that widen the sound.
     Chorus,
-    /// A loud amplifier.
+    /// Distorting amplifier with its drive.
     Drive(f32),
-    /// Left and right in turn.
+    /// Amplitude modulation that alternates between left and right.
     Tremolo,
 }
 
-/// A sound with its place in the mix.
+/// Synthesis method, level and insert effect of an instrument.
 #[derive(Debug, Clone, Copy)]
 pub struct Sound {
-    /// How it is made.
     pub method: Method,
-    /// What evens the loudness of all instruments out, in decibels: measured, and held to by a test.
+    /// Gain in decibels that equalizes the loudness of all instruments. The values are measured; a test checks them.
     pub level_db: f32,
-    /// What it passes through.
     pub insert: Insert,
 }
 
-/// The sound of an instrument. Drums are made elsewhere.
+/// Returns the sound of an instrument. [`super::drum`] renders drums.
 #[must_use]
 pub fn sound(instrument: Instrument) -> Sound {
     let (method, insert) = method(instrument);
@@ -51,6 +48,7 @@ pub fn sound(instrument: Instrument) -> Sound {
 
 fn method(instrument: Instrument) -> (Method, Insert) {
     use Instrument as I;
+
     match instrument {
         I::Piano
         | I::Harpsichord
@@ -79,9 +77,10 @@ fn method(instrument: Instrument) -> (Method, Insert) {
     }
 }
 
-/// Levels at which all instruments are as loud, playing one note after the other in the middle of their range.
+/// Returns the gain at which consecutive notes in the middle of the range are equally loud on all instruments.
 fn level_db(instrument: Instrument) -> f32 {
     use Instrument as I;
+
     match instrument {
         I::Oboe | I::Trumpet => -20.0,
         I::Saxophone => -19.0,

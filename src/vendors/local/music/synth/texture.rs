@@ -1,9 +1,9 @@
-//! Background sounds: a record, rain, the sea, wind. They are there from beginning to end, far behind the music.
+//! Continuous background sounds: vinyl, rain, sea and wind.
 
 use super::super::piece::Texture;
 use super::dsp::{Filter, Noise, SAMPLES, sine};
 
-/// A background on its way, left and right.
+/// Running background sound in stereo.
 #[derive(Debug, Clone)]
 pub struct Background {
     kind: Texture,
@@ -19,11 +19,11 @@ struct Side {
     drop_filter: Filter,
 }
 
-/// Samples between two moves of what moves slowly.
+/// Samples between updates of the slow modulation.
 const CONTROL: u64 = 64;
 
 impl Background {
-    /// A background that begins somewhere.
+    /// Creates a background sound from a seed.
     #[must_use]
     pub fn new(kind: Texture, seed: u64) -> Self {
         let (hertz, q, drop_hertz) = match kind {
@@ -31,12 +31,14 @@ impl Background {
             Texture::Rain => (5_500.0, 0.6, 4_800.0),
             Texture::Sea | Texture::Wind => (500.0, 0.8, 1_000.0),
         };
+
         let side = |seed: u64| Side {
             noise: Noise::new(seed),
             filter: Filter::new(hertz, q),
             drop: 0.0,
             drop_filter: Filter::new(drop_hertz, 2.5),
         };
+
         Self { kind, sides: [side(seed), side(seed.rotate_left(23) ^ 0x5555)], age: 0 }
     }
 
@@ -52,9 +54,10 @@ impl Background {
         }
     }
 
-    /// Waves come and go, wind howls.
+    /// Modulates the filters slowly for the swell of waves and the howl of wind.
     fn control(&mut self) {
         let seconds = self.age as f32 / SAMPLES;
+
         for (side, away) in self.sides.iter_mut().zip([0.0, 0.13]) {
             match self.kind {
                 Texture::Sea => {
@@ -75,21 +78,24 @@ impl Side {
     #[inline]
     fn next(&mut self, kind: Texture) -> f32 {
         let noise = self.noise.sample();
-        // Crackles a second, and how loud; hiss.
+        // Crackles per second, their level, and the level of the noise.
         let (often, crackle, hiss) = match kind {
             Texture::Vinyl => (11.0, 0.5, 0.006),
             Texture::Rain => (90.0, 0.16, 0.035),
             Texture::Sea => (0.0, 0.0, 0.075),
             Texture::Wind => (0.0, 0.0, 0.11),
         };
+
         let struck = self.noise.sample().abs() < often / SAMPLES;
         self.drop = if struck { noise } else { self.drop * 0.9 };
+
         let bands = self.filter.bands(noise);
         let bed = match kind {
             Texture::Rain => bands.band + 0.3 * bands.high,
             Texture::Wind => bands.band,
             Texture::Vinyl | Texture::Sea => bands.low,
         };
+
         hiss * bed + crackle * self.drop_filter.band(self.drop)
     }
 }

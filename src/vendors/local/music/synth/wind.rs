@@ -1,32 +1,30 @@
-//! Single winds: a few harmonics that grow brighter as they grow louder, breath, and vibrato that comes late.
+//! Solo wind instruments: harmonics that brighten with the level, breath noise and delayed vibrato.
 
 use std::f32::consts::TAU;
 
 use super::dsp::{Adsr, Envelope, Filter, Noise, SAMPLES, Vibrato};
 
-/// Samples between two moves of vibrato and brightness.
+/// Samples between updates of vibrato and brightness.
 const CONTROL: usize = 16;
-/// Harmonics.
+/// Number of harmonics.
 const HARMONICS: usize = 12;
 
-/// What is blown.
+/// Parameters of a wind sound.
 #[derive(Debug, Clone, Copy)]
 pub struct WindPatch {
     /// Levels of the harmonics, the lowest first.
     pub harmonics: [f32; HARMONICS],
-    /// How much more slowly high harmonics grow than the tone.
+    /// Exponent that makes high harmonics follow the level more strongly.
     pub growth: f32,
-    /// Level of the breath.
+    /// Level of the breath noise.
     pub breath: f32,
-    /// Level of the breath while the note begins.
+    /// Additional breath noise at the start of the note.
     pub chiff: f32,
-    /// Vibrato.
     pub vibrato: Vibrato,
-    /// Loudness over time.
     pub envelope: Adsr,
 }
 
-/// A sounding note.
+/// Sounding note.
 #[derive(Debug, Clone)]
 pub struct Wind {
     patch: WindPatch,
@@ -43,7 +41,7 @@ pub struct Wind {
 }
 
 impl Wind {
-    /// Begins a note.
+    /// Starts a note.
     #[must_use]
     pub fn new(patch: &WindPatch, hertz: f32, velocity: f32, held: u32, seed: u64) -> Self {
         Self {
@@ -61,36 +59,44 @@ impl Wind {
         }
     }
 
-    /// Adds the next samples; false when it is over.
+    /// Adds the next samples; returns `false` once the note has ended.
     pub fn render(&mut self, out: &mut [f32]) -> bool {
         for chunk in out.chunks_mut(CONTROL) {
             let seconds = self.age as f32 / SAMPLES;
             let turns = self.turns * self.patch.vibrato.at(seconds) * (1.0 - 0.01 * (-seconds * 45.0).exp());
+
             let blown = (self.level * (0.5 + 0.5 * self.velocity)).max(0.001);
-            // Each harmonic is a power of how hard is blown, which a chain of products gives.
-            let (step, mut grown) = (blown.powf(self.patch.growth * 0.25), 1.0);
+            // The level of each harmonic is a power of the blowing pressure, computed as a running product.
+            let step = blown.powf(self.patch.growth * 0.25);
+            let mut grown = 1.0;
+
             for (level, usual) in self.levels.iter_mut().zip(self.patch.harmonics) {
                 *level = usual * grown;
                 grown *= step;
             }
+
             let breath = self.patch.breath + self.patch.chiff * (-seconds * 30.0).exp();
             self.age += chunk.len() as u32;
+
             for sample in chunk {
                 self.level = self.envelope.advance();
                 let tone = self.tone(turns);
                 *sample += (tone + breath * self.breath.band(self.noise.sample())) * self.level;
             }
         }
+
         !self.envelope.is_over()
     }
 
-    /// The sum of the harmonics: each sine follows from the two before it.
+    /// Returns the sum of the harmonics. Each sine follows from the two before it.
     #[inline]
     fn tone(&mut self, turns: f32) -> f32 {
         self.phase += turns;
         self.phase -= self.phase.floor();
         let (sin, cos) = (TAU * self.phase).sin_cos();
-        let (mut before, mut now, mut sum) = (0.0, sin, 0.0);
+        let mut before = 0.0;
+        let mut now = sin;
+        let mut sum = 0.0;
         for level in &self.levels[..self.audible] {
             sum += level * now;
             (before, now) = (now, 2.0 * cos * now - before);

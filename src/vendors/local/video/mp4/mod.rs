@@ -3,10 +3,12 @@
 mod fragments;
 mod read;
 mod sps;
+mod work;
 mod write;
 
-pub(super) use read::too_many_pixels;
-pub use read::{BYTES_MAX, DECODED_PIXELS_MAX, Reel, SAMPLES_MAX, SECONDS_MAX, Unit};
+pub use read::{BYTES_MAX, Reel, SAMPLES_MAX, SECONDS_MAX, Unit};
+pub use work::DECODED_PIXELS_MAX;
+pub(super) use work::too_many_pixels;
 pub use write::{Strip, write};
 
 use std::num::NonZeroU32;

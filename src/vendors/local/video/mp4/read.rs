@@ -9,6 +9,7 @@ use shiguredo_mp4::demux::{Input, Mp4FileDemuxer, Mp4FileKind, Mp4FileKindDetect
 
 use super::super::Fault;
 use super::super::raster::Size;
+use super::work::{DECODED_PIXELS_MAX, Slices, too_many_pixels};
 use super::{Packet, Sound, fragments, sps};
 
 /// The largest file that is read, in bytes.
@@ -17,11 +18,6 @@ pub const BYTES_MAX: usize = 512 << 20;
 pub const SECONDS_MAX: u64 = 300;
 /// The most pictures of a film, and the most packets of its sound.
 pub const SAMPLES_MAX: usize = 36_000;
-/// The most pixels that are decoded of a film: pixels of a picture, as it is coded, times pictures. A picture that repeats the one
-/// before takes a few bytes, so the size of the file bounds nothing.
-pub const DECODED_PIXELS_MAX: u64 = 10_000_000_000;
-/// The most slices of a picture.
-const SLICES_MAX: usize = 256;
 /// The most pixels of a picture: 4096 by 2304.
 const PIXELS_MAX: usize = 4096 * 2304;
 /// The longest side of a picture, in pixels.
@@ -69,7 +65,7 @@ pub(super) fn unreadable(error: impl ToString) -> Fault {
     refused("video_unreadable", format!("the video cannot be read: {}", error.to_string()))
 }
 
-fn unsupported(what: &str) -> Fault {
+pub(super) fn unsupported(what: &str) -> Fault {
     refused("video_unsupported", format!("the video is {what}; H.264 with 8 bits, 4:2:0, progressive, in MP4 is read"))
 }
 
@@ -140,34 +136,6 @@ impl Reel {
     #[must_use]
     pub fn begin(&self) -> u64 {
         self.units.iter().map(|unit| unit.shown).min().unwrap_or(0)
-    }
-}
-
-/// Says how many pixels there would be and how many there may be, in words that go after `told`.
-pub(in super::super) fn too_many_pixels(told: &str, pixels: u64, most: u64) -> String {
-    let millions = |pixels: u64| pixels.div_ceil(1_000_000);
-    format!("{told}, {} million pixels in all; at most {} million are allowed", millions(pixels), millions(most))
-}
-
-/// Slices of an access unit, each of which costs up to a whole picture.
-#[derive(Default)]
-struct Slices {
-    all: usize,
-    first: usize,
-}
-
-impl Slices {
-    fn count(&mut self, nal: &[u8]) -> Result<(), Fault> {
-        let [header, start, ..] = nal else { return Ok(()) };
-        if matches!(header & 0x1f, 1 | 2 | 5) {
-            self.all += 1;
-            // A first bit that is set says that the slice begins at the first block.
-            self.first += usize::from(start & 0x80 != 0);
-        }
-        if self.first > 1 || self.all > SLICES_MAX {
-            return Err(unsupported("made of samples with several pictures"));
-        }
-        Ok(())
     }
 }
 

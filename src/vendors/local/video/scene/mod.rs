@@ -1,4 +1,4 @@
-//! Pictures of places that a prompt names, painted from noise, with a depth that is known.
+//! Generated pictures of the places that a prompt names, painted from noise with known depth.
 
 mod grounds;
 
@@ -14,28 +14,32 @@ use super::words::{Ground, Hour, Life, Wishes};
 
 type Colour = [f32; 3];
 
-/// A point of a painting: its colour, and its nearness from 0 to 1.
+/// Colour and nearness, 0 to 1, of a point.
 type Point = (Colour, f32);
 
 /// Longest side of a depth map in samples.
 const DEPTH_SIDE: usize = 320;
 
-/// Paints what a prompt names; hills when it names no place.
+/// Paints the place that a prompt names, or hills by default.
 #[must_use]
 pub fn paint(wishes: &Wishes, prompt: &str, size: Size, seed: u32) -> View {
     let seed = scramble(prompt::seed(prompt).unwrap_or(0), 3, seed);
     let painter = Painter::of(wishes, seed);
     let half = size.height as f32 * 0.5;
+
     let picture = Raster::from_fn(size, |x, y| {
         let place = [(x as f32 + 0.5) / half - size.aspect(), (y as f32 + 0.5) / half - 1.0];
         let ([red, green, blue], _) = painter.point(place, 1.0 / half);
-        // Even skies would show the steps of eight bits.
+        // Dithering avoids banding in skies.
         let grain = ((scramble(x as u32, y as u32, seed) & 0xff) as f32 / 255.0 - 0.5) / 128.0;
         let [red, green, blue] = [red, green, blue].map(|part| (part + grain).clamp(0.0, 1.0));
         [red, green, blue, 1.0]
     });
+
     let cell = size.width.max(size.height).div_ceil(DEPTH_SIDE);
-    let (width, height) = (size.width.div_ceil(cell), size.height.div_ceil(cell));
+    let width = size.width.div_ceil(cell);
+    let height = size.height.div_ceil(cell);
+
     let map = Plane::from_fn(width, height, |x, y| {
         let place = [
             ((x as f32 + 0.5) / width as f32 * 2.0 - 1.0) * size.aspect(),
@@ -43,11 +47,12 @@ pub fn paint(wishes: &Wishes, prompt: &str, size: Size, seed: u32) -> View {
         ];
         painter.point(place, 1.0 / half).1
     });
+
     let map = super::super::filters::box_blur(&map, 1);
     View { picture, depth: Depth::known(map, size.aspect()) }
 }
 
-/// What moves by itself in a painted place.
+/// Returns the moving elements of a painted place.
 pub fn life(wishes: &Wishes) -> impl Iterator<Item = Life> {
     let own = match wishes.ground {
         Some(Ground::Sea) => Some(Life::Water),
@@ -55,16 +60,17 @@ pub fn life(wishes: &Wishes) -> impl Iterator<Item = Life> {
         Some(Ground::Hills | Ground::Desert) | None => Some(Life::Clouds),
         Some(Ground::City | Ground::Space | Ground::Abstract) => None,
     };
+
     own.into_iter()
 }
 
-/// The colours of an hour.
+/// Colours of a time of day.
 #[derive(Debug, Clone, Copy)]
 struct Palette {
     zenith: Colour,
     horizon: Colour,
     sun: Colour,
-    /// What lies in the light, and in the shadow.
+    /// Colours in light; `dark` is the colour in shadow.
     lit: Colour,
     dark: Colour,
     night: bool,
@@ -86,6 +92,7 @@ impl Palette {
                 [[0.02, 0.03, 0.09], [0.10, 0.14, 0.28], [0.92, 0.94, 1.0], [0.34, 0.40, 0.55], [0.02, 0.03, 0.07]]
             }
         };
+
         Self { zenith, horizon, sun, lit, dark, night: hour == Hour::Night }
     }
 }
@@ -95,30 +102,34 @@ struct Painter {
     palette: Palette,
     seed: u32,
     sun: [f32; 2],
-    /// Where sky and ground meet.
+    /// Vertical position of the horizon.
     horizon: f32,
 }
 
 impl Painter {
     fn of(wishes: &Wishes, seed: u32) -> Self {
         let ground = wishes.ground.unwrap_or(Ground::Hills);
+
         let usual = match ground {
             Ground::City | Ground::Space => Hour::Night,
             _ => [Hour::Day, Hour::Dusk, Hour::Dawn][(3.0 * chance(seed, 20)) as usize % 3],
         };
+
         let horizon = match ground {
             Ground::Sea => 0.05 + 0.15 * chance(seed, 21),
             Ground::City => 0.45,
             Ground::Desert => 0.1,
             _ => 0.2,
         };
+
         let hour = wishes.hour.unwrap_or(usual);
         let high = if matches!(hour, Hour::Day | Hour::Night) { 0.62 } else { 0.16 };
         let sun = [1.4 * chance(seed, 22) - 0.7, horizon - high - 0.1 * chance(seed, 23)];
+
         Self { ground, palette: Palette::of(hour), seed, sun, horizon }
     }
 
-    /// What is seen at a place; `pixel` is the size of a pixel there.
+    /// Returns the point at a position; `pixel` is the size of a pixel there.
     fn point(&self, place: [f32; 2], pixel: f32) -> Point {
         match self.ground {
             Ground::Hills => self.hills(place),
@@ -131,30 +142,37 @@ impl Painter {
         }
     }
 
-    /// The sky: light near the sun, clouds, stars at night.
+    /// Returns the colour of the sky: glow around the sun, clouds, stars at night.
     fn sky(&self, [x, y]: [f32; 2]) -> Colour {
         let Palette { zenith, horizon, sun, night, .. } = self.palette;
         let up = ((self.horizon - y) / (1.0 + self.horizon)).clamp(0.0, 1.0);
         let mut colour = mix(horizon, zenith, up.powf(0.65));
+
         let far = ((x - self.sun[0]).powi(2) + (y - self.sun[1]).powi(2)).sqrt();
         let glow = (-far * if night { 5.0 } else { 2.2 }).exp();
         colour = mix(colour, sun, 0.65 * glow);
+
         if night {
             let star = chance(self.seed ^ 0x57A5, scramble((x * 260.0 + 900.0) as u32, (y * 260.0 + 900.0) as u32, 1));
             colour = mix(colour, [1.0; 3], if star > 0.9975 { 0.8 * up } else { 0.0 });
         }
-        // Clouds are layers seen from below: they close up towards the horizon.
+
+        // Clouds are flat layers seen from below, so they become denser towards the horizon.
         let depth = 0.25 + 1.6 * up;
         let cloud = self.fbm([x / depth * 1.1, 1.0 / depth * 2.4], 5, 11);
         let dense = ramp(cloud, 0.50, 0.78) * (0.25 + 0.75 * ramp(up, 0.02, 0.25));
         let shade = mix(mix(horizon, sun, 0.5), zenith, 0.25 + 0.3 * (cloud - 0.5));
         colour = mix(colour, shade, 0.75 * dense);
+
         mix(colour, sun, ramp(0.085 - far, 0.0, 0.012))
     }
 
-    /// Soft noise from 0 to 1 with finer and finer parts.
+    /// Returns fractal noise from 0 to 1.
     fn fbm(&self, [x, y]: [f32; 2], octaves: u32, which: u32) -> f32 {
-        let (mut sum, mut weight, mut scale) = (0.0, 0.5, 1.0);
+        let mut sum = 0.0;
+        let mut weight = 0.5;
+        let mut scale = 1.0;
+
         for octave in 0..octaves {
             sum += weight
                 * self.noise([x * scale + 17.3 * octave as f32, y * scale - 9.1 * octave as f32], which + octave);
@@ -163,15 +181,19 @@ impl Painter {
         sum / (1.0 - 0.5_f32.powi(octaves as i32))
     }
 
-    /// Soft noise from 0 to 1; one bump for each unit.
+    /// Returns smooth noise from 0 to 1 with one random value per unit.
     fn noise(&self, [x, y]: [f32; 2], which: u32) -> f32 {
-        let (left, top) = (x.floor(), y.floor());
-        let (across, down) = (ramp(x - left, 0.0, 1.0), ramp(y - top, 0.0, 1.0));
+        let left = x.floor();
+        let top = y.floor();
+        let across = ramp(x - left, 0.0, 1.0);
+        let down = ramp(y - top, 0.0, 1.0);
+
         let corner = |dx: i32, dy: i32| {
             let hash =
                 scramble((left as i32 + dx) as u32, (top as i32 + dy) as u32, self.seed.wrapping_add(which * 7919));
             (hash >> 8) as f32 / (1 << 24) as f32
         };
+
         let above = corner(0, 0) + across * (corner(1, 0) - corner(0, 0));
         let below = corner(0, 1) + across * (corner(1, 1) - corner(0, 1));
         above + down * (below - above)

@@ -1,4 +1,4 @@
-//! The sound of places: noise in bands that come and go, and small things in it.
+//! Ambient sound of places: modulated bands of noise, with short events.
 
 use std::f32::consts::TAU;
 
@@ -7,20 +7,20 @@ use super::super::camera::chance;
 use super::super::words::{Ground, Hour, Life, Mood, Weather, Wishes};
 use super::{Band, Noise, RATE, Stereo};
 
-/// Wide noise in a band that swells.
+/// Band of noise with slow swells.
 struct Layer {
-    /// Middle of the band in Hz, and how far it wanders as a share of it.
+    /// Centre of the band in Hz; `wander` is its modulation as a fraction.
     band: f32,
     wander: f32,
-    /// How wide it is; 2 is wide.
+    /// Width of the band; 2 is wide.
     damp: f32,
     gain: f32,
-    /// Swells in a second, and how deep they go.
+    /// Swells per second; `depth` is their amplitude from 0 to 1.
     pace: f32,
     depth: f32,
 }
 
-/// Small things that sound by themselves.
+/// Short sound event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Small {
     Drops,
@@ -43,21 +43,26 @@ const LEAVES: Layer = Layer { band: 3200.0, wander: 0.3, damp: 1.6, gain: 0.07, 
 const FIRE: Layer = Layer { band: 320.0, wander: 0.3, damp: 1.2, gain: 0.16, pace: 1.7, depth: 0.4 };
 const DEEP: Layer = Layer { band: 70.0, wander: 0.2, damp: 0.25, gain: 0.16, pace: 0.07, depth: 0.6 };
 
-/// Adds the sound of a place, and the air that a fast camera stirs.
+/// Adds the sound of a place, and wind noise of a fast camera.
 pub(super) fn add(mix: &mut [Stereo], wishes: &Wishes, speed: impl Fn(f32) -> f32, seed: u32) {
     let (layers, small) = heard(wishes);
     for (number, layer) in (0..).zip(&layers) {
         layer.add(mix, seed.wrapping_add(number * 101));
     }
+
     for small in small {
         events(mix, small, seed);
     }
+
     whoosh(mix, speed, seed);
 }
 
 fn heard(wishes: &Wishes) -> (Vec<Layer>, Vec<Small>) {
-    let (mut layers, mut small) = (vec![ROOM], Vec::new());
+    let mut layers = vec![ROOM];
+    let mut small = Vec::new();
+
     let night = wishes.hour == Some(Hour::Night);
+
     match wishes.ground {
         Some(Ground::Sea) => layers.extend([SURF, SPRAY]),
         Some(Ground::City) => layers.extend([CITY, TRAFFIC]),
@@ -69,33 +74,42 @@ fn heard(wishes: &Wishes) -> (Vec<Layer>, Vec<Small>) {
         }
         None => {}
     }
+
     if wishes.ground != Some(Ground::Sea) && wishes.life.contains(&Life::Water) {
         layers.push(SURF);
     }
+
     if wishes.life.contains(&Life::Leaves) || wishes.weather.contains(&Weather::Petals) {
         layers.push(LEAVES);
     }
+
     if wishes.weather.contains(&Weather::Snow) || wishes.life.contains(&Life::Clouds) {
         layers.push(WIND);
     }
+
     if wishes.weather.contains(&Weather::Rain) {
         layers.extend([RAIN, RAIN_LOW]);
         small.push(Small::Drops);
     }
+
     if wishes.weather.contains(&Weather::Fireflies) {
         small.push(Small::Chimes);
     }
+
     if wishes.moods.contains(&Mood::Flicker) {
         layers.push(FIRE);
         small.push(Small::Crackle);
     }
+
     if wishes.moods.contains(&Mood::Storm) {
         layers.push(WIND);
         small.push(Small::Thunder);
     }
+
     if matches!(wishes.ground, Some(Ground::Forest | Ground::Hills)) && wishes.weather.is_empty() {
         small.push(if night { Small::Crickets } else { Small::Birds });
     }
+
     small.dedup();
     (layers, small)
 }
@@ -104,11 +118,14 @@ impl Layer {
     fn add(&self, mix: &mut [Stereo], seed: u32) {
         let phase = TAU * chance(seed, 3);
         for side in 0..2 {
-            let (mut noise, mut band) = (Noise::new(scramble(side as u32, 5, seed)), Band::default());
+            let mut noise = Noise::new(scramble(side as u32, 5, seed));
+            let mut band = Band::default();
+
             for (at, sample) in mix.iter_mut().enumerate() {
                 let time = at as f32 / RATE as f32;
                 let turn = TAU * self.pace * time + phase + 0.6 * side as f32;
                 let swell = 0.5 + 0.5 * (turn.sin() + 0.35 * (2.7 * turn + 1.0).sin()).clamp(-1.0, 1.0);
+
                 let frequency = self.band * (1.0 + self.wander * (swell - 0.5) * 2.0);
                 let level = self.gain * (1.0 - self.depth * (1.0 - swell));
                 sample[side] += level * self.damp.sqrt() * band.next(noise.next(), frequency, self.damp);
@@ -117,7 +134,7 @@ impl Layer {
     }
 }
 
-/// Adds the events of one kind, each at a time and on a side of its own.
+/// Adds the events of one kind, each at a random time and position.
 fn events(mix: &mut [Stereo], small: Small, seed: u32) {
     let seconds = mix.len() as f32 / RATE as f32;
     let rate = match small {
@@ -128,14 +145,18 @@ fn events(mix: &mut [Stereo], small: Small, seed: u32) {
         Small::Thunder => 0.34,
         Small::Chimes => 0.8,
     };
+
     let count = (rate * seconds).ceil() as u32;
+
     for number in 0..count {
         let own = |what: u32| chance(scramble(number, small as u32, seed), what);
         let start = (own(1) * mix.len() as f32) as usize;
         let side = own(2);
         let gains = [(1.0 - side).sqrt(), side.sqrt()];
+
         let tail = &mut mix[start..];
         let length = tail.len().min((small.length() * RATE as f32) as usize);
+
         let mut sound = small.voice(own(3), own(4), scramble(number, 9, seed));
         for (at, sample) in tail[..length].iter_mut().enumerate() {
             let value = sound(at as f32 / RATE as f32);
@@ -145,7 +166,7 @@ fn events(mix: &mut [Stereo], small: Small, seed: u32) {
 }
 
 impl Small {
-    /// How long it lasts at most, in seconds.
+    /// Returns the maximum duration in seconds.
     fn length(self) -> f32 {
         match self {
             Self::Drops | Self::Crackle => 0.06,
@@ -156,10 +177,12 @@ impl Small {
         }
     }
 
-    /// Its sound at a time from its beginning, in seconds.
+    /// Returns a function from the time in seconds to a sample.
     fn voice(self, one: f32, two: f32, seed: u32) -> impl FnMut(f32) -> f32 {
-        let (mut noise, mut band) = (Noise::new(seed), Band::default());
+        let mut noise = Noise::new(seed);
+        let mut band = Band::default();
         let mut phase = 0.0_f32;
+
         move |time| match self {
             Self::Drops => {
                 phase += TAU * (1400.0 + 2600.0 * one + 9000.0 * time) / RATE as f32;
@@ -192,16 +215,20 @@ impl Small {
     }
 }
 
-/// Air that goes by: louder and higher the faster the camera is.
+/// Adds wind noise whose level and pitch rise with the speed of the camera.
 fn whoosh(mix: &mut [Stereo], speed: impl Fn(f32) -> f32, seed: u32) {
     const STEP: usize = RATE / 50;
     let count = mix.len() / STEP + 2;
     let speeds: Vec<f32> = (0..count).map(|at| speed((at * STEP) as f32 / mix.len() as f32).min(1.5)).collect();
+
     for side in 0..2 {
-        let (mut noise, mut band) = (Noise::new(seed ^ 0xA1B ^ side as u32), Band::default());
+        let mut noise = Noise::new(seed ^ 0xA1B ^ side as u32);
+        let mut band = Band::default();
         for (at, sample) in mix.iter_mut().enumerate() {
-            let (step, share) = (at / STEP, (at % STEP) as f32 / STEP as f32);
+            let step = at / STEP;
+            let share = (at % STEP) as f32 / STEP as f32;
             let fast = speeds[step] + share * (speeds[step + 1] - speeds[step]);
+
             let value = band.next(noise.next(), 260.0 + 1500.0 * fast, 0.9);
             sample[side] += 0.9 * (fast - 0.04).max(0.0).powf(1.4) * value;
         }

@@ -1,6 +1,6 @@
-//! What is heard: the place, the moves of the camera, a voice without words, and music from elsewhere.
+//! Sound of a video: ambience, camera noise, a wordless voice, and music from the music engine.
 //!
-//! There is no speech synthesis here: a voice is a murmur of vowels, at a pitch that `voice_id` chooses.
+//! There is no speech synthesis: a voice is a murmur of vowels, at a pitch that `voice_id` selects.
 
 mod ambience;
 mod opus;
@@ -12,40 +12,40 @@ use super::mp4::Sound;
 use super::words::Wishes;
 use crate::domain::video::AudioType;
 
-/// Samples in a second.
+/// Samples per second.
 pub const RATE: usize = 48_000;
 
 /// Left and right, from -1 to 1.
 pub type Stereo = [f32; 2];
 
-/// Makes music: is asked for so many samples and gives as many.
+/// Source of music: returns the requested number of samples.
 pub type Bed<'a> = &'a (dyn Fn(usize) -> Vec<Stereo> + Sync);
 
-/// What is to be heard.
+/// Sound to render.
 #[derive(Clone)]
 pub struct SoundPlan<'a> {
-    /// None when there is only music.
+    /// Kind of generated sound, or `None` for music only.
     pub audio: Option<AudioType>,
     pub voice_id: Option<String>,
     pub bed: Option<Bed<'a>>,
 }
 
-/// How loud music is where nothing else sounds.
+/// Gain of music without other sound.
 const ALONE: f32 = 0.8;
-/// How much it gives way to other sound: at a level of 0.1 to less than half.
+/// Strength of the ducking of music: at a level of 0.1 the gain falls to less than half.
 const GIVES_WAY: f32 = 12.0;
-/// How fast it gives way and comes back, in samples.
+/// Attack and recovery time constants of the ducking in samples.
 const GOES: f32 = RATE as f32 / 30.0;
 const COMES: f32 = RATE as f32 / 3.0;
-/// How long sound takes to come and to go, in samples.
+/// Length of fade-in and fade-out in samples.
 const FADE: usize = RATE / 12;
-/// Nothing is louder.
+/// Maximum amplitude.
 const CEILING: f32 = 0.89;
 
-/// The sound of a film of so many frames; `speed` tells how fast the camera goes after a share of it.
+/// Renders the sound of a video of `frames` frames. `speed` returns the speed of the camera at a fraction of the video.
 ///
 /// # Errors
-/// When the codec fails.
+/// Returns an error if the codec fails.
 pub fn track(
     plan: &SoundPlan<'_>,
     wishes: &Wishes,
@@ -59,25 +59,30 @@ pub fn track(
 
 fn mixed(plan: &SoundPlan<'_>, wishes: &Wishes, length: usize, speed: impl Fn(f32) -> f32, seed: u32) -> Vec<Stereo> {
     let mut mix = vec![[0.0; 2]; length];
+
     if matches!(plan.audio, Some(AudioType::All | AudioType::SoundEffectOnly)) {
         ambience::add(&mut mix, wishes, speed, seed);
     }
+
     if matches!(plan.audio, Some(AudioType::All | AudioType::SpeechOnly)) {
         let gain = if plan.audio == Some(AudioType::All) { 0.5 } else { 1.0 };
         voice::add(&mut mix, plan.voice_id.as_deref(), gain, seed);
     }
+
     if let Some(bed) = plan.bed {
         lay_under(&mut mix, &bed(length));
     }
+
     let fade = FADE.min(length / 4).max(1);
     for (at, sample) in mix.iter_mut().enumerate() {
         let edge = (at.min(length - 1 - at) as f32 / fade as f32).min(1.0);
         *sample = sample.map(|value| CEILING * (edge * value / CEILING).tanh());
     }
+
     mix
 }
 
-/// Adds music, which gives way while there is other sound.
+/// Adds music, ducked under other sound.
 fn lay_under(mix: &mut [Stereo], bed: &[Stereo]) {
     let mut level = 0.0_f32;
     for (sum, own) in mix.iter_mut().zip(bed) {
@@ -88,7 +93,7 @@ fn lay_under(mix: &mut [Stereo], bed: &[Stereo]) {
     }
 }
 
-/// Noise, a sample after the other.
+/// Noise generator.
 #[derive(Debug, Clone)]
 struct Noise(u32);
 
@@ -97,7 +102,7 @@ impl Noise {
         Self(seed.wrapping_mul(0x9E37_79B1) | 1)
     }
 
-    /// From -1 to 1.
+    /// Returns a sample from -1 to 1.
     fn next(&mut self) -> f32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 17;
@@ -106,7 +111,7 @@ impl Noise {
     }
 }
 
-/// A filter that lets a band pass; its frequency may change at every sample.
+/// Band-pass filter whose frequency may change with every sample.
 #[derive(Debug, Clone, Default)]
 struct Band {
     low: f32,
@@ -114,7 +119,7 @@ struct Band {
 }
 
 impl Band {
-    /// The band about a frequency in Hz; `damp` is its width, 2 is wide.
+    /// Returns the band around a frequency in Hz; `damp` is its width, 2 is wide.
     fn next(&mut self, value: f32, frequency: f32, damp: f32) -> f32 {
         let tune = 2.0 * (std::f32::consts::PI * (frequency / RATE as f32).min(0.16)).sin();
         self.low += tune * self.band;
@@ -123,7 +128,7 @@ impl Band {
         self.band
     }
 
-    /// What is below the band of the last sample.
+    /// Returns the low-pass output of the last sample.
     fn low(&self) -> f32 {
         self.low
     }

@@ -1,4 +1,4 @@
-//! Sound as Opus packets for the container.
+//! Opus encoding for the container.
 
 use std::num::{NonZeroU16, NonZeroU32};
 
@@ -10,29 +10,33 @@ use super::super::Fault;
 use super::super::mp4::{Packet, Sound};
 use super::{RATE, Stereo};
 
-/// Samples of a packet: 20 ms.
+/// Samples in a packet: 20 ms.
 const PACKET: usize = RATE / 50;
-/// Bits in a second.
+/// Bit rate in bits per second.
 const BITRATE: i32 = 96_000;
 
-/// Encodes; the packets are exactly as long as the samples.
+/// Encodes samples. The durations of the packets add up to the number of samples.
 ///
 /// # Errors
-/// When the codec fails.
+/// Returns an error if the codec fails.
 pub(super) fn encode(samples: &[Stereo]) -> Result<Sound, Fault> {
     let defect = |error: opus_pure::Error| Fault::Defect(error.to_string());
     let mut encoder = OpusEncoder::new(RATE as i32, 2, Application::Audio).map_err(defect)?;
     encoder.bitrate_bps = BITRATE;
+
     let mut packets = Vec::with_capacity(samples.len().div_ceil(PACKET));
     let mut bytes = vec![0; MAX_PACKET_BYTES];
+
     for block in samples.chunks(PACKET) {
         let mut whole = vec![0.0; 2 * PACKET];
         for (target, sample) in whole.as_chunks_mut::<2>().0.iter_mut().zip(block) {
             *target = *sample;
         }
+
         let length = encoder.encode(&whole, PACKET, &mut bytes).map_err(defect)?;
         packets.push(Packet { bytes: bytes[..length].to_vec(), ticks: block.len() as u32 });
     }
+
     let entry = SampleEntry::Opus(OpusBox {
         audio: AudioSampleEntryFields {
             data_reference_index: NonZeroU16::MIN,
@@ -48,6 +52,7 @@ pub(super) fn encode(samples: &[Stereo]) -> Result<Sound, Fault> {
         },
         unknown_boxes: Vec::new(),
     });
+
     Ok(Sound { entry, timescale: NonZeroU32::MIN.saturating_add(RATE as u32 - 1), packets })
 }
 

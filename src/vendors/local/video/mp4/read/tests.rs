@@ -4,6 +4,7 @@ use shiguredo_mp4::demux::TrackInfo;
 
 use super::super::super::codec::{Codec as _, Effort, H264, Yuv};
 use super::super::super::raster::Raster;
+use super::super::work::SLICES_MAX;
 use super::super::{Strip, write};
 use super::*;
 

@@ -1,0 +1,125 @@
+//! Connections of clients: the listener's workers, deadlines, and how many one address may have (ADR 24).
+
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::time::Duration;
+
+use actix_http::error::DispatchError;
+use actix_http::{HttpService, Protocol, Request, Response};
+use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, map_config};
+use actix_web::body::MessageBody;
+use actix_web::dev::{AppConfig, Server, fn_service};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+mod limit;
+mod stream;
+
+pub use limit::ConnectionLimit;
+pub use stream::Serving;
+
+use stream::GuardedStream;
+
+/// How long the head of a request may take, on a connection that is kept too.
+pub const HEAD_WITHIN: Duration = Duration::from_secs(5);
+/// How long an idle connection is kept.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(75);
+/// How long a client may take to close its half of a connection that the service closes.
+const CLOSE_WITHIN: Duration = Duration::from_secs(1);
+/// How long requests in flight may take once the service stops, in seconds.
+const SHUTDOWN_GRACE_SECONDS: u64 = 10;
+
+/// Bytes of an answer that the kernel may hold unsent. A client that takes half of them within the time goes on being served.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const UNSENT_BYTES: u32 = 128 * 1024;
+
+/// Answer to a connection beyond those that its address may have.
+const TOO_MANY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+/// The bounds of connections.
+#[derive(Clone)]
+pub struct ConnectionOptions {
+    pub workers: usize,
+    /// Connections that may be open at a time.
+    pub connections: usize,
+    pub per_address: ConnectionLimit,
+    /// How long a client may take nothing of an answer.
+    pub write_within: Duration,
+}
+
+/// Serves an application on a listener that is bound already. Signals are left to the caller.
+///
+/// # Errors
+/// When the listener cannot be used.
+pub fn serve<I, S, B>(
+    listener: TcpListener,
+    options: ConnectionOptions,
+    application: impl Fn() -> I + Send + Clone + 'static,
+) -> std::io::Result<Server>
+where
+    I: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig> + 'static,
+    S::Error: Into<actix_web::Error>,
+    S::InitError: std::fmt::Debug,
+    S::Response: Into<Response<B>>,
+    S::Service: 'static,
+    B: MessageBody + 'static,
+{
+    let server = Server::build()
+        .workers(options.workers)
+        .max_concurrent_connections(options.connections.div_ceil(options.workers))
+        .shutdown_timeout(SHUTDOWN_GRACE_SECONDS)
+        .disable_signals();
+    // Idle connections are closed at once when the service stops.
+    let stopping = server.graceful_shutdown_signal();
+    let address = listener.local_addr()?;
+
+    let server = server.listen("http", listener, move || {
+        let (stopping, options) = (stopping.clone(), options.clone());
+        let service = HttpService::build()
+            .graceful_shutdown_signal(move || {
+                let stopping = stopping.clone();
+                async move { stopping.notified().await }
+            })
+            .keep_alive(KEEP_ALIVE)
+            .client_request_timeout(HEAD_WITHIN)
+            .client_disconnect_timeout(CLOSE_WITHIN)
+            .local_addr(address)
+            .on_connect_ext(|stream: &GuardedStream, data| {
+                data.insert(stream.activity());
+            });
+        let application = application().into_factory().map_err(|error| error.into().error_response());
+        let application = map_config(application, |()| AppConfig::default());
+
+        fn_service(move |io: TcpStream| guard(io, options.clone())).and_then(service.finish(application))
+    })?;
+    Ok(server.run())
+}
+
+/// What the HTTP side of the framework takes a connection as.
+type Accepted = (GuardedStream, Protocol, Option<std::net::SocketAddr>);
+
+/// Takes a place for a connection, or tells the client that there is none.
+async fn guard(mut io: TcpStream, options: ConnectionOptions) -> Result<Accepted, DispatchError> {
+    let peer = io.peer_addr().ok();
+    let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
+    if let Some(place) = options.per_address.take(address) {
+        bound_unsent(&io);
+        return Ok((GuardedStream::new(io, options.write_within, place), Protocol::Http1, peer));
+    }
+    // A client that takes nothing goes without the answer.
+    let _ = timeout(CLOSE_WITHIN, io.write_all(TOO_MANY)).await;
+    Err(DispatchError::Io(std::io::Error::other("too many connections of one address")))
+}
+
+/// Bounds what the kernel holds unsent of an answer. Without a bound, which grows to megabytes, a slow client that goes on
+/// reading would look for minutes as if it took nothing.
+fn bound_unsent(io: &TcpStream) {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if let Err(error) = socket2::SockRef::from(io).set_tcp_notsent_lowat(UNSENT_BYTES) {
+        tracing::debug!(%error, "unsent bytes of a connection not bounded");
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = io;
+}

@@ -1,0 +1,291 @@
+//! A connection with deadlines that the framework does not have: for the head of every further request, and for a client that
+//! takes nothing of its answer.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use actix_web::HttpRequest;
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::dev::ServiceResponse;
+use actix_web::http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use actix_web::web::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::limit::Place;
+use super::{HEAD_WITHIN, KEEP_ALIVE};
+
+/// Answer to a head that does not arrive in time, as the framework gives it for the first one.
+const HEAD_TIMED_OUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+/// A connection of a client.
+pub struct GuardedStream {
+    io: TcpStream,
+    activity: Rc<Activity>,
+    head_timer: Timer,
+    write_timer: Timer,
+    write_within: Duration,
+    /// When the client must have taken something; `None` while it takes what is sent.
+    blocked_until: Option<Instant>,
+    _place: Place,
+}
+
+impl GuardedStream {
+    pub fn new(io: TcpStream, write_within: Duration, place: Place) -> Self {
+        let (head_timer, write_timer) = (Timer::default(), Timer::default());
+        let activity = Rc::default();
+        Self { io, activity, head_timer, write_timer, write_within, blocked_until: None, _place: place }
+    }
+
+    /// What the requests of this connection report to.
+    pub fn activity(&self) -> Rc<Activity> {
+        Rc::clone(&self.activity)
+    }
+
+    /// Fails once the head of the next request is late.
+    fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.activity.wake_by(context.waker());
+        let Some(deadline) = self.activity.head_due.get() else { return Poll::Pending };
+        ready!(self.head_timer.poll(deadline, context));
+        if self.activity.is_head_begun.get() {
+            // A client that takes nothing goes without the answer.
+            let _ = self.io.try_write(HEAD_TIMED_OUT);
+        }
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the request head did not arrive in time")))
+    }
+}
+
+impl AsyncRead for GuardedStream {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let stream = self.get_mut();
+        let before = buffer.filled().len();
+        match Pin::new(&mut stream.io).poll_read(context, buffer) {
+            Poll::Pending => stream.poll_head(context),
+            read @ Poll::Ready(_) => {
+                stream.activity.received(&buffer.filled()[before..]);
+                read
+            }
+        }
+    }
+}
+
+impl AsyncWrite for GuardedStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let stream = self.get_mut();
+        let written = Pin::new(&mut stream.io).poll_write(context, bytes);
+        if written.is_ready() {
+            stream.blocked_until = None;
+            return written;
+        }
+
+        let deadline = *stream.blocked_until.get_or_insert_with(|| Instant::now() + stream.write_within);
+        ready!(stream.write_timer.poll(deadline, context));
+        // What the client has not taken is not kept for it any longer, in the kernel either.
+        let _ = stream.io.set_zero_linger();
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing of the answer in time")))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_shutdown(context)
+    }
+}
+
+/// A timer that exists once it was needed.
+#[derive(Default)]
+struct Timer(Option<Pin<Box<Sleep>>>);
+
+impl Timer {
+    fn poll(&mut self, deadline: Instant, context: &mut Context<'_>) -> Poll<()> {
+        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if sleep.deadline() != deadline {
+            sleep.as_mut().reset(deadline);
+        }
+        sleep.as_mut().poll(context)
+    }
+}
+
+/// What a connection is at: shared by the stream, which sees bytes, and the requests, which know where one begins and ends.
+#[derive(Default)]
+pub struct Activity {
+    is_serving: Cell<bool>,
+    has_served: Cell<bool>,
+    /// `true` if bytes of the next head are there.
+    is_head_begun: Cell<bool>,
+    /// When the next head must have arrived whole.
+    head_due: Cell<Option<Instant>>,
+    /// The last bytes received.
+    tail: Cell<[u8; 4]>,
+    /// `true` if bytes arrived behind the head of the request being served.
+    has_more: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Activity {
+    /// Notes bytes from the client. The first head of a connection is the framework's to wait for.
+    fn received(&self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut tail = self.tail.get();
+        for byte in &bytes[bytes.len().saturating_sub(tail.len())..] {
+            tail.rotate_left(1);
+            tail[3] = *byte;
+        }
+        self.tail.set(tail);
+
+        if self.is_serving.get() {
+            self.has_more.set(true);
+        } else if self.has_served.get() && !self.is_head_begun.get() {
+            self.is_head_begun.set(true);
+            self.head_due.set(Some(Instant::now() + HEAD_WITHIN));
+        }
+    }
+
+    /// The head of a request has arrived.
+    fn begin(&self) {
+        let is_end_of_head = self.tail.get().ends_with(b"\n\r\n") || self.tail.get().ends_with(b"\n\n");
+        self.has_more.set(!is_end_of_head);
+        self.is_serving.set(true);
+        self.is_head_begun.set(false);
+        self.head_due.set(None);
+    }
+
+    /// The request was answered.
+    fn end(&self, has_body: bool) {
+        self.is_serving.set(false);
+        self.has_served.set(true);
+        // Bytes behind a body are not told from the body: the next head then has as long as an idle connection.
+        let within = match (has_body, self.has_more.get()) {
+            (true, _) => KEEP_ALIVE,
+            (false, true) => HEAD_WITHIN,
+            (false, false) => return,
+        };
+        self.is_head_begun.set(!has_body);
+        self.head_due.set(Some(Instant::now() + within));
+        // The deadline counts from the next look at the stream.
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    fn wake_by(&self, waker: &Waker) {
+        let mut known = self.waker.borrow_mut();
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *known = Some(waker.clone());
+        }
+    }
+}
+
+/// A request being served, until it is dropped.
+pub struct Serving {
+    activity: Option<Rc<Activity>>,
+    has_body: bool,
+}
+
+impl Serving {
+    /// Reports to the connection that a request has begun.
+    pub fn begin(request: &HttpRequest) -> Self {
+        let activity = request.conn_data::<Rc<Activity>>().cloned();
+        if let Some(activity) = &activity {
+            activity.begin();
+        }
+        Self { activity, has_body: announces_body(request.headers()) }
+    }
+
+    /// The response, with which the request ends: at once where its body is in memory, else with the last piece.
+    pub fn end_with(self, response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
+        response.map_body(|_, body| {
+            if body.size() == BodySize::None {
+                return body;
+            }
+            match body.try_into_bytes() {
+                Ok(bytes) => BoxBody::new(bytes),
+                Err(body) => BoxBody::new(ServedBody { body, _serving: self }),
+            }
+        })
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        if let Some(activity) = &self.activity {
+            activity.end(self.has_body);
+        }
+    }
+}
+
+fn announces_body(headers: &HeaderMap) -> bool {
+    headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
+}
+
+/// A body on its way out.
+struct ServedBody {
+    body: BoxBody,
+    _serving: Serving,
+}
+
+impl MessageBody for ServedBody {
+    type Error = Box<dyn std::error::Error>;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_next(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+
+    /// How long the next head has, in whole seconds, after a request with these bytes in its first read and behind it.
+    fn due_after(first: &[u8], behind: &[u8], has_body: bool) -> Option<u64> {
+        let activity = Activity::default();
+        activity.received(first);
+        activity.begin();
+        activity.received(behind);
+        activity.end(has_body);
+        let due = activity.head_due.get()?;
+        Some((due + Duration::from_millis(500)).duration_since(Instant::now()).as_secs())
+    }
+
+    #[test]
+    fn bytes_behind_a_request_must_become_a_head_in_time() {
+        assert_eq!(due_after(HEAD, b"", false), None);
+        assert_eq!(due_after(&[HEAD, b"GET"].concat(), b"", false), Some(HEAD_WITHIN.as_secs()));
+        assert_eq!(due_after(HEAD, b"G", false), Some(HEAD_WITHIN.as_secs()));
+        assert_eq!(due_after(&[HEAD, b"body"].concat(), b"", true), Some(KEEP_ALIVE.as_secs()));
+    }
+
+    #[test]
+    fn the_first_byte_after_an_answer_starts_the_deadline_and_the_next_ones_do_not_move_it() {
+        let activity = Activity::default();
+        activity.received(HEAD);
+        assert_eq!(activity.head_due.get(), None, "the framework waits for the first head");
+        activity.begin();
+        activity.end(false);
+
+        activity.received(b"G");
+        let due = activity.head_due.get();
+        assert!(due.is_some());
+        activity.received(b"E");
+
+        assert_eq!(activity.head_due.get(), due);
+        activity.begin();
+        assert_eq!(activity.head_due.get(), None);
+    }
+}

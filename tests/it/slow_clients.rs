@@ -1,0 +1,191 @@
+//! Clients that are slow on purpose: heads that do not end, answers that are not taken, and very many connections.
+
+use std::time::{Duration, Instant};
+
+use mediary::clock::Surroundings;
+use mediary::config::Settings;
+use reqwest::Method;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::{sleep, timeout};
+
+use crate::support::TestApp;
+
+/// What is promised for a request head.
+const HEAD_WITHIN: Duration = Duration::from_secs(5);
+/// Longest wait of a test for something that must happen.
+const SOON: Duration = Duration::from_secs(40);
+
+const WHOLE: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const HALF: &[u8] = b"GET /health HTTP/1.1\r\nHost: loc";
+
+async fn start(change: impl FnOnce(&mut Settings)) -> TestApp {
+    TestApp::start_with(change, Surroundings::real()).await
+}
+
+async fn connect(app: &TestApp) -> TcpStream {
+    TcpStream::connect(app.app.address()).await.unwrap()
+}
+
+/// Reads one answer of a connection that is kept, whose body is `OK`.
+async fn answer_of_health(connection: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\nOK") {
+        answer.push(connection.read_u8().await.unwrap());
+    }
+    String::from_utf8(answer).unwrap()
+}
+
+/// What is still sent until the service closes, and how long that takes.
+async fn until_closed(connection: &mut TcpStream) -> (String, Duration) {
+    let (begun, mut rest) = (Instant::now(), Vec::new());
+    timeout(SOON, connection.read_to_end(&mut rest)).await.expect("the service closes").unwrap();
+    (String::from_utf8_lossy(&rest).into_owned(), begun.elapsed())
+}
+
+#[actix_web::test]
+async fn every_head_of_a_kept_connection_has_a_deadline() {
+    // Given connections that were answered once, with half a head sent after the answer, or right behind the request
+    let app = TestApp::start().await;
+    for together in [false, true] {
+        let mut connection = connect(&app).await;
+        let first = if together { [WHOLE, HALF].concat() } else { WHOLE.to_vec() };
+        connection.write_all(&first).await.unwrap();
+        assert!(answer_of_health(&mut connection).await.starts_with("HTTP/1.1 200"));
+        if !together {
+            connection.write_all(HALF).await.unwrap();
+        }
+
+        // Then they are told and closed in time
+        let (rest, took) = until_closed(&mut connection).await;
+        assert!(rest.starts_with("HTTP/1.1 408"), "{together}: {rest}");
+        assert!(took > HEAD_WITHIN / 2 && took < HEAD_WITHIN * 3, "{together}: {took:?}");
+    }
+}
+
+#[actix_web::test]
+async fn a_kept_connection_without_a_head_stays_and_a_head_in_time_is_answered() {
+    let app = TestApp::start().await;
+    let mut connection = connect(&app).await;
+    connection.write_all(WHOLE).await.unwrap();
+    answer_of_health(&mut connection).await;
+
+    // Longer than a head may take, then a head in two pieces.
+    sleep(HEAD_WITHIN + Duration::from_secs(1)).await;
+    connection.write_all(&WHOLE[..10]).await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    connection.write_all(&WHOLE[10..]).await.unwrap();
+
+    assert!(answer_of_health(&mut connection).await.starts_with("HTTP/1.1 200"));
+}
+
+#[actix_web::test]
+async fn hundreds_of_half_heads_keep_nobody_out_for_longer_than_promised() {
+    // Given a service whose connections are all taken by half heads, most of them on kept connections
+    let all = 300;
+    let app = start(|settings| {
+        settings.limits.connections = all;
+        settings.limits.connections_per_address = all;
+    })
+    .await;
+    let mut held = Vec::new();
+    for nth in 0..all {
+        let mut connection = connect(&app).await;
+        if nth % 4 > 0 {
+            connection.write_all(WHOLE).await.unwrap();
+            answer_of_health(&mut connection).await;
+        }
+        connection.write_all(HALF).await.unwrap();
+        held.push(connection);
+    }
+
+    // When a client comes, then it is answered in time
+    let begun = Instant::now();
+    let mut client = connect(&app).await;
+    client.write_all(WHOLE).await.unwrap();
+    let answer = timeout(SOON, answer_of_health(&mut client)).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(begun.elapsed() < HEAD_WITHIN + Duration::from_secs(3), "{:?}", begun.elapsed());
+    drop(held);
+}
+
+#[actix_web::test]
+async fn one_address_has_a_share_of_the_connections() {
+    // Given an address that has all of its connections
+    let app = start(|settings| settings.limits.connections_per_address = 3).await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let mut connection = connect(&app).await;
+        connection.write_all(WHOLE).await.unwrap();
+        answer_of_health(&mut connection).await;
+        held.push(connection);
+    }
+
+    // When it opens another one, then that is refused
+    let mut refused = connect(&app).await;
+    let (answer, _) = until_closed(&mut refused).await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("retry-after: "), "{answer}");
+
+    // And when it closes one, then another is served
+    held.pop();
+    let served = async {
+        loop {
+            let mut connection = connect(&app).await;
+            if connection.write_all(WHOLE).await.is_ok() && connection.read_u8().await.is_ok() {
+                let mut status = [0; 11];
+                connection.read_exact(&mut status).await.unwrap();
+                if &status == b"TTP/1.1 200" {
+                    break;
+                }
+            }
+        }
+    };
+    timeout(SOON, served).await.expect("a place is free again");
+}
+
+/// A connection with a small window that asks for far more than any buffer holds.
+async fn asks_for_much(app: &TestApp) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(32 * 1024).unwrap();
+    let mut connection = socket.connect(app.app.address()).await.unwrap();
+    let request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(30);
+    connection.write_all(&request).await.unwrap();
+    connection
+}
+
+#[actix_web::test]
+async fn a_client_that_takes_nothing_is_let_go() {
+    // Given a client that asks for much and takes nothing of it
+    let app = start(|settings| settings.limits.write_timeout = Duration::from_secs(1)).await;
+    let connection = asks_for_much(&app).await;
+
+    // Then the service resets the connection
+    let reset = async {
+        while connection.try_write(b"\r\n").is_ok() {
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(SOON, reset).await.expect("the connection is reset");
+}
+
+#[actix_web::test]
+async fn a_slow_client_that_goes_on_is_waited_for() {
+    // Given a client that pauses for less than the timeout each time, and for longer than that altogether
+    let write_timeout = Duration::from_secs(2);
+    let app = start(|settings| settings.limits.write_timeout = write_timeout).await;
+    let length = app.send(app.request(Method::GET, "/openapi.json")).await.expect(200).body.len();
+    let mut connection = asks_for_much(&app).await;
+    let (begun, mut read) = (Instant::now(), 0);
+    let mut piece = vec![0; 64 * 1024];
+
+    while begun.elapsed() < write_timeout * 3 {
+        sleep(Duration::from_millis(100)).await;
+        read += connection.read(&mut piece).await.unwrap();
+    }
+    // Then all comes that was asked for
+    while read < length * 30 {
+        let more = timeout(SOON, connection.read(&mut piece)).await.expect("more").unwrap();
+        assert!(more > 0, "the connection ended after {read} bytes");
+        read += more;
+    }
+}

@@ -1,0 +1,112 @@
+//! Streams end at once when the credentials that opened them lose what they open, long before the next heartbeat.
+
+use std::time::Duration;
+
+use mediary::clock::Surroundings;
+use mediary::config::Settings;
+use reqwest::{Response, header::HeaderMap};
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::image::UPSCALER;
+use crate::music::{Listener, ended};
+use crate::support::files::FileServer;
+use crate::support::{TestApp, TestUser, client};
+
+/// Far less than a heartbeat.
+const AT_ONCE: Duration = Duration::from_secs(20);
+
+/// A service whose heartbeats come after the tests have failed.
+async fn silent() -> TestApp {
+    let silent = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_mins(5);
+    TestApp::start_with(silent, Surroundings::real()).await
+}
+
+/// Revokes the token of a user.
+async fn revoke(app: &TestApp, user: &TestUser) {
+    let path = format!("/admin/users/{}/tokens", user.id);
+    let tokens = app.get_as(app.admin_token(), &path).await.expect(200).json();
+    let token = tokens[0]["id"].as_str().expect("an id");
+    app.delete_as(app.admin_token(), &format!("{path}/{token}")).await.expect(204);
+}
+
+async fn ban(app: &TestApp, user: &TestUser) {
+    let path = format!("/admin/users/{}/ban", user.id);
+    let answer = app.post_as(app.admin_token(), &path, json!({"reason": "spam"})).await;
+    assert!([200, 204].contains(&answer.status), "{}", answer.text());
+}
+
+/// Opens a stream of events and reads its beginning.
+async fn open(app: &TestApp, token: &str, path: &str) -> Response {
+    let mut response = client().get(app.url(path)).bearer_auth(token).send().await.expect("an answer");
+    assert_eq!((response.status().as_u16(), is_events(response.headers())), (200, true));
+    assert!(response.chunk().await.expect("a beginning").is_some());
+    response
+}
+
+fn is_events(headers: &HeaderMap) -> bool {
+    headers["content-type"] == "text/event-stream"
+}
+
+/// Reads a stream to its end.
+async fn end_of(mut response: Response) {
+    let rest = async { while response.chunk().await.expect("a whole answer").is_some() {} };
+    timeout(AT_ONCE, rest).await.expect("the stream ends at once");
+}
+
+#[actix_web::test]
+async fn a_stream_of_a_task_ends_with_its_token_and_with_a_ban() {
+    for is_banned in [false, true] {
+        // Given a reader of a task whose picture does not come
+        let app = silent().await;
+        let server = FileServer::answering(|_| panic!("nothing is let out")).await;
+        server.let_out(false);
+        let alice = app.user("alice").await;
+        let task = app.post_as(&alice.token, UPSCALER, json!({"image": server.url("/a.png")})).await.expect(200).json();
+        let path = format!("/tasks/{}/events", task["data"]["task_id"].as_str().expect("an id"));
+        let stream = open(&app, &alice.token, &path).await;
+
+        // When the token is revoked, or its user banned, then the stream ends
+        if is_banned {
+            ban(&app, &alice).await;
+        } else {
+            revoke(&app, &alice).await;
+        }
+        end_of(stream).await;
+    }
+}
+
+#[actix_web::test]
+async fn a_stream_of_the_log_ends_with_its_token() {
+    let app = silent().await;
+    let operator = app.user("operator").await;
+    let path = format!("/admin/users/{}", operator.id);
+    app.put_as(app.admin_token(), &path, json!({"isAdmin": true})).await.expect(200);
+    let stream = open(&app, &operator.token, "/admin/events/stream?type=NodeCreated").await;
+    // Changes of others leave it open.
+    let other = app.user("other").await;
+    revoke(&app, &other).await;
+
+    revoke(&app, &operator).await;
+
+    end_of(stream).await;
+}
+
+#[actix_web::test]
+async fn a_stream_of_music_ends_with_its_token_and_says_so() {
+    let app = silent().await;
+    let user = app.user("listener").await;
+    let mut listener = Listener::ask(&app, &user, &[("prompt", "a long calm drone"), ("duration", "360")]).await;
+    assert!(listener.line().await.is_some());
+    let task = listener.task.clone();
+
+    revoke(&app, &user).await;
+
+    let last = timeout(AT_ONCE, listener.rest()).await.expect("the stream ends at once").pop().expect("a last line");
+    assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("cancelled")), "{last}");
+    assert!(last["message"].as_str().is_some_and(|message| message.contains("no longer valid")), "{last}");
+    let admin = TestUser { id: String::new(), token: app.admin_token().to_owned() };
+    let task = ended(&app, &admin, &task).await;
+    assert_eq!((&task["state"], &task["error"]["code"]), (&json!("failed"), &json!("cancelled")));
+    app.stop().await;
+}
