@@ -23,7 +23,7 @@ impl Count {
     }
 }
 
-/// Formats as `8 new, 2 there before`.
+/// Formats as `8 new, 2 existing`.
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.made, self.found) {
