@@ -95,7 +95,6 @@ impl<const MAX: usize, const MULTILINE: bool> Text<MAX, MULTILINE> {
     /// # Errors
     /// If the text is too long or contains a forbidden character.
     pub fn parse(text: impl Into<String>) -> Result<Self, Invalid> {
-
         let text = text.into();
         let is_allowed = |c: char| match c {
             '\n' | '\r' | '\t' => MULTILINE,
