@@ -94,8 +94,8 @@ impl Deliveries {
                 self.queues.insert(task, queue);
             }
             return;
-
         }
+
         let Some(queue) = self.queues.get_mut(&task) else { return };
         let Some(change) = queue.telling.hear(event) else { return };
         let url = if queue.telling.has_ended() { queue.url.take() } else { queue.url.clone() };
