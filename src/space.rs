@@ -225,7 +225,8 @@ impl Space {
         }
 
         state.shortage = short.map(|(_, room)| {
-            let (free, reserve) = (mib(room.free), mib(*reserve));
+            let free = mib(room.free);
+            let reserve = mib(*reserve);
             Shortage(format!(
                 "no room on the disk: {free} are free, and {reserve} are kept in reserve (storage.reserve_mib)"
             ))
@@ -270,7 +271,9 @@ impl Inner {
             Some(Room { free, .. })
                 if self.reserve > 0 && free < self.reserve.saturating_add(promised).saturating_add(bytes) =>
             {
-                let (free, takes, reserve) = (mib(free), mib(bytes.next_multiple_of(MIB)), mib(self.reserve));
+                let free = mib(free);
+                let takes = mib(bytes.next_multiple_of(MIB));
+                let reserve = mib(self.reserve);
                 let others = if promised > 0 { format!(", others take {}", mib(promised)) } else { String::new() };
                 Err(Shortage(format!(
                     "no room on the disk: {free} are free, {what} takes {takes}{others}, and {reserve} are kept in reserve \

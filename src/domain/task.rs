@@ -22,7 +22,7 @@ pub use kind::{Gateway, TaskKind};
 pub use status::{ImageStatus, TaskStatus, VideoState};
 pub use work::{Results, Work};
 
-/// A job as it was submitted.
+/// A submitted job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
     pub task: TaskId,

@@ -89,7 +89,8 @@ impl Deliveries {
     pub fn apply_task(&mut self, task: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
         if let TaskEvent::TaskSubmitted(submission) = event {
             if let Some((telling, url)) = Telling::of(submission) {
-                let (owner, lane) = (submission.owner, url.receiver().into());
+                let owner = submission.owner;
+                let lane = url.receiver().into();
                 let queue = Queue { owner, lane, url: Some(url.clone()), telling, failing: false, pending: Vec::new() };
                 self.queues.insert(task, queue);
             }
@@ -105,7 +106,8 @@ impl Deliveries {
             .map(|url| Box::new(queue.telling.content(url, change, event)));
         self.contents += usize::from(content.is_some());
 
-        let (change, due) = (recorded.version.0, recorded.at);
+        let change = recorded.version.0;
+        let due = recorded.at;
         self.enqueue(DeliveryId(recorded.id.0), Waiting { task, change, due, content });
     }
 
@@ -197,7 +199,8 @@ impl Deliveries {
 
     fn leave_lane(&mut self, task: TaskId) {
         let Some((queue, due)) = self.head(task) else { return };
-        let (lane, owner) = (queue.lane.clone(), queue.owner);
+        let lane = queue.lane.clone();
+        let owner = queue.owner;
         let Some(owners) = self.lanes.get_mut(&lane) else { return };
         if let Some(heads) = owners.get_mut(&owner) {
             heads.remove(&(due, task));
@@ -212,7 +215,8 @@ impl Deliveries {
 
     fn enter_lane(&mut self, task: TaskId) {
         let Some((queue, due)) = self.head(task) else { return };
-        let (lane, owner) = (queue.lane.clone(), queue.owner);
+        let lane = queue.lane.clone();
+        let owner = queue.owner;
         self.lanes.entry(lane).or_default().entry(owner).or_default().insert((due, task));
     }
 

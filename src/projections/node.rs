@@ -124,7 +124,9 @@ impl Nodes {
         let slot = Slot::try_from(self.entries.len()).unwrap_or(Slot::MAX);
         let number = self.owner_number(publisher.as_str());
         let mut entry = Entry::new(number);
-        let (key, keys): (Arc<str>, _) = (key.into(), &self.keys);
+        let key: Arc<str> = key.into();
+        let keys = &self.keys;
+
         if let Some(owner) = self.owners.at_mut(number) {
             entry.show_owner(&owner.name, owner.hidden);
             owner.add(slot, |other| keys[other as usize] < key);

@@ -102,7 +102,9 @@ impl Models {
 
     /// Applies one event, which must follow [`Models::position`].
     pub fn apply(&mut self, recorded: &RecordedEvent) {
-        let (name, at) = (recorded.stream.key(), recorded.at);
+        let name = recorded.stream.key();
+        let at = recorded.at;
+
         match &recorded.event {
             Event::User(event) => {
                 if let Ok(user) = UserId::parse(name) {

@@ -45,7 +45,8 @@ struct Rank {
 
 impl Rank {
     fn of(work: &Work, submitted: Position) -> Self {
-        let (off_peak, priority) = (work.is_off_peak(), Reverse(work.priority()));
+        let off_peak = work.is_off_peak();
+        let priority = Reverse(work.priority());
         Self { gateway: work.gateway(), off_peak, priority, submitted }
     }
 

@@ -119,7 +119,8 @@ pub(super) fn announcements(history: &[RecordedEvent]) -> Vec<Announcement> {
         let Some((telling, url, owner)) = &mut telling else { continue };
         if let Some(change) = telling.hear(event) {
             let content = telling.content((*url).clone(), change, event);
-            let (id, change) = (DeliveryId(recorded.id.0), recorded.version.0);
+            let id = DeliveryId(recorded.id.0);
+            let change = recorded.version.0;
             found.push(Announcement { id, owner: *owner, at: recorded.at, change, content });
         }
     }

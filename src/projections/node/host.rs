@@ -135,7 +135,10 @@ impl Partial {
             Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => number.parse().ok().map(Some),
             Some(_) => None,
         };
-        let (major, minor, patch) = (part()?, part()?, part()?);
+        let major = part()?;
+        let minor = part()?;
+        let patch = part()?;
+
         let orderly = (major.is_some() || minor.is_none()) && (minor.is_some() || patch.is_none());
         let pre = Prerelease::new(pre).ok().filter(|pre| pre.is_empty() || patch.is_some())?;
         (orderly && parts.next().is_none()).then_some(Self { major, minor, patch, pre })

@@ -77,7 +77,9 @@ impl Indexes {
 
     /// Updates row, presence and visibility of a changed node.
     pub fn place(&mut self, slot: Slot, entry: &Entry, key: &Arc<str>, owners: &Owners) {
-        let (was_visible, is_visible) = (self.visible.contains(slot), entry.is_visible());
+        let was_visible = self.visible.contains(slot);
+        let is_visible = entry.is_visible();
+
         if slot as usize >= self.rows.len() {
             self.rows.resize_with(slot as usize + 1, Row::default);
         }

@@ -298,7 +298,8 @@ impl Indexes {
     /// groups of equal nodes.
     fn regrouped(&self, slots: &[Slot], candidates: &Bits, key: Sort) -> Vec<Slot> {
         let mut groups = vec![0_u32; self.rows.len()];
-        let (mut group, mut before) = (0_u32, None);
+        let mut group = 0_u32;
+        let mut before = None;
         for slot in self.orders.by(key).iter().filter(|slot| candidates.contains(*slot)) {
             let row = &self.rows[slot as usize];
             if before.is_some_and(|before| key.compare(before, row).is_ne()) {

@@ -141,7 +141,8 @@ impl Index {
         let Some(entry) = self.entry_mut(submitted).filter(|entry| entry.status != record.status) else { return };
         entry.status = record.status;
         entry.ended_at = if record.is_terminal() { record.updated_at } else { NOT_ENDED };
-        let (credits, status) = (entry.credits, entry.status);
+        let credits = entry.credits;
+        let status = entry.status;
         if let Some(owned) = self.of_owner.get_mut(&record.submission.owner) {
             owned.ledger.settle(credits, status);
         }
@@ -307,7 +308,9 @@ impl Index {
     /// Returns a copy for a snapshot, which shares the blocks and omits derived data.
     #[must_use]
     pub fn captured(&self) -> Self {
-        let (blocks, owners, more) = (self.blocks.clone(), self.owners.clone(), self.more.clone());
+        let blocks = self.blocks.clone();
+        let owners = self.owners.clone();
+        let more = self.more.clone();
         Self { blocks, owners, of_owner: HashMap::new(), more }
     }
 
