@@ -68,7 +68,7 @@ impl Standing {
 }
 
 impl Action {
-    /// Returns `true` if a caller of this standing may perform the action.
+    /// Returns `true` if a caller with this role may perform the action.
     #[must_use]
     pub fn allows(self, standing: Standing) -> bool {
         self.row()[standing as usize]

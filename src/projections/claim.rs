@@ -126,7 +126,7 @@ mod tests {
         claimed(&mut claims, claim(1, 2, 0), later);
         assert!(claims.holds(&claim(1, 2, 0), later));
         assert_eq!(claims.get(&Digest([1; 32]), later).map(|known| known.at), Some(later));
-        // A clock that was set back does not confuse the two.
+        // The two claims stay separate when the clock is set back.
         claimed(&mut claims, claim(2, 1, 0), START);
         assert!(claims.holds(&claim(1, 2, 0), later));
     }

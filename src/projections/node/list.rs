@@ -1,7 +1,7 @@
 //! Node lists: filtering, searching and sorting.
 //!
 //! ```text
-//! filters ─▶ candidates (a set of slots) ─▶ search (scores) ─▶ kept orders, walked ─▶ slots ─▶ page
+//! filters ─▶ candidates (a set of slots) ─▶ search (scores) ─▶ stored orders ─▶ slots ─▶ page
 //! ```
 
 use std::sync::Arc;
