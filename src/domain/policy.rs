@@ -95,6 +95,7 @@ impl Action {
                 | Self::ReadCredits
                 | Self::ReadTask
         );
+
         !reads
     }
 

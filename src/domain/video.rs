@@ -104,6 +104,7 @@ impl AspectRatio {
         };
         let sides = text.split_once(':').and_then(|(width, height)| Some((side(width)?, side(height)?)));
         let bounded = sides.filter(|(width, height)| *width.max(height) <= 4 * *width.min(height));
+
         let refusal = || {
             let most = Self::SIDE_MAX;
             Invalid::new(format!(

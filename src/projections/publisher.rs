@@ -22,8 +22,10 @@ impl Publishers {
             self.by_id.insert(id.to_owned(), Publisher::default());
         }
         let Some(publisher) = self.by_id.get_mut(id) else { return };
+
         let concerned = whose_membership_changes(publisher, event);
         Publisher::evolve(publisher, event, at);
+
         for user in concerned {
             let belongs = present(publisher).is_some_and(|profile| profile.role_of(user).is_some());
             let own = self.of_member.entry(user).or_default();

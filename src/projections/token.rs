@@ -30,6 +30,7 @@ impl Tokens {
         let token = self.by_id.entry(id).or_default();
         let was_valid = matches!(token, Token::Valid(_));
         Token::evolve(token, event, at);
+
         match token {
             Token::Valid(token) if !was_valid => {
                 let secret = token.grant.secret_hash;

@@ -62,6 +62,7 @@ impl Versions {
     /// Applies an event of the node `key`; `nodes` is the state before the event.
     pub fn apply(&mut self, key: &str, event: &NodeEvent, at: Timestamp, nodes: &Nodes) {
         let known = |id: VersionId| nodes.by_version(id).map(|(_, version)| (version.status, version.created_at));
+
         match event {
             NodeEvent::VersionReleased { version } => self.insert(version.id, VersionStatus::Active, at),
             NodeEvent::VersionPublished { version } => self.insert(version.id, VersionStatus::Pending, at),
@@ -137,11 +138,13 @@ fn merged(orders: &[&Order<Rank>], request: PageRequest) -> Page<Rank> {
         .zip(before_page(orders, request.offset().min(total)))
         .map(|(order, taken)| order.back_from(taken).peekable())
         .collect();
+
     let newest_first = std::iter::from_fn(|| {
         let newest = |ranks: &mut std::iter::Peekable<_>| ranks.peek().copied();
         let (at, _) = rest.iter_mut().map(newest).enumerate().max_by_key(|(_, rank)| *rank)?;
         rest[at].next()
     });
+
     let limit = usize::try_from(request.limit).unwrap_or(usize::MAX);
     Page { entries: newest_first.take(limit).collect(), total: total as u64, request }
 }
@@ -158,6 +161,7 @@ fn before_page(orders: &[&Order<Rank>], offset: usize) -> Vec<usize> {
         let Some(middle) = orders[at].back_from(low.midpoint(high)).next() else { break };
         let newer: Vec<usize> = orders.iter().map(|order| order.count_after(middle)).collect();
         let is_before = newer.iter().sum::<usize>() < offset;
+
         for ((low, high), newer) in open.iter_mut().zip(newer) {
             if is_before {
                 *low = newer.clamp(*low, *high);

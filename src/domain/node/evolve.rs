@@ -73,6 +73,7 @@ impl NodeProfile {
     fn fold_version(&mut self, id: VersionId, event: &NodeEvent) -> bool {
         let Some(version) = self.versions.iter_mut().find(|version| version.id == id) else { return false };
         let version = Arc::make_mut(version);
+
         match event {
             NodeEvent::VersionRevised { change, .. } => version.fields.apply(change),
             NodeEvent::VersionAdministered { facts, .. } => version.administer(facts),

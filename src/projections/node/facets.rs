@@ -49,6 +49,7 @@ impl Platform {
         let begins = |with: &str| words().any(|word| word.starts_with(with));
         let is = |word: &str| words().any(|other| other == word);
         let posix = || is("posix") && !squeezed.contains("linux") || is("unix");
+
         let own = match self {
             Self::Windows => begins("win") || is("microsoft"),
             Self::Mac => {
@@ -83,6 +84,7 @@ impl Declared {
             values.dedup();
             values
         };
+
         let range = |range: &Option<Label>| range.as_ref().map(|range| range.as_str().trim().to_owned());
         let own = range(&node.fields.supported_host_version).filter(|range| !range.is_empty());
         Self {
@@ -135,6 +137,7 @@ impl Facets {
                 values.entry(value.as_str().into()).or_default().insert_own(slot);
             }
         }
+
         for (platform, excluding) in Platform::ALL.into_iter().zip(&mut self.excluding) {
             excluding.set(slot, after.excludes(platform));
         }

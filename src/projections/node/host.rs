@@ -68,6 +68,7 @@ impl HostRange {
 fn bounds(text: &str) -> Option<Vec<Bound>> {
     let mut words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty()).peekable();
     let mut bounds = Vec::new();
+
     while let Some(word) = words.next() {
         let version_at = word.find(|c: char| !"<>=!~^".contains(c)).unwrap_or(word.len());
         let (operator, version) = word.split_at(version_at);
@@ -86,6 +87,7 @@ fn bounds(text: &str) -> Option<Vec<Bound>> {
 fn comparator(operator: &str, version: &Partial) -> Option<Vec<Bound>> {
     use Bound::{Above, AtLeast, AtMost, Below, Outside};
     let first = version.first();
+
     let bounds = match (operator, version.after()) {
         // Without a version number, every version matches.
         ("" | "=" | "==" | "===" | ">=" | "<=" | "~" | "~=" | "~>" | "^", None) => vec![],

@@ -132,6 +132,7 @@ impl Indexes {
         };
         let shown = turned(true);
         let hidden = turned(false);
+
         if slots.len() * MOVE_COPIES > self.rows.len() {
             self.orders.remove_all(&hidden);
             self.orders.insert_all(&shown, &self.rows);
@@ -139,6 +140,7 @@ impl Indexes {
             hidden.iter().for_each(|slot| self.orders.remove(slot, &self.rows));
             shown.iter().for_each(|slot| self.orders.insert(slot, &self.rows));
         }
+
         hidden.iter().for_each(|slot| self.visible.set(slot, false));
         shown.iter().for_each(|slot| self.visible.set(slot, true));
     }

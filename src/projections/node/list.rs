@@ -94,6 +94,7 @@ impl Nodes {
             let entries = order.from(page.offset()).take(limit).collect();
             return Page { entries, total: order.len() as u64, request: *page };
         }
+
         let known = if fresh { None } else { self.lists.get(selection, self.generation) };
         let slots = match known {
             Some(slots) => slots,
@@ -110,6 +111,7 @@ impl Nodes {
                 return Page { entries, total: candidates.count() as u64, request: *page };
             }
         };
+
         page.cut(slots.iter().copied())
     }
 
@@ -139,14 +141,17 @@ impl Nodes {
     fn select_anew(&self, selection: &Selection) -> Vec<Slot> {
         let indexes = self.indexes();
         let mut candidates = self.candidates(selection);
+
         let Some(search) = selection.searched() else { return indexes.arrange(&candidates, selection.keys()) };
         if search.is_wordless() {
             return Vec::new();
         }
+
         let mut scores = indexes.search.score(search, &self.owners, &mut candidates, indexes.rows.len());
         if !selection.sort.is_empty() {
             return indexes.arrange(&candidates, selection.keys());
         }
+
         let exact = self.by_key.get(search.exact()).filter(|slot| candidates.contains(**slot));
         if let Some(exact) = exact {
             scores[*exact as usize] = search.best();
@@ -166,6 +171,7 @@ impl Nodes {
             }
             None => all.clone(),
         };
+
         if !filter.systems.is_empty() {
             candidates.intersect(&indexes.facets.systems(&filter.systems));
         }
@@ -178,6 +184,7 @@ impl Nodes {
         if let Some(host) = &filter.host {
             candidates.subtract(&indexes.facets.refusing(host));
         }
+
         match filter.after {
             Some(after) if filter.node_ids.is_some() => {
                 candidates.retain(|slot| indexes.rows[slot as usize].touched_at() > after);
@@ -226,6 +233,7 @@ impl Indexes {
         if shows_hidden || Self::sorts_quickly(candidates.count(), self.rows.len(), keys.len()) {
             return None;
         }
+
         let first = *keys.first()?;
         let order = self.orders.by(first);
         let tied_by = (keys.len() > 1).then_some(first);
@@ -237,6 +245,7 @@ impl Indexes {
             let before: Vec<Slot> = slots.by_ref().take(offset).collect();
             self.with_ties(tied_by, before.into_iter().rev(), slots, page)?
         };
+
         slots.sort_unstable_by(|a, b| in_order(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
         Some(PageRequest { page: 1, limit: page.limit }.part(slots.into_iter().skip(skipped)))
     }
@@ -255,9 +264,11 @@ impl Indexes {
         let (Some(first), Some(last)) = (slots.first().copied(), slots.last().copied()) else {
             return Some((slots, 0));
         };
+
         let equal = |a: Slot, b: Slot| {
             key.is_some_and(|key| key.compare(&self.rows[a as usize], &self.rows[b as usize]).is_eq())
         };
+
         slots.extend(after.take_while(|slot| equal(*slot, last)).take(TIES_MAX));
         let own = slots.len();
         slots.extend(before.take_while(|slot| equal(*slot, first)).take(TIES_MAX));
@@ -277,12 +288,14 @@ impl Indexes {
         if Self::sorts_quickly(count, self.rows.len(), keys.len()) {
             return self.sorted(candidates, keys);
         }
+
         let (last, before) = keys.split_last().unwrap_or((&Sort::ID, &[]));
         let mut slots: Vec<Slot> = Vec::with_capacity(count);
         slots.extend(self.orders.by(*last).iter().filter(|slot| candidates.contains(*slot)));
         for key in before.iter().rev() {
             slots = self.regrouped(&slots, candidates, *key);
         }
+
         let mut hidden = candidates.clone();
         hidden.subtract(&self.visible);
         self.merged(slots, &self.sorted(&hidden, keys), keys)
@@ -318,6 +331,7 @@ impl Indexes {
         }
         let mut merged = Vec::with_capacity(slots.len() + few.len());
         let mut from = 0;
+
         for slot in few {
             let row = &self.rows[*slot as usize];
             let to =
@@ -326,6 +340,7 @@ impl Indexes {
             merged.push(*slot);
             from = to;
         }
+
         merged.extend_from_slice(&slots[from..]);
         merged
     }

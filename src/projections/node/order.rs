@@ -81,6 +81,7 @@ impl<T: Copy + PartialEq> Order<T> {
             }
             return;
         }
+
         let chunk = &mut self.chunks[at];
         chunk.insert(within, entry);
         if chunk.len() > CHUNK_MAX {

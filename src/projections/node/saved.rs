@@ -122,6 +122,7 @@ impl Nodes {
             if let Node::Present(profile) = &node {
                 self.by_version.extend(profile.versions.iter().map(|version| (version.id, slot)));
             }
+
             let key: Arc<str> = key.into();
             self.entries.push(Arc::new(Entry::restored(node, owner, name, hidden)));
             self.keys.push(key.clone());

@@ -160,9 +160,11 @@ impl SearchIndex {
         for (word, places) in before.words.iter().filter(|word| after.words.binary_search(word).is_err()) {
             take_out(&mut self.nodes, word, pack(slot, *places));
         }
+
         for (word, places) in after.words.iter().filter(|word| before.words.binary_search(word).is_err()) {
             put_in(&mut self.nodes, word, pack(slot, *places));
         }
+
         for pair in before.pairs.iter().filter(|pair| after.pairs.binary_search(pair).is_err()) {
             if let Some(entry) = beside(*pair, slot) {
                 self.pairs.remove_own(entry);

@@ -41,9 +41,11 @@ fn humps_apart(name: &str) -> String {
     let mut apart = String::with_capacity(name.len() + 8);
     for (at, c) in characters.iter().enumerate() {
         let before = at.checked_sub(1).map(|at| characters[at]);
+
         let after_lower = before.is_some_and(|before| before.is_lowercase() || before.is_ascii_digit());
         let last_capital =
             before.is_some_and(char::is_uppercase) && characters.get(at + 1).is_some_and(|c| c.is_lowercase());
+
         if c.is_uppercase() && (after_lower || last_capital) {
             apart.push(' ');
         }

@@ -81,14 +81,17 @@ impl Chunks {
         self.values(Kind::Users, models.users.saved())?;
         self.values(Kind::Publishers, models.publishers.saved())?;
         self.values(Kind::Tokens, models.tokens.saved())?;
+
         let (of_publishers, of_users) = models.tokens.saved_lists();
         self.values(Kind::TokensOfPublishers, of_publishers)?;
         self.values(Kind::TokensOfUsers, of_users)?;
+
         self.values(Kind::Tasks, [&models.tasks])?;
         let (owners, blocks, marks) = models.tasks.index.saved();
         self.values(Kind::TaskOwners, owners)?;
         self.values(Kind::TaskBlocks, blocks)?;
         self.values(Kind::TaskMarks, marks)?;
+
         self.values(Kind::Deliveries, [&models.deliveries])?;
         let (claims, order) = models.claims.saved();
         self.values(Kind::Claims, claims)?;

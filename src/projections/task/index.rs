@@ -269,6 +269,7 @@ impl Index {
     ) -> Found<T> {
         let mut found = Found::default();
         let mut last = None;
+
         for (nth, task) in places.filter_map(|place| self.at(place)).enumerate() {
             if found.tasks.len() >= limit || nth >= looked {
                 found.rest = last;

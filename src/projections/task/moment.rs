@@ -48,6 +48,7 @@ fn follow<'h>(history: &'h [RecordedEvent], mut look: impl FnMut(&TaskMoment, &'
         let Some(event) = Task::narrow(&recorded.event) else { continue };
         Task::evolve(&mut task, event, recorded.at);
         let Task::Present(record) = &task else { continue };
+
         let reached = event.status_change(record.submission.work.gateway());
         // A job that a vendor accepted twice enters the state only once.
         if let Some(reached) = reached.filter(|reached| states.last().is_none_or(|(last, _)| last < reached)) {

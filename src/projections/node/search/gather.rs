@@ -31,12 +31,14 @@ pub fn postings(entries: &[Arc<Entry>]) -> (Postings, Order<u64>) {
         }));
         found.push(share.found);
     }
+
     words.par_sort_unstable_by(|a, b| (a.begins, &a.text, a.nth).cmp(&(b.begins, &b.text, b.nth)));
     let sort_pairs = move || {
         pairs.par_sort_unstable();
         pairs.dedup();
         Order::from_sorted(&pairs)
     };
+
     rayon::join(|| joined_up(words, &found), sort_pairs)
 }
 
@@ -134,6 +136,7 @@ impl Reading {
             }
             return;
         }
+
         let mut before = "";
         let mut buffer = std::mem::take(&mut self.buffer);
         for word in pieces(name) {
@@ -146,6 +149,7 @@ impl Reading {
             }
             before = word;
         }
+
         self.buffer = buffer;
         let whole = joined(name);
         if !whole.is_empty() {
@@ -165,6 +169,7 @@ impl Reading {
         }
         let mut word = std::mem::take(&mut self.buffer);
         let mut before = std::mem::take(&mut self.before);
+
         before.clear();
         for piece in pieces(text) {
             word.clear();
@@ -176,6 +181,7 @@ impl Reading {
             }
             std::mem::swap(&mut word, &mut before);
         }
+
         (self.buffer, self.before) = (word, before);
     }
 
