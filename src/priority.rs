@@ -1,27 +1,27 @@
-//! Who goes first when the processor is short: answering before everything that nobody waits for at an open connection.
+//! Thread priorities: responding to requests precedes background work when the CPU is busy (ADR 20).
 //!
-//! Linux keeps the nice value per thread, and threads inherit it from the one that starts them. What it is worth for
-//! submissions was measured (`docs/performance.md`).
+//! Linux has a nice value per thread, which new threads inherit. `docs/performance.md` has the measured effect on
+//! submissions.
 
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::gettid;
 
-/// What work gives way to answering, and how far.
+/// Background work that runs at a lower priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Filling sled, and checking what was written long ago. A third of what others get: lower, and a busy machine starves it,
-    /// and with it whoever waits for the log to close.
+    /// Copying the journal to sled, and verifying old data. Gets about a third of the CPU share of normal threads; with
+    /// less, a busy machine would starve it and delay the shutdown of the log.
     LogUpkeep,
-    /// Vendors, inputs, results and callbacks: a third as well, for a task has a deadline.
+    /// Vendor calls, inputs, results and webhooks. The same share, because tasks have deadlines.
     Outside,
-    /// Drawing pictures and films, the fewest of which anybody waits for by the second.
+    /// Rendering pictures and videos.
     Drawing,
     /// Snapshots of the read models.
     Snapshots,
 }
 
 impl Work {
-    /// The nice value: each step is about a fifth less of a processor that others want too.
+    /// Returns the nice value. Each step reduces the share of a contended CPU by about a fifth.
     const fn nice(self) -> i32 {
         match self {
             Self::LogUpkeep | Self::Outside => 5,
@@ -30,20 +30,20 @@ impl Work {
     }
 }
 
-/// Lets answers go before the work of this thread, and of those that it starts from now on. There is no way back.
+/// Lowers the priority of this thread and of threads that it starts later. Cannot be undone.
 pub fn yield_to_answers(work: Work) {
     let thread = Some(gettid());
-    // Whoever started the service may have given it less than that.
+    // The service may already have been started with a higher nice value.
     let nice = |given: i32| setpriority_process(thread, work.nice().max(given));
     if let Err(error) = getpriority_process(thread).and_then(nice) {
         tracing::debug!(%error, ?work, "done at normal priority");
     }
 }
 
-/// Lets the threads that draw in parallel yield. Has an effect once in a process, and before anything was drawn.
+/// Lowers the priority of the rayon threads. Works only once per process, before the pool is used.
 pub fn yield_when_drawing() {
     let pool = rayon::ThreadPoolBuilder::new().thread_name(|number| format!("drawing-{number}"));
-    // Refused where there is a pool already.
+    // Fails if the pool already exists.
     let _ = pool.start_handler(|_| yield_to_answers(Work::Drawing)).build_global();
 }
 

@@ -24,8 +24,6 @@ pub enum Account {
     User(UserId),
     /// Client without credentials: an IPv4 address, or the /64 network of an IPv6 address, which is what a subscriber gets.
     Address(IpAddr),
-    /// All anonymous clients together, where their addresses are not known: a task does not record them.
-    Anonymous,
 }
 
 impl Account {
@@ -33,12 +31,6 @@ impl Account {
     #[must_use]
     pub fn at(address: IpAddr) -> Self {
         Self::Address(subscriber(address))
-    }
-
-    /// Returns the account that owns a task.
-    #[must_use]
-    pub fn of_task(owner: Option<UserId>) -> Self {
-        owner.map_or(Self::Anonymous, Self::User)
     }
 }
 

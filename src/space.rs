@@ -1,8 +1,7 @@
-//! How much room the file systems of the data directory have, and whether it is enough to take changes.
+//! Free disk space of the data directory's file systems, and whether writes are accepted.
 //!
-//! A reserve is kept free, so that what follows the journal (sled, drafts of files) does not meet a full disk in the middle
-//! of its work. Looked at when somebody asks, at most once a second; a write that was refused all the same counts as
-//! a full disk for as long.
+//! A reserve is kept free so that work after the journal (sled, file drafts) does not fail halfway on a full disk.
+//! Checks measure at most once a second. A write that the file system refused counts as a full disk for a second.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -15,14 +14,14 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 use serde::Serialize;
 
-/// How old the last look may be, and how long a refused write counts.
+/// Maximum age of a measurement, and the time for which a refused write counts.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const MIB: u64 = 1 << 20;
 
-/// Parts of the data directory that may each be on a file system of their own.
+/// Parts of the data directory that can be on separate file systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The directory itself, with all that is no other part.
+    /// The directory itself, with everything outside of the other parts.
     Directory,
     Log,
     Media,
@@ -31,26 +30,26 @@ pub enum Part {
 
 const PARTS: [Part; 4] = [Part::Directory, Part::Log, Part::Media, Part::Archives];
 
-/// What a file system says of itself.
+/// Measured state of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Which one it is.
+    /// Device number of the file system.
     pub disk: u64,
-    /// How many bytes are free for this program.
+    /// Bytes available to this process.
     pub free: u64,
 }
 
-/// Asks the file system of a directory.
+/// Measures the file system of a directory.
 pub type Measure = Arc<dyn Fn(&Path) -> io::Result<Room> + Send + Sync>;
 
-/// The room that there is. Cheap to clone; all clones see the same.
+/// Monitor of the free space. Cheap to clone; clones share their state.
 #[derive(Clone)]
 pub struct Space(Arc<Inner>);
 
 struct Inner {
-    /// The data directory; none when no room is watched.
+    /// The data directory; `None` disables measurements.
     root: Option<PathBuf>,
-    /// Bytes that are to stay free; 0: nothing is refused before the disk does.
+    /// Bytes to keep free; 0 disables the check.
     reserve: u64,
     measure: Measure,
     state: Mutex<State>,
@@ -59,46 +58,46 @@ struct Inner {
 #[derive(Default)]
 struct State {
     looked: Option<Instant>,
-    /// As of the last look; without the parts that could not be asked.
+    /// Last measurement, without parts that could not be measured.
     rooms: Vec<(Part, Room)>,
-    /// Promised to archives that come in, and not written yet.
+    /// Bytes claimed by incoming archives and not yet written.
     claimed: u64,
-    /// Why changes were refused at the last look.
+    /// Reason for which the last measurement refuses changes.
     shortage: Option<Shortage>,
     refused: Option<(Instant, Shortage)>,
 }
 
-/// Why no change is taken: a sentence for whoever asks, without any path.
+/// Reason for which writes are refused, as a message for clients without paths.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Shortage(String);
 
-/// Whether changes are taken, and how much room there is, for operators.
+/// State of the storage, for operators.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StorageState {
     pub state: StorageKind,
-    /// Why no change is taken.
+    /// Reason for which writes are refused.
     pub reason: Option<String>,
-    /// Of the fullest file system of the data directory; none when it was not looked at.
+    /// Free bytes of the fullest file system; `None` if not measured.
     pub free_bytes: Option<u64>,
-    /// Changes are refused while less is free; 0: however little is.
+    /// Writes are refused if fewer bytes are free; 0 disables the check.
     pub reserve_bytes: u64,
 }
 
-/// Whether changes are taken.
+/// Acceptance of writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StorageKind {
-    /// They are.
+    /// Writes are accepted.
     Ok,
-    /// Not until there is room; then again without a restart.
+    /// Writes are refused until there is space again; no restart is necessary.
     Full,
-    /// Not before a restart.
+    /// Writes are refused until a restart.
     ReadOnly,
 }
 
-/// What a write lacked, where that passes without a restart: room (also for this user, or in a file of this size), or a file that may be
-/// open, in this process or on the machine. `None` for every other error.
+/// Returns the missing resource if an error can pass without a restart: disk space (also a quota or file size limit),
+/// or open files of the process or the system. `None` for other errors.
 #[must_use]
 pub fn lacking(error: &io::Error) -> Option<&'static str> {
     if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge) {
@@ -108,20 +107,20 @@ pub fn lacking(error: &io::Error) -> Option<&'static str> {
 }
 
 impl Default for Space {
-    /// No reserve: only what was refused counts.
+    /// Returns a monitor without a reserve: only refused writes count.
     fn default() -> Self {
         Self::watching(None, 0, Arc::new(room_of))
     }
 }
 
 impl Space {
-    /// Watches the file systems of a data directory, of which `reserve` bytes are to stay free.
+    /// Monitors the file systems of a data directory and keeps `reserve` bytes free.
     #[must_use]
     pub fn new(data_dir: &Path, reserve: u64) -> Self {
         Self::measured(data_dir, reserve, Arc::new(room_of))
     }
 
-    /// The same with another way to measure.
+    /// Creates a monitor with another way to measure, for tests.
     #[must_use]
     pub fn measured(data_dir: &Path, reserve: u64, measure: Measure) -> Self {
         Self::watching(Some(data_dir.to_owned()), reserve, measure)
@@ -131,10 +130,10 @@ impl Space {
         Self(Arc::new(Inner { root, reserve, measure, state: Mutex::default() }))
     }
 
-    /// Whether there is room for changes.
+    /// Checks that writes are accepted.
     ///
     /// # Errors
-    /// [`Shortage`] when less than the reserve is free, or a write was refused a moment ago.
+    /// [`Shortage`] if less than the reserve is free, or a write was refused within the last second.
     pub fn check(&self) -> Result<(), Shortage> {
         self.look();
         let state = self.0.state.lock();
@@ -142,27 +141,27 @@ impl Space {
         refused.or(state.shortage.as_ref()).map_or(Ok(()), |shortage| Err(shortage.clone()))
     }
 
-    /// Whether there is room in a part for `what`, which takes `bytes` at once, besides the reserve.
+    /// Checks that a part has `bytes` free above the reserve, for `what`.
     ///
     /// # Errors
-    /// [`Shortage`] when there is not.
+    /// [`Shortage`] if it has not.
     pub fn check_for(&self, part: Part, what: &str, bytes: u64) -> Result<(), Shortage> {
         self.look();
         self.0.fits(&self.0.state.lock(), part, what, bytes, 0)
     }
 
-    /// Room for an archive, which comes in bit by bit: `bytes`, as far as they are known, which nobody else is promised. What cannot wait
-    /// ([`Space::check_for`]) takes it all the same.
+    /// Claims space for an incoming archive of a known size, or 0. Other archives cannot claim it, but
+    /// [`Space::check_for`] ignores claims.
     ///
     /// # Errors
-    /// [`Shortage`] when there is not so much besides the reserve.
+    /// [`Shortage`] if there is not enough space above the reserve.
     pub fn claim(&self, what: &'static str, bytes: u64) -> Result<Claim, Shortage> {
         let mut claim = Claim { space: self.clone(), what, bytes: 0 };
         claim.grow(bytes)?;
         Ok(claim)
     }
 
-    /// Notes that the file system refused to write: for a second that counts as a full disk.
+    /// Records that the file system refused a write, which counts as a full disk for a second.
     pub fn refused(&self, reason: &str) {
         let mut state = self.0.state.lock();
         if state.refused.as_ref().is_none_or(|(_, known)| known.0 != reason) {
@@ -172,7 +171,7 @@ impl Space {
         state.looked = None;
     }
 
-    /// Notes that something could be written that was refused before.
+    /// Records that a write succeeded after a refusal.
     pub fn taken(&self) {
         let mut state = self.0.state.lock();
         if state.refused.take().is_some() {
@@ -180,7 +179,7 @@ impl Space {
         }
     }
 
-    /// What an error of the file system comes to: `Some` when it says that something is lacking for now, which is then known here.
+    /// Converts a file system error; `Some` if a resource is missing temporarily, which is also recorded as a refusal.
     #[must_use]
     pub fn shortage(&self, error: &io::Error) -> Option<Shortage> {
         lacking(error).map(|lacking| {
@@ -190,7 +189,7 @@ impl Space {
         })
     }
 
-    /// How it is.
+    /// Returns the state for operators.
     #[must_use]
     pub fn state(&self) -> StorageState {
         let reason = self.check().err().map(|shortage| shortage.0);
@@ -208,9 +207,11 @@ impl Space {
             }
             state.looked = Some(Instant::now());
         }
-        // Not under the lock: a file system may be slow to answer.
+
+        // Measure without the lock, because a file system may respond slowly.
         let rooms = root.as_deref().map(|root| self.0.measured(root)).unwrap_or_default();
         let short = rooms.iter().copied().min_by_key(|(_, room)| room.free).filter(|(_, room)| room.free < *reserve);
+
         let mut state = state.lock();
         state.rooms = rooms;
         match (&state.shortage, short) {
@@ -222,8 +223,10 @@ impl Space {
             (Some(_), None) => tracing::info!("there is room on the disk again: changes are taken"),
             _ => {}
         }
+
         state.shortage = short.map(|(_, room)| {
-            let (free, reserve) = (mib(room.free), mib(*reserve));
+            let free = mib(room.free);
+            let reserve = mib(*reserve);
             Shortage(format!(
                 "no room on the disk: {free} are free, and {reserve} are kept in reserve (storage.reserve_mib)"
             ))
@@ -247,7 +250,7 @@ impl State {
         self.rooms.iter().find(|(known, _)| *known == part).map(|(_, room)| *room)
     }
 
-    /// The next look may be a second away, and much is written in a second.
+    /// Subtracts written bytes from the last measurement, because much can be written before the next one.
     fn written(&mut self, part: Part, bytes: u64) {
         let Some(Room { disk, .. }) = self.room(part) else { return };
         let there = self.rooms.iter_mut().filter(|(_, room)| room.disk == disk);
@@ -256,19 +259,21 @@ impl State {
 }
 
 impl Inner {
-    /// What is not there yet will be made in the directory itself; a part that cannot be asked at all is no shortage.
+    /// Measures every part. A missing part is measured at the root; a part that cannot be measured is omitted.
     fn measured(&self, root: &Path) -> Vec<(Part, Room)> {
         let measure = |part: Part| (self.measure)(&part.within(root)).or_else(|_| (self.measure)(root));
         PARTS.into_iter().filter_map(|part| Some((part, measure(part).ok()?))).collect()
     }
 
-    /// Whether `bytes` leave the reserve of a part, besides what was `promised` to others.
+    /// Checks that `bytes` fit above the reserve of a part and the space `promised` to others.
     fn fits(&self, state: &State, part: Part, what: &str, bytes: u64, promised: u64) -> Result<(), Shortage> {
         match state.room(part) {
             Some(Room { free, .. })
                 if self.reserve > 0 && free < self.reserve.saturating_add(promised).saturating_add(bytes) =>
             {
-                let (free, takes, reserve) = (mib(free), mib(bytes.next_multiple_of(MIB)), mib(self.reserve));
+                let free = mib(free);
+                let takes = mib(bytes.next_multiple_of(MIB));
+                let reserve = mib(self.reserve);
                 let others = if promised > 0 { format!(", others take {}", mib(promised)) } else { String::new() };
                 Err(Shortage(format!(
                     "no room on the disk: {free} are free, {what} takes {takes}{others}, and {reserve} are kept in reserve \
@@ -280,19 +285,19 @@ impl Inner {
     }
 }
 
-/// Room that is promised to an archive that comes in; what was not written is given back when this is dropped.
+/// Space claimed by an incoming archive. Dropping it releases the unwritten rest.
 pub struct Claim {
     space: Space,
     what: &'static str,
-    /// Promised and not written yet.
+    /// Claimed bytes that are not yet written.
     bytes: u64,
 }
 
 impl Claim {
-    /// Before `bytes` are written. What goes beyond what was claimed is claimed now.
+    /// Must be called before `bytes` are written. Extends the claim if necessary.
     ///
     /// # Errors
-    /// [`Shortage`] when there is no room for it, or the reserve was touched meanwhile.
+    /// [`Shortage`] if there is not enough space, or the reserve is in use.
     pub fn spend(&mut self, bytes: u64) -> Result<(), Shortage> {
         self.space.check()?;
         if bytes > self.bytes {
@@ -322,7 +327,7 @@ impl Drop for Claim {
     }
 }
 
-/// Rounded down, so that what is too little never looks enough.
+/// Formats bytes in MiB, rounded down so that too little space never looks sufficient.
 fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes / MIB)
 }

@@ -1,6 +1,6 @@
-//! Words for people, said alike everywhere.
+//! Shared wording of user-visible messages.
 
-/// So many of what is called that way: `1 event`, `2 events`.
+/// Formats a number with a noun: `1 event`, `2 events`.
 #[must_use]
 pub fn count(number: u64, one: &str) -> String {
     format!("{number} {one}{}", if number == 1 { "" } else { "s" })

@@ -142,8 +142,9 @@ impl Inputs {
 
     /// Charges a fetched file to the account, before it is stored.
     fn charge(&self, owner: Option<UserId>, bytes: usize) -> Result<(), InputFailure> {
-        let Some(quota) = &self.daily_bytes else { return Ok(()) };
-        quota.charge(Account::of_task(owner), bytes as u64).map(Charge::keep).map_err(|exceeded| {
+        // A task without an owner does not record its client, and one client must not use up what is left for all others.
+        let Some((quota, owner)) = self.daily_bytes.as_ref().zip(owner) else { return Ok(()) };
+        quota.charge(Account::User(owner), bytes as u64).map(Charge::keep).map_err(|exceeded| {
             let QuotaExceeded { limit, left } = exceeded;
             let reason =
                 format!("a fetched input has {bytes} bytes, and {left} are left of the account's {limit} a day");

@@ -17,6 +17,7 @@ pub(super) fn daily(limits: &LimitSettings) -> DailyLimits {
         nodes: limits.nodes_per_day,
         versions: limits.versions_per_day,
         publishers: limits.publishers_per_day,
+        anonymous_tasks: limits.anonymous_submissions_per_day,
     }
 }
 

@@ -1,29 +1,31 @@
-//! Claims of idempotency keys: a command that carries one is recorded together with its events, so that it is never carried
-//! out a second time (ADR 6). The claim stands in the stream of the command; no aggregate folds it.
+//! Claims of idempotency keys (ADR 6).
+//!
+//! A command with an idempotency key is recorded in one commit with its events, so it never runs twice. The claim is
+//! part of the command's stream; no aggregate folds it.
 
 use std::time::Duration;
 
 use super::event::part_of_event;
 use super::value::Digest;
 
-/// How long a key is kept (contract 2): afterwards it is as good as new.
+/// Retention of a key (contract 2). An older key counts as unused.
 pub const KEPT: Duration = Duration::from_hours(24);
 
-/// The command of a request with an idempotency key, as it is recognised when the request comes again.
+/// One command of a request with an idempotency key; identifies it when the request is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
     /// SHA-256 of the caller and the key.
     pub key: Digest,
-    /// SHA-256 of what was asked for.
+    /// SHA-256 of the request.
     pub fingerprint: Digest,
-    /// Which of the commands of the request this is, from 0.
+    /// Index of the command within its request, from 0.
     pub nth: u16,
 }
 
-/// What is recorded of a key.
+/// The events of idempotency keys.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClaimEvent {
-    /// The events before it in its commit, if any, are what the command came to.
+    /// A command ran under a key. The preceding events of the same commit, if any, are its outcome.
     KeyClaimed(Claim),
 }
 

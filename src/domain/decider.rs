@@ -1,4 +1,4 @@
-//! The shape of every aggregate: a command and a state give events, an event and a state give the next state.
+//! The trait of all aggregates: command and state give events; event and state give the next state.
 
 use super::event::Event;
 use super::ids::StreamKind;
@@ -6,35 +6,32 @@ use super::value::Timestamp;
 
 /// An aggregate as two pure functions.
 ///
-/// `decide` may refuse (a [`Decider::Rejection`] is a normal answer, not a failure); `evolve` may not: it takes whatever
-/// was recorded, and an event that does not fit the state leaves it as it is, so that replay never stops.
+/// `decide` may return a [`Decider::Rejection`], which is a normal outcome. `evolve` never fails: it ignores an event
+/// that does not fit the state, so that replay always completes.
 pub trait Decider: Sized + 'static {
     /// The kind of stream that holds this aggregate's events.
     const KIND: StreamKind;
-    /// What the past events amount to; the default is the state before the first event.
+    /// The result of folding past events; the default is the state before the first event.
     type State: Default + Send + Unpin;
-    /// What can be asked of the aggregate.
     type Command: Send;
-    /// What can have happened to it.
     type Event: Clone + Into<Event> + Send;
-    /// Why a command was refused.
+    /// The reason for which a command was refused.
     type Rejection: Send;
-
-    /// The events that follow from `command`; none when nothing changes.
+    /// Returns the events that follow from `command`; none if nothing changes.
     ///
     /// # Errors
-    /// The rejection, when a rule forbids the command in this state.
+    /// If a rule forbids the command in this state.
     fn decide(state: &Self::State, command: Self::Command, now: Timestamp)
     -> Result<Vec<Self::Event>, Self::Rejection>;
 
     /// Folds one recorded event, which happened at `at`, into the state.
     fn evolve(state: &mut Self::State, event: &Self::Event, at: Timestamp);
 
-    /// This aggregate's own view of an event, or `None` if the event belongs to another kind.
+    /// Returns this aggregate's variant of an event, or `None` if the event belongs to another aggregate.
     fn narrow(event: &Event) -> Option<&Self::Event>;
 }
 
-/// Folds a history into a state; the rehydration of an actor and the "given" of a test are the same function.
+/// Folds a history into a state. Actors and tests use the same function.
 pub fn fold<'e, D: Decider>(history: impl IntoIterator<Item = (&'e D::Event, Timestamp)>) -> D::State
 where
     D::Event: 'e,
@@ -46,22 +43,22 @@ where
     state
 }
 
-/// Given/when/then for aggregates.
+/// Given/when/then helpers for tests of aggregates.
 #[cfg(test)]
 pub(crate) mod testing {
     use super::{Decider, Timestamp, fold};
 
-    /// The moment at which test histories happened.
+    /// The time of the events in test histories.
     pub const THEN: Timestamp = Timestamp::from_micros(1_000_000_000_000_000);
-    /// The moment at which test commands are decided.
+    /// The time at which test commands are decided.
     pub const NOW: Timestamp = Timestamp::from_micros(1_000_000_060_000_000);
 
-    /// Given this history, when this command comes, then this is the answer.
+    /// Decides `command` on the state after `history`.
     pub fn given_when<D: Decider>(history: &[D::Event], command: D::Command) -> Result<Vec<D::Event>, D::Rejection> {
         D::decide(&state_after::<D>(history), command, NOW)
     }
 
-    /// The state after a history that happened at [`THEN`].
+    /// Returns the state after a history recorded at [`THEN`].
     pub fn state_after<D: Decider>(history: &[D::Event]) -> D::State {
         fold::<D>(history.iter().map(|event| (event, THEN)))
     }

@@ -1,4 +1,4 @@
-//! Deliveries: telling a receiver of one change of status, at least once, until it listens or is given up (contract 8).
+//! Webhook deliveries: each status change is sent at least once until a 2xx response, or dead-lettered (contract 8).
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::event::{Event, part_of_event};
 use super::ids::{DeliveryId, StreamKind, TaskId, UserId};
 use super::value::{CallbackUrl, Text, Timestamp};
 
-/// Waiting times between attempts (contract 8); after the last one the delivery is dead-lettered.
+/// Delays between attempts (contract 8). After the last one fails, the delivery is dead-lettered.
 pub const SCHEDULE: [Duration; 9] = [
     Duration::from_secs(5),
     Duration::from_mins(5),
@@ -20,18 +20,18 @@ pub const SCHEDULE: [Duration; 9] = [
     Duration::from_hours(24),
 ];
 
-/// The longest time that a receiver can ask us to wait.
+/// Upper limit of a receiver's `Retry-After`.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 
-/// The share by which a waiting time is stretched at most, so that receivers are not called by all at once.
+/// Largest fraction by which a delay is extended at random, so that retries do not arrive all at once.
 const JITTER: f64 = 0.1;
 
-/// What came of one attempt.
+/// The outcome of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptOutcome {
     /// The receiver answered with this HTTP status; a redirect is a failure.
     Answered { status: u16, retry_after: Option<Duration> },
-    /// No answer came.
+    /// No response.
     Unreachable { reason: Text<1000> },
 }
 
@@ -40,7 +40,7 @@ impl AttemptOutcome {
         matches!(self, Self::Answered { status: 200..=299, .. })
     }
 
-    /// 410 Gone: the receiver wants no more.
+    /// Returns `true` for 410 Gone: the receiver wants no further deliveries.
     fn gone(&self) -> bool {
         matches!(self, Self::Answered { status: 410, .. })
     }
@@ -50,15 +50,15 @@ impl AttemptOutcome {
     }
 }
 
-/// A delivery's life.
+/// State of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivery {
-    /// Still to be made: `attempts` were made in all, `spent` of them since it was (again) asked for; the next is due at
-    /// `next_at` (at once when there is none).
+    /// Not delivered yet. `attempts` counts all attempts, `spent` those since the first request or the last redelivery.
+    /// The next one is due at `next_at`, or immediately if `None`.
     Pending { attempts: u32, spent: u32, next_at: Option<Timestamp> },
-    /// The receiver took it.
+    /// The receiver accepted it.
     Delivered { attempts: u32 },
-    /// Given up, and kept for redelivery by hand; `gone` when the receiver wanted no more (410).
+    /// Given up; can be redelivered by hand. `gone` is `true` if the receiver responded with 410.
     DeadLettered { attempts: u32, gone: bool },
 }
 
@@ -68,37 +68,36 @@ impl Default for Delivery {
     }
 }
 
-/// Why a command on a delivery was refused.
+/// Reason for which a command on a delivery was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryRejection {
-    /// It has ended; a second attempt was made by mistake.
+    /// The delivery has ended; the recorded attempt was one too many.
     AlreadySettled,
-    /// It is still to be made, so that it need not be asked for again.
+    /// The delivery is still pending, so there is nothing to redeliver.
     StillPending,
 }
 
-/// What is to be told again, and to whom.
+/// A request to deliver a status change again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redelivery {
     pub delivery: DeliveryId,
     pub task: TaskId,
-    /// Whose task it is; nobody's known, where gateways take jobs of anybody.
+    /// Owner of the task; `None` if it was submitted anonymously.
     pub owner: Option<UserId>,
     pub url: CallbackUrl,
-    /// The version of the task's stream after the change that is told: what is told first has a lower one.
+    /// Version of the task's stream after the change; orders the changes of a task.
     pub change: u64,
 }
 
-/// What happened to a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryEvent {
     /// An attempt failed; the next is due at `next_at`.
     AttemptFailed { delivery: DeliveryId, task: TaskId, attempt: u32, outcome: AttemptOutcome, next_at: Timestamp },
-    /// The receiver took it.
+    /// The receiver accepted it.
     DeliverySucceeded { delivery: DeliveryId, task: TaskId, attempt: u32, status: u16 },
-    /// The last attempt failed, or the receiver is gone.
+    /// The last attempt failed, or the receiver responded with 410.
     DeliveryDeadLettered { delivery: DeliveryId, task: TaskId, attempt: u32, outcome: AttemptOutcome },
-    /// It is to be made again, although it had ended.
+    /// Delivery starts again although it had ended.
     RedeliveryRequested(Redelivery),
 }
 
@@ -106,12 +105,11 @@ part_of_event!(DeliveryEvent as Delivery {
     AttemptFailed, DeliverySucceeded, DeliveryDeadLettered, RedeliveryRequested
 });
 
-/// What can be asked of a delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeliveryCommand {
-    /// Records one attempt. `chance` is a random number from 0 to 1 that spreads the next attempt.
+    /// Records one attempt. `chance` is a random number from 0 to 1 that sets the jitter of the next delay.
     RecordAttempt { delivery: DeliveryId, task: TaskId, outcome: AttemptOutcome, chance: f64 },
-    /// Makes one that has ended again, with the whole schedule before it.
+    /// Starts the full schedule again for a delivery that has ended.
     Redeliver(Redelivery),
 }
 
@@ -130,12 +128,14 @@ impl Decider for Delivery {
                 Self::Pending { attempts, spent, .. },
                 DeliveryCommand::RecordAttempt { delivery, task, outcome, chance },
             ) => {
-                let (attempt, spent) = (attempts.saturating_add(1), spent.saturating_add(1));
+                let attempt = attempts.saturating_add(1);
+                let spent = spent.saturating_add(1);
                 if let AttemptOutcome::Answered { status, .. } = outcome
                     && outcome.delivered()
                 {
                     return Ok(vec![DeliveryEvent::DeliverySucceeded { delivery, task, attempt, status }]);
                 }
+
                 Ok(vec![match next_attempt(spent, &outcome, chance) {
                     Some(pause) => {
                         DeliveryEvent::AttemptFailed { delivery, task, attempt, outcome, next_at: now.after(pause) }
@@ -172,7 +172,7 @@ impl Decider for Delivery {
 }
 
 impl DeliveryEvent {
-    /// The delivery, and the task whose change it tells of.
+    /// Returns the ids of the delivery and its task.
     #[must_use]
     pub fn subject(&self) -> (DeliveryId, TaskId) {
         match self {
@@ -184,7 +184,7 @@ impl DeliveryEvent {
     }
 }
 
-/// How long to wait after the failed attempt number `spent` of a round; `None` when there is no further one.
+/// Returns the delay after failed attempt number `spent` of the current schedule; `None` if no attempt follows.
 fn next_attempt(spent: u32, outcome: &AttemptOutcome, chance: f64) -> Option<Duration> {
     let scheduled = SCHEDULE.get(spent as usize - 1).filter(|_| !outcome.gone())?;
     let pause = scheduled.mul_f64(1.0 + JITTER * chance.clamp(0.0, 1.0));

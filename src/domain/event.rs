@@ -1,8 +1,8 @@
-//! Everything that can have happened, as one type: what the log records and the projections fold.
+//! The union of all events: the log records it, projections fold it.
 
 use super::{claim, delivery, node, publisher, task, token, user};
 
-/// One thing that happened to one aggregate.
+/// An event of one aggregate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     User(user::UserEvent),
@@ -15,7 +15,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The stable name of the event, as `audit` prints it.
+    /// Returns the stable name of the event, as `audit` prints it.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl Event {
     }
 }
 
-/// The name of every kind of event, aggregate by aggregate.
+/// Returns the names of all events, grouped by aggregate.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let names = [
         user::UserEvent::NAMES,
@@ -44,7 +44,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     names.into_iter().flatten().copied()
 }
 
-/// Wires an aggregate's event enum into [`Event`]: conversion and stable names.
+/// Adds an aggregate's event enum to [`Event`]: conversion and stable names.
 macro_rules! part_of_event {
     ($event:ident as $variant:ident { $($name:ident),+ $(,)? }) => {
         impl From<$event> for crate::domain::event::Event {
@@ -54,10 +54,10 @@ macro_rules! part_of_event {
         }
 
         impl $event {
-            /// The stable names of all of them.
+            /// Stable names of all variants.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
 
-            /// The stable name of the event.
+            /// Returns the stable name of the event.
             #[must_use]
             pub fn name(&self) -> &'static str {
                 match self {

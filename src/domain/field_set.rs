@@ -1,17 +1,18 @@
-//! Sets of optional fields: a command and an event carry those that change. Each set is declared once, so that taking over,
-//! comparing and splitting cannot forget a field.
+//! Sets of optional fields; a command or event contains only the fields that change.
+//!
+//! A macro declares each set once, so that `apply`, `changing` and `split` cannot miss a field.
 
 use std::collections::BTreeMap;
 
 use super::value::{Labels, Link, Text, Timestamp};
 
-/// Most bytes of text in one part of a set, unless it is a single field: with it an event stays below what the log takes
-/// (ADR 5).
+/// Maximum bytes of text in one part of a set. A single larger field gets a part of its own. Keeps an event below the
+/// size limit of the log (ADR 5).
 pub const PART_BYTES_MAX: usize = 60_000;
 
-/// How much room a value takes in an event.
+/// Size of a value in an event.
 pub trait Measured {
-    /// Bytes of text; zero for what has a small fixed size.
+    /// Returns the bytes of text; 0 for values of small fixed size.
     fn text_bytes(&self) -> usize {
         0
     }
@@ -46,17 +47,17 @@ impl<K: Measured, V: Measured> Measured for BTreeMap<K, V> {
     }
 }
 
-/// The parts of a set while it is split.
+/// Accumulates the parts of a set while it is split.
 #[derive(Default)]
 pub struct Parts<T> {
     full: Vec<T>,
     open: T,
-    /// Bytes of text in the open one.
+    /// Bytes of text in `open`.
     filled: usize,
 }
 
 impl<T: Default> Parts<T> {
-    /// The part that takes a value of so many bytes of text.
+    /// Returns the part for the next value, which has `bytes` bytes of text.
     pub fn place(&mut self, bytes: usize) -> &mut T {
         if self.filled > 0 && self.filled + bytes > PART_BYTES_MAX {
             self.full.push(std::mem::take(&mut self.open));
@@ -66,7 +67,7 @@ impl<T: Default> Parts<T> {
         &mut self.open
     }
 
-    /// All parts: at least one.
+    /// Returns all parts; at least one.
     #[must_use]
     pub fn finish(mut self) -> Vec<T> {
         self.full.push(self.open);
@@ -74,7 +75,7 @@ impl<T: Default> Parts<T> {
     }
 }
 
-/// Declares a set of optional fields.
+/// Declares a struct of optional fields.
 macro_rules! field_set {
     ($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident: $type:ty),+ $(,)? }) => {
         $(#[$doc])*
@@ -82,14 +83,14 @@ macro_rules! field_set {
         pub struct $name { $($(#[$fdoc])* pub $field: Option<$type>),+ }
 
         impl $name {
-            /// Takes over every field that `change` carries.
+            /// Overwrites every field that is present in `change`.
             pub fn apply(&mut self, change: &Self) {
                 $(if let Some(value) = &change.$field {
                     self.$field = Some(value.clone());
                 })+
             }
 
-            /// In parts that fit into an event each: at least one, which may be empty.
+            /// Splits the set into parts that each fit into an event. Returns at least one part, which may be empty.
             #[must_use]
             pub fn split(self) -> Vec<Self> {
                 let mut parts = $crate::domain::field_set::Parts::<Self>::default();
@@ -100,7 +101,8 @@ macro_rules! field_set {
                 parts.finish()
             }
 
-            /// What differs from `current`, in parts that fit into an event each; none when nothing differs.
+            /// Returns the fields that differ from `current`, split into parts that each fit into an event; empty if
+            /// none differ.
             #[must_use]
             pub fn changing(mut self, current: &Self) -> Vec<Self> {
                 $(if self.$field == current.$field {

@@ -1,4 +1,4 @@
-//! Identifiers. Each is its own type, checked when it is made, so that one can never stand where another belongs.
+//! Identifiers. Each has its own type, validated on construction, so that ids cannot be mixed up.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ macro_rules! uuid_id {
         pub struct $name(pub Uuid);
 
         impl $name {
-            /// Reads the hyphenated form.
+            /// Parses the hyphenated form.
             ///
             /// # Errors
-            /// When the text is not a UUID.
+            /// If the text is not a hyphenated UUID.
             pub fn parse(text: &str) -> Result<Self, Invalid> {
-                // Of the forms that the parser knows only the hyphenated one has this length.
+                // Of the forms that `Uuid` accepts, only the hyphenated one has this length.
                 let hyphenated = (text.len() == uuid::fmt::Hyphenated::LENGTH).then_some(text);
                 let parsed = hyphenated.and_then(|text| Uuid::try_parse(text).ok());
                 parsed.map(Self).ok_or_else(|| Invalid::new("must be a UUID"))
@@ -49,15 +49,15 @@ macro_rules! uuid_id {
 }
 
 uuid_id!(
-    /// A person or program with an account.
+    /// A user account.
     UserId
 );
 uuid_id!(
-    /// A bearer token's public handle; never the secret.
+    /// Public id of a bearer token; not the secret.
     TokenId
 );
 uuid_id!(
-    /// One published version of a node.
+    /// A version of a node.
     VersionId
 );
 uuid_id!(
@@ -65,12 +65,12 @@ uuid_id!(
     TaskId
 );
 uuid_id!(
-    /// One message to one receiver: the id of the event that it tells of, so it is the same after every restart.
+    /// A webhook delivery. Equals the id of the event that it reports, so it stays the same across restarts.
     DeliveryId
 );
 
 impl DeliveryId {
-    /// What the receiver is shown as `webhook-id`, in every attempt (Standard Webhooks 1.0).
+    /// Returns the `webhook-id` header, the same for every attempt (Standard Webhooks 1.0).
     #[must_use]
     pub fn webhook_id(self) -> String {
         format!("msg_{self}")
@@ -82,15 +82,15 @@ uuid_id!(
     EventId
 );
 
-/// A publisher's name in URLs: `^[a-z][a-z0-9-]{0,62}$` (contract 4).
+/// Publisher id in URLs: `^[a-z][a-z0-9-]{0,62}$` (contract 4).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PublisherId(String);
 
 impl PublisherId {
-    /// Checks the form.
+    /// Validates the text.
     ///
     /// # Errors
-    /// When the text does not match the pattern.
+    /// If the text does not match the pattern.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let bytes = text.as_bytes();
         let well_formed = bytes.first().is_some_and(u8::is_ascii_lowercase)
@@ -105,7 +105,7 @@ impl PublisherId {
         }
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -118,16 +118,16 @@ impl fmt::Display for PublisherId {
     }
 }
 
-/// A node's name in URLs: `^[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$`, unique across the service whatever its case
-/// (contract 4). Keeps the case in which it was registered.
+/// Node id in URLs: `^[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$` (contract 4). Unique ignoring case; keeps the
+/// case of its registration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeId(String);
 
 impl NodeId {
-    /// Checks the form.
+    /// Validates the text.
     ///
     /// # Errors
-    /// When the text does not match the pattern.
+    /// If the text does not match the pattern.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let bytes = text.as_bytes();
         let ends_well =
@@ -142,10 +142,10 @@ impl NodeId {
         }
     }
 
-    /// The nearest well-formed id to a display name: separators become hyphens, anything else is dropped.
+    /// Derives an id from a display name: lowercase, with hyphens for separators; other characters are dropped.
     ///
     /// # Errors
-    /// When nothing usable is left of the name.
+    /// If no usable character is left.
     pub fn derive(name: &str) -> Result<Self, Invalid> {
         let mut id = String::new();
         for c in name.chars() {
@@ -160,13 +160,13 @@ impl NodeId {
             .map_err(|_| Invalid::new("is required: no id can be derived from the name"))
     }
 
-    /// The id as it was registered.
+    /// Returns the id as registered.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The form that is unique: two ids that differ only in case have the same key.
+    /// Returns the unique form: ids that differ only in case have the same key.
     #[must_use]
     pub fn key(&self) -> NodeKey {
         NodeKey(self.0.to_ascii_lowercase())
@@ -179,27 +179,27 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// A node id without its case.
+/// A node id in lowercase.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeKey(String);
 
 impl NodeKey {
-    /// The key as text.
+    /// Returns the key as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// What a request is called in logs, answers and events: 1 to 128 visible ASCII characters.
+/// Id of a request in logs, responses and events: 1 to 128 visible ASCII characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(Arc<str>);
 
 impl RequestId {
-    /// Checks the form.
+    /// Validates the text.
     ///
     /// # Errors
-    /// When the text is empty, too long or holds anything but visible ASCII.
+    /// If the text is empty, longer than 128 characters, or contains anything but visible ASCII.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         if (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic()) {
             Ok(Self(text.into()))
@@ -208,7 +208,7 @@ impl RequestId {
         }
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -221,7 +221,7 @@ impl From<Uuid> for RequestId {
     }
 }
 
-/// The kinds of streams, one for each aggregate.
+/// Kinds of streams, one per aggregate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StreamKind {
     User,
@@ -233,10 +233,10 @@ pub enum StreamKind {
 }
 
 impl StreamKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 6] = [Self::User, Self::Publisher, Self::Token, Self::Node, Self::Task, Self::Delivery];
 
-    /// The name before the slash of a stream's name.
+    /// Returns the part of a stream name before the slash.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What can be asked of the image engine, with the ranges and defaults of the interface.
+//! Parameters of image jobs, with the ranges and defaults of the API.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,31 +19,31 @@ pub use skin::{SkinEnhance, SkinFocus, SkinMode};
 pub use style::{Portrait, PortraitBeautifier, PortraitStyle, StyleEngine, StyleFlavor, StyleTransfer};
 pub use upscale::{Dial, OptimizedFor, ScaleFactor, Upscale, UpscaleEngine};
 
-/// Most pixels that an upscaled picture may have (seed, Limits).
+/// Maximum pixels of an upscaled picture (seed, Limits).
 pub const OUTPUT_PIXELS_MAX: u64 = 25_300_000;
-/// Most bytes of an input picture, decoded from base64 (contract 6).
+/// Maximum bytes of an input picture after base64 decoding (contract 6).
 pub const INPUT_BYTES_MAX: usize = 50 * 1_000_000;
-/// Most pixels of an input picture (contract 6).
+/// Maximum pixels of an input picture (contract 6).
 pub const INPUT_PIXELS_MAX: u64 = 100_000_000;
 
-/// Guidance for the engine.
+/// Prompt of an image job.
 pub type Prompt = Text<2000>;
 
-/// A share from 0 to 100.
+/// A percentage from 0 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Percent(u8);
 
 impl Percent {
-    /// A share known to be in range; above 100 is 100.
+    /// Creates a percentage; values above 100 become 100.
     #[must_use]
     pub const fn of(value: u8) -> Self {
         Self(if value > 100 { 100 } else { value })
     }
 
-    /// Checks the range.
+    /// Validates the range.
     ///
     /// # Errors
-    /// When the value is outside 0 to 100.
+    /// If the value is outside 0 to 100.
     pub fn new(value: i64) -> Result<Self, Invalid> {
         match u8::try_from(value) {
             Ok(value @ 0..=100) => Ok(Self(value)),
@@ -51,13 +51,13 @@ impl Percent {
         }
     }
 
-    /// The share as an integer.
+    /// Returns the percentage as an integer.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// The share from 0.0 to 1.0.
+    /// Returns the percentage as a fraction from 0.0 to 1.0.
     #[must_use]
     pub fn ratio(self) -> f32 {
         f32::from(self.0) / 100.0
@@ -65,7 +65,7 @@ impl Percent {
 }
 
 named_values! {
-    /// The file formats that pictures come in and go out as, by file extension.
+    /// File formats of input and output pictures, by file extension.
     ImageFormat {
         Png = "png",
         Jpeg = "jpg",
@@ -77,7 +77,7 @@ named_values! {
 }
 
 impl ImageFormat {
-    /// The media type for Content-Type.
+    /// Returns the media type for `Content-Type`.
     #[must_use]
     pub const fn media_type(self) -> &'static str {
         match self {
@@ -91,12 +91,12 @@ impl ImageFormat {
     }
 }
 
-/// A picture kept outside the log, by the hash of its bytes.
+/// A picture in the media store, named by the hash of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Picture {
     pub digest: Digest,
     pub format: ImageFormat,
-    /// Length of the file in bytes.
+    /// File size in bytes.
     pub bytes: u64,
     /// Width in pixels.
     pub width: u32,
@@ -105,7 +105,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// The name under which the file is stored and served.
+    /// Returns the name under which the file is stored and served.
     #[must_use]
     pub fn file_name(&self) -> String {
         format!("{}.{}", self.digest, self.format.as_str())

@@ -1,27 +1,27 @@
-//! Lists of short texts: tags, systems, dependencies.
+//! Lists of short texts: tags, operating systems, dependencies.
 
 use serde::{Deserialize, Serialize};
 
 use super::value::{Invalid, Label};
 
-/// Most entries that a list may have (contract 4).
+/// Maximum entries of a list (contract 4).
 pub const LIST_MAX: usize = 100;
 
-/// A list of labels: at most [`LIST_MAX`] of them. One piece of memory, as a registry has a million such lists.
+/// A list of at most [`LIST_MAX`] labels. Uses a single allocation, because a registry holds a million such lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Labels(
-    /// Each followed by [`END`].
+    /// The labels, each followed by [`END`].
     Box<str>,
 );
 
-/// What no label holds, because it is a control character.
+/// Terminator of a label; labels contain no control characters.
 const END: char = '\0';
 
 impl Labels {
-    /// Checks the number of entries; each entry was checked when it was made.
+    /// Validates the number of entries; the entries are already validated.
     ///
     /// # Errors
-    /// When there are too many.
+    /// If there are more than [`LIST_MAX`] entries.
     pub fn new(entries: Vec<Label>) -> Result<Self, Invalid> {
         if entries.len() > LIST_MAX {
             return Err(Invalid::new(format!("must be an array of at most {LIST_MAX} entries")));
@@ -29,7 +29,7 @@ impl Labels {
         Ok(Self::joined(entries))
     }
 
-    /// A list that was checked when it was recorded.
+    /// Creates a list from recorded entries without validation.
     #[must_use]
     pub fn recorded(entries: Vec<String>) -> Self {
         Self::joined(entries)
@@ -44,7 +44,7 @@ impl Labels {
         Self(all.into())
     }
 
-    /// The entries in their order.
+    /// Returns the entries in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.split_terminator(END)
     }

@@ -1,7 +1,7 @@
-//! What is true and what may happen: pure rules without input, output, clock or chance.
+//! Pure business rules, without I/O, clock or random numbers.
 //!
-//! Every aggregate is one file that reads in order: rejections, state, events, commands, decide, evolve, tests.
-//! Times, identifiers and random numbers arrive inside the command, so that a rule gives the same answer for ever.
+//! Each aggregate's file has the same order: rejections, state, events, commands, decide, evolve, tests. Times, ids and
+//! random numbers arrive as arguments or in the command, so that every rule is deterministic.
 
 pub mod claim;
 pub mod decider;

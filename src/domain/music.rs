@@ -1,18 +1,19 @@
-//! What can be asked of the music gateway (contract 7), and what is recorded of a stream.
+//! Parameters of music jobs (contract 7), and the recorded results.
 
 use serde::{Deserialize, Serialize};
 
 use super::value::{Invalid, Text};
 
-/// What is to be heard: 1 to 2000 characters, white space at the ends aside.
+/// Prompt of 1 to 2000 characters, not counting surrounding white space.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MusicPrompt(Text<2000>);
 
 impl MusicPrompt {
-    /// Checks the length of what is left when white space is cut off at both ends.
+    /// Trims white space and validates the length.
     ///
     /// # Errors
-    /// When that is nothing, more than 2000 characters, or holds control characters.
+    /// If the trimmed text is empty, longer than 2000 characters, or contains control characters other than tabs and
+    /// line breaks.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let trimmed = Some(text.trim()).filter(|text| !text.is_empty());
         let checked = trimmed.and_then(|text| Text::parse(text).ok()).map(Self);
@@ -24,13 +25,13 @@ impl MusicPrompt {
         })
     }
 
-    /// A prompt that was checked when it was recorded.
+    /// Creates a recorded prompt without validation.
     #[must_use]
     pub fn recorded(text: String) -> Self {
         Self(Text::recorded(text))
     }
 
-    /// The prompt.
+    /// Returns the prompt.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()
@@ -42,19 +43,19 @@ impl MusicPrompt {
 pub struct MusicSeconds(u16);
 
 impl MusicSeconds {
-    /// The longest piece (contract 7).
+    /// Maximum length (contract 7).
     pub const MAX: u16 = 360;
 
-    /// Checks the range.
+    /// Validates the range.
     ///
     /// # Errors
-    /// When the value is outside 1 to 360.
+    /// If the value is outside 1 to 360.
     pub fn new(value: i64) -> Result<Self, Invalid> {
         let seconds = u16::try_from(value).ok().filter(|seconds| (1..=Self::MAX).contains(seconds));
         seconds.map(Self).ok_or_else(|| Invalid::new("must be a whole number of seconds from 1 to 360"))
     }
 
-    /// The length in seconds.
+    /// Returns the length in seconds.
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0
@@ -69,32 +70,32 @@ pub struct MusicWork {
     pub seconds: Option<MusicSeconds>,
 }
 
-/// A stream that its client has taken to the end.
+/// A stream that was sent completely.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MusicStream {
     pub title: Text<200>,
-    /// How long the music is, in milliseconds.
+    /// Length of the music in milliseconds.
     pub millis: u64,
     /// Bytes of audio, before base64.
     pub bytes: u64,
 }
 
-/// What is heard of music while it is made, in the order in which it comes: the length, the title, then sound.
+/// An item of a music stream, in this order: length, title, sound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MusicMoment {
-    /// Whoever was asked across a network has the job, under this name.
+    /// The remote vendor accepted the job under this reference.
     Taken { reference: Text<200> },
-    /// How long it will be, in milliseconds.
+    /// Planned length in milliseconds.
     Length { millis: u64 },
-    /// What it is called, and what it is in a few words each.
+    /// Title and descriptive tags.
     Title { place: TitlePlace, title: Text<200>, tags: Vec<String> },
     /// The next bytes of a file.
     Sound { place: SoundPlace, format: SoundFormat, data: Vec<u8> },
-    /// How long each of the files has become, in milliseconds.
+    /// Final length of each file in milliseconds.
     Made { millis: Vec<u64> },
 }
 
-/// What a title belongs to, each counted from 0.
+/// Indices that a title belongs to, each from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TitlePlace {
     pub stream: u16,
@@ -102,26 +103,26 @@ pub struct TitlePlace {
     pub copy: u16,
 }
 
-/// To which of how many files sound belongs: several are sent in turns.
+/// Index and number of the files; the sound of several files is interleaved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SoundPlace {
-    /// From 0.
+    /// Index of the file, from 0.
     pub stream: u16,
     pub streams: u16,
 }
 
 impl SoundPlace {
-    /// There is one file.
+    /// The only file.
     pub const ONLY: Self = Self { stream: 0, streams: 1 };
 }
 
-/// What the file is.
+/// Audio format of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SoundFormat {
-    /// Samples a second.
+    /// Samples per second.
     pub sample_rate: u32,
     pub channels: u8,
-    /// How samples are written, and in which container.
+    /// Encoding of the samples and container.
     pub encoding: Text<40>,
 }
 

@@ -1,10 +1,10 @@
-//! Addresses and networks as settings name them.
+//! IP addresses and networks in settings.
 
 use std::net::IpAddr;
 
 use super::value::Invalid;
 
-/// The addresses that share their first bits; a single address is a network of one.
+/// A network in CIDR notation; a single address is a network of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
@@ -12,19 +12,21 @@ pub struct Network {
 }
 
 impl Network {
-    /// Reads an address, or a network such as `10.0.0.0/8`.
+    /// Parses an address or a network such as `10.0.0.0/8`.
     ///
     /// # Errors
-    /// When the text is neither, or a network's address has bits behind its prefix, or is an IPv4 address written as IPv6,
-    /// which no address in its canonical form belongs to.
+    /// If the text is neither, if the address has bits after the prefix, or if it is an IPv4-mapped IPv6 address, which
+    /// would match no canonical address.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let refusal =
             || Invalid::new("must be a network such as 10.0.0.0/8 or fd00::/8, without bits behind the prefix");
         let Some((address, prefix)) = text.split_once('/') else {
             return text.parse().map(Self::single).map_err(|_| refusal());
         };
+
         let address: IpAddr = address.parse().map_err(|_| refusal())?;
         let prefix: u8 = prefix.parse().map_err(|_| refusal())?;
+
         let is_canonical = address.to_canonical() == address;
         if is_canonical && prefix <= width(address) && first_bits(address, prefix) == bits(address) {
             Ok(Self { address, prefix })
@@ -33,14 +35,14 @@ impl Network {
         }
     }
 
-    /// The network of this address alone.
+    /// Creates the network that contains only this address.
     #[must_use]
     pub fn single(address: IpAddr) -> Self {
         let address = address.to_canonical();
         Self { address, prefix: width(address) }
     }
 
-    /// Whether an address, in its canonical form, belongs to it.
+    /// Returns `true` if the network contains `ip`, which must be in canonical form.
     #[must_use]
     pub fn holds(&self, ip: IpAddr) -> bool {
         self.address.is_ipv4() == ip.is_ipv4() && first_bits(ip, self.prefix) == bits(self.address)
@@ -51,7 +53,7 @@ fn width(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 32 } else { 128 }
 }
 
-/// The bits of an address, the first one highest.
+/// Returns the bits of an address, most significant first; IPv4 addresses are aligned to the left.
 fn bits(ip: IpAddr) -> u128 {
     match ip {
         IpAddr::V4(ip) => u128::from(ip.to_bits()) << 96,
@@ -59,7 +61,7 @@ fn bits(ip: IpAddr) -> u128 {
     }
 }
 
-/// The first `prefix` bits of an address, followed by zeros.
+/// Returns the first `prefix` bits of an address, followed by zeros.
 fn first_bits(ip: IpAddr, prefix: u8) -> u128 {
     let rest = u128::MAX.checked_shr(u32::from(prefix)).unwrap_or(0);
     bits(ip) & !rest

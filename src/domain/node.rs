@@ -23,28 +23,29 @@ mod reviews;
 pub use rating::{Rating, Stars};
 pub use reviews::Reviews;
 
-/// A node's description (contract 4).
+/// Description of a node (contract 4).
 pub type NodeDescription = Text<1000>;
 
-/// The texts of a node in one language: field → text.
+/// Texts of a node in one language: field → text.
 pub type Texts = BTreeMap<Label, Text<1000>>;
-/// Node texts in other languages: language → field → text.
+/// Translated texts of a node: language → field → text.
 pub type Translations = BTreeMap<Label, Texts>;
 
-/// Most languages of a node.
+/// Maximum languages of a node.
 pub const LANGUAGES_MAX: usize = 100;
-/// Most texts of one language: together they still fit into one event.
+/// Maximum texts of one language; together they fit into one event.
 pub const TEXTS_MAX: usize = 20;
 
 named_values! {
-    /// The states of a node (seed, States and transitions).
+    /// States of a node (seed, States and transitions).
     NodeStatus { Active = "NodeStatusActive", Deleted = "NodeStatusDeleted", Banned = "NodeStatusBanned" }
 }
 
 field_set! {
-    /// The descriptive fields; in a command and an event only those that are present change.
+    /// The descriptive fields of a node; a command or event contains only those that change.
     ///
-    /// Translations are recorded a language at a time; only events of the first release carry them in here.
+    /// New events record translations separately, one language at a time; only events of the first release contain them
+    /// here.
     NodeFields {
         author: Name,
         banner_url: Link,
@@ -65,115 +66,114 @@ field_set! {
 }
 
 field_set! {
-    /// What only administrators set.
+    /// Fields that only administrators can set.
     NodeFacts {
         created_at: Timestamp,
         downloads: u64,
         rating: Rating,
         github_stars: u64,
         search_ranking: i64,
-        /// Empty: none.
+        /// Empty means none.
         status_detail: Text<1000>,
         tags_admin: Labels,
     }
 }
 
-/// Why a command on a node was refused.
+/// Reason for which a command on a node was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeRejection {
-    /// The id is taken, perhaps in another case, by another publisher, or by a node that was deleted.
+    /// The id is taken, ignoring case: by any publisher, or by a deleted node.
     AlreadyExists { id: NodeId },
-    /// There is no such node, or it is another publisher's.
+    /// The node does not exist or belongs to another publisher.
     NotFound,
     /// The node has no such version.
     VersionNotFound,
-    /// A version of this number is registered already, or was.
+    /// The version number is or was registered.
     VersionExists { number: SemVer },
-    /// The node is banned: only administrators change it.
+    /// The node is banned, so only administrators can change it.
     Banned { reason: Option<Reason> },
-    /// The version was deleted: but for the reason of its status nothing of it changes any more.
+    /// The version is deleted; only the reason of its status can change.
     VersionDeleted,
-    /// The version has an archive; there is never another one.
+    /// The version already has its archive, which is final.
     ArchiveExists,
-    /// The version was released without an archive; while moderation holds archives it takes none.
+    /// The version was released without an archive, and moderation currently holds new archives.
     ReleasedWithoutArchive,
-    /// The node would be translated into more than [`LANGUAGES_MAX`] languages.
+    /// The node would have more than [`LANGUAGES_MAX`] languages.
     TooManyLanguages,
-    /// The states of nodes or of versions do not follow each other so.
+    /// The transition between two states of the node or version does not exist.
     IllegalTransition(Transition),
-    /// The node would be banned without a reason.
+    /// A ban of a node requires a reason.
     BanWithoutReason,
-    /// The version would be banned without a reason.
+    /// A ban of a version requires a reason.
     VersionBanWithoutReason,
 }
 
-/// A node whose id is claimed. What can be large is shared between copies: readers hold one while the next change is made.
+/// A node whose id is claimed. Large parts are shared between copies, because readers hold one during the next change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeProfile {
     pub id: NodeId,
     pub publisher: PublisherId,
     #[serde(with = "super::shared")]
     pub fields: Arc<NodeFields>,
-    /// In the order of registration; those that were deleted too.
+    /// All versions in the order of registration, including deleted ones.
     #[serde(with = "super::shared::list")]
     pub versions: Vec<Arc<NodeVersion>>,
     pub status: NodeStatus,
-    /// Why the node is banned, or what an administrator has to say of its status.
+    /// Reason of the ban, or an administrator's remark on the status.
     pub status_detail: Option<Text<1000>>,
     pub downloads: u64,
     pub github_stars: Option<u64>,
     pub search_ranking: Option<i64>,
     pub tags_admin: Option<Labels>,
     pub reviews: Reviews,
-    /// What an administrator set; it counts as long as nobody has reviewed.
+    /// Rating set by an administrator; used until the first review.
     pub rating_given: Option<Rating>,
     pub created_at: Timestamp,
-    /// When the node or one of its versions last changed; downloads and reviews are no changes.
+    /// Time of the last change of the node or its versions. A changed download count does not update it.
     pub updated_at: Timestamp,
 }
 
-/// A node's life.
+/// State of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Node {
     /// The id is free.
     #[default]
     Unclaimed,
-    /// The node exists, or did: its status tells.
+    /// The id was claimed; `status` tells whether the node is deleted.
     Present(Box<NodeProfile>),
 }
 
-/// What happened to a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeEvent {
     /// The id was claimed.
     NodeCreated { id: NodeId, publisher: PublisherId, fields: NodeFields },
     /// Some descriptive fields changed.
     NodeRevised { change: NodeFields },
-    /// A version was registered and can be installed at once.
+    /// A version was registered and is installable immediately.
     VersionReleased { version: VersionDraft },
     /// A version was registered and waits for its archive.
     VersionPublished { version: VersionDraft },
-    /// What is said of a version changed.
+    /// Descriptive fields of a version changed.
     VersionRevised { id: VersionId, change: VersionFields },
-    /// An administrator set what nobody else may.
+    /// An administrator set fields that only administrators can set.
     NodeAdministered { facts: NodeFacts },
-    /// These are the texts in one language now; none, when there are no texts.
+    /// The texts of one language were replaced; an empty map removes the language.
     NodeTranslated { language: Label, texts: Texts },
-    /// The node takes no more changes and leaves the lists.
+    /// The node was banned: publishers cannot change it, and lists omit it.
     NodeBanned { reason: Reason },
-    /// The ban was taken back.
+    /// The ban was lifted.
     NodeUnbanned { reason: Reason },
-    /// The node is gone.
+    /// The node was deleted.
     NodeDeleted,
-    /// A user gave stars; earlier ones of the same user count no more.
+    /// A user rated the node; replaces the user's earlier rating.
     NodeReviewed { user: UserId, stars: Stars },
-    /// The node was downloaded some more times.
+    /// The node was downloaded `count` more times.
     DownloadsCounted { count: u64 },
-    /// The archive of a version arrived.
+    /// The archive of a version was stored.
     ArchiveStored { version: VersionId, archive: Archive },
-    /// A version has another status, or another reason for it.
+    /// A version got another status, or another reason for the same status.
     VersionStatusChanged { id: VersionId, status: VersionStatus, reason: Option<Reason> },
-    /// An administrator set what nobody else may say of a version.
+    /// An administrator set fields of a version that only administrators can set.
     VersionAdministered { id: VersionId, facts: VersionFacts },
 }
 
@@ -195,11 +195,11 @@ part_of_event!(NodeEvent as Node {
     VersionAdministered,
 });
 
-/// What can be asked of a node. Where a publisher is named the node must be its own, and not banned; where one may be left
-/// out an administrator asks.
+/// Commands of a node. With a `publisher`, the node must belong to it and must not be banned; `None` is an
+/// administrator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeCommand {
-    /// Claims the id; a first version is released with it.
+    /// Claims the id and, if given, releases a first version.
     Create {
         id: NodeId,
         publisher: PublisherId,
@@ -207,24 +207,24 @@ pub enum NodeCommand {
         facts: NodeFacts,
         first_version: Option<VersionDraft>,
     },
-    /// Changes what is present. Facts come from administrators only.
+    /// Changes the fields that are present. Only administrators send `facts`.
     Revise { publisher: PublisherId, change: NodeFields, facts: NodeFacts },
-    /// Registers a version; creates the node when it is new, revises it when it is not.
+    /// Registers a version, creating or revising the node.
     Publish { id: NodeId, publisher: PublisherId, fields: NodeFields, version: VersionDraft },
-    /// Changes what is said of a version.
+    /// Changes descriptive fields of a version.
     ReviseVersion { publisher: PublisherId, version: VersionRef, change: VersionFields, facts: VersionFacts },
-    /// Moves a version to another status, or gives another reason for the one that it has.
+    /// Changes the status of a version, or the reason for its current status.
     SetVersionStatus {
         publisher: Option<PublisherId>,
         version: VersionRef,
         status: VersionStatus,
         reason: Option<Reason>,
     },
-    /// The archive of a version arrived; unless moderation holds it, the version becomes Active.
+    /// Records the archive of a version; the version becomes Active unless `hold` keeps it for moderation.
     StoreArchive { version: VersionId, archive: Archive, hold: bool },
-    /// Whatever an administrator changes of a node, banned or not.
+    /// Changes a node as an administrator, even while it is banned.
     Administer { change: NodeFields, facts: NodeFacts, status: Option<NodeStatus> },
-    /// Whatever an administrator changes of a version, banned or not.
+    /// Changes a version as an administrator, even while it is banned.
     AdministerVersion {
         version: VersionRef,
         change: VersionFields,
@@ -234,17 +234,17 @@ pub enum NodeCommand {
     },
     /// Bans the node.
     Ban { reason: Reason },
-    /// Takes the ban back.
+    /// Lifts the ban.
     Unban { reason: Reason },
-    /// Removes the node, for ever.
+    /// Deletes the node permanently.
     Delete { publisher: Option<PublisherId> },
-    /// Gives stars.
+    /// Rates the node.
     Review { user: UserId, stars: Stars },
-    /// Replaces the texts of each language that is named; a language without texts is dropped.
+    /// Replaces the texts of the given languages; an empty map removes the language.
     Translate { publisher: Option<PublisherId>, translations: Translations },
-    /// Counts downloads that were made.
+    /// Adds downloads.
     CountDownloads { count: u64 },
-    /// Several commands, each on what those before it made: all of them, or none.
+    /// Runs several commands in order, each on the state after the previous ones. All succeed, or none is recorded.
     InTurn(Vec<NodeCommand>),
 }
 
@@ -278,31 +278,31 @@ impl Decider for Node {
 }
 
 impl NodeProfile {
-    /// The name for people: the id when none was given (contract 4).
+    /// Returns the display name, or the id if there is none (contract 4).
     #[must_use]
     pub fn display_name(&self) -> &str {
         self.fields.name.as_ref().map(Text::as_str).filter(|name| !name.is_empty()).unwrap_or(self.id.as_str())
     }
 
-    /// The version that `reference` names, deleted or not.
+    /// Returns the version named by `reference`, even if deleted.
     #[must_use]
     pub fn version(&self, reference: &VersionRef) -> Option<&NodeVersion> {
         self.versions.iter().map(Arc::as_ref).find(|version| reference.names(version))
     }
 
-    /// Stars with two decimals: the mean of the reviews, or what an administrator set as long as there are none.
+    /// Returns the rating with two decimals: the mean of the reviews or, without reviews, the administrator's value.
     #[must_use]
     pub fn rating(&self) -> Option<f64> {
         self.mean().map(Rating::get)
     }
 
-    /// The same, exactly.
+    /// Returns the exact value of [`NodeProfile::rating`].
     #[must_use]
     pub fn mean(&self) -> Option<Rating> {
         self.reviews.mean().or(self.rating_given)
     }
 
-    /// What administrators set of it, or what counts in its place.
+    /// Returns the current values of the fields that only administrators can set.
     #[must_use]
     pub fn facts(&self) -> NodeFacts {
         NodeFacts {

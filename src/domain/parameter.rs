@@ -1,14 +1,13 @@
-//! What a job is asked for, in the words of the interface: its parameters by name, as plain data.
+//! Parameters of a job by their API names, as plain data.
 //!
-//! Every parameter is there, also one that nobody gave: what it is by default is part of what is made. Who hands a job on and who
-//! shows it write the same list, each with the files in its own way.
+//! Includes parameters with default values, because they affect the result. Vendor requests and task views use the same
+//! list, each with its own representation of files.
 
 use serde::{Serialize, Serializer};
 
 use super::value::{CallbackUrl, Text};
 
-/// The parameters of a job, in the order in which people read them; written as the members of one object. `P` stands for a file
-/// that it is made from.
+/// The parameters of a job in display order, serialized as one object. `P` is the representation of an input file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameters<P>(Vec<(&'static str, Parameter<P>)>);
 
@@ -25,20 +24,20 @@ pub enum Parameter<P> {
 }
 
 impl<P> Parameters<P> {
-    /// None yet.
+    /// Creates an empty list.
     #[must_use]
     pub const fn none() -> Self {
         Self(Vec::new())
     }
 
-    /// With one more.
+    /// Adds a parameter.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<Parameter<P>>) -> Self {
         self.0.push((name, value.into()));
         self
     }
 
-    /// With one more, if it was given.
+    /// Adds a parameter if it has a value.
     #[must_use]
     pub fn given(self, name: &'static str, value: Option<impl Into<Parameter<P>>>) -> Self {
         match value {
@@ -47,13 +46,13 @@ impl<P> Parameters<P> {
         }
     }
 
-    /// With a file, if it was given.
+    /// Adds a file if there is one.
     #[must_use]
     pub fn given_file(self, name: &'static str, file: Option<P>) -> Self {
         self.given(name, file.map(Parameter::File))
     }
 
-    /// With all of the others.
+    /// Appends all parameters of another list.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {
         self.0.extend(others.0);
@@ -97,7 +96,7 @@ impl<P> From<Parameters<P>> for Parameter<P> {
     }
 }
 
-/// Whole numbers of every size that parameters have.
+/// Implements conversion from integer types.
 macro_rules! numbers {
     ($($number:ty),+) => { $(
         impl<P> From<$number> for Parameter<P> {

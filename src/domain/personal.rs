@@ -1,5 +1,5 @@
-//! Personal fields as the rules see them: opaque bytes that are equal when the texts behind them are. The rules never read
-//! them, so that what is recorded of a person can be made unreadable (ADR 11).
+//! Personal fields as opaque bytes that are equal if the plain texts are. The rules never read them, so that erasing a
+//! user's key makes the recorded data unreadable (ADR 11).
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use super::field_set::Measured;
 use super::value::named_values;
 
 named_values! {
-    /// The fields of a user that are sealed.
+    /// The sealed fields of a user.
     PersonalField { Email = "email", Name = "name", WebhookSecret = "webhook_secret" }
 }
 
-/// The value of a personal field, as it is recorded.
+/// The recorded value of a personal field.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Personal {
-    /// Readable with the user's key alone.
+    /// Encrypted with the user's key.
     Sealed(Box<[u8]>),
-    /// Readable: from a log that was begun before fields were sealed, and made from nothing else.
+    /// Plain text; only in logs from before fields were sealed.
     Plain(Box<str>),
 }
 
@@ -31,7 +31,7 @@ impl Measured for Personal {
     }
 }
 
-/// Says nothing of what is inside.
+/// Omits the content.
 impl fmt::Debug for Personal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

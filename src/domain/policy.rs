@@ -1,9 +1,9 @@
-//! Who may do what: one table (contract 3).
+//! The permission table (contract 3).
 
 use super::value::named_values;
 
 named_values! {
-    /// Everything that a caller can ask for, as it stands in "may not …".
+    /// Actions, with the text that completes "may not …".
     Action {
         ReadServiceState = "read the state of the service",
         ReadResult = "read a result file",
@@ -42,12 +42,12 @@ named_values! {
     }
 }
 
-/// What a caller is to the thing that a request is about.
+/// Role of a caller towards the resource of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
-    /// Nobody known.
+    /// An unauthenticated caller.
     Anonymous,
-    /// A user who is no member of the publisher, or of none because none is concerned.
+    /// A user who is not a member of the publisher, or any user if the request concerns no publisher.
     User,
     /// A member of the publisher.
     Member,
@@ -55,32 +55,32 @@ pub enum Standing {
     Owner,
     /// A personal access token of the publisher.
     OwnToken,
-    /// A personal access token of another publisher, or of any where none is concerned.
+    /// A personal access token of another publisher, or any token if the request concerns no publisher.
     OtherToken,
     /// An administrator.
     Admin,
 }
 
 impl Standing {
-    /// Every standing, in the order of the table's columns.
+    /// All roles, in the order of the table's columns.
     pub const ALL: [Self; 7] =
         [Self::Anonymous, Self::User, Self::Member, Self::Owner, Self::OwnToken, Self::OtherToken, Self::Admin];
 }
 
 impl Action {
-    /// Whether a caller of this standing may do it.
+    /// Returns `true` if a caller with this role may perform the action.
     #[must_use]
     pub fn allows(self, standing: Standing) -> bool {
         self.row()[standing as usize]
     }
 
-    /// Returns `true` if it submits a media task.
+    /// Returns `true` if the action submits a media task.
     #[must_use]
     pub fn is_submission(self) -> bool {
         matches!(self, Self::SubmitImageTask | Self::SubmitVideoTask | Self::GenerateMusic)
     }
 
-    /// Whether it changes something: what the banned may not do (contract 3).
+    /// Returns `true` if the action changes something. Banned callers may not perform such actions (contract 3).
     #[must_use]
     pub fn writes(self) -> bool {
         let reads = matches!(
@@ -95,12 +95,15 @@ impl Action {
                 | Self::ReadCredits
                 | Self::ReadTask
         );
+
         !reads
     }
 
-    /// One row of the table. That a user sees only own tasks is not decided here: a task of somebody else is
-    /// not found; nor that members remove only themselves, nor that a setting keeps anonymous callers from video tasks, which
-    /// the handlers see to.
+    /// Returns the row of the table. Three rules are enforced elsewhere:
+    ///
+    /// - Users see only their own tasks; other tasks are not found.
+    /// - Members can remove only themselves.
+    /// - A setting can exclude anonymous callers from video tasks.
     #[rustfmt::skip]
     #[expect(clippy::match_same_arms, reason = "a table has a row for each action")]
     fn row(self) -> [bool; Standing::ALL.len()] {

@@ -9,23 +9,23 @@ use super::ids::{PublisherId, StreamKind, UserId};
 use super::value::{Label, Link, Name, Reason, Text, Timestamp, Transition, named_values};
 
 named_values! {
-    /// What a member may do: an owner everything, a member create and update nodes and versions (contract 3).
+    /// Role of a member. Owners have all rights; members create and update nodes and versions (contract 3).
     MemberRole { Owner = "owner", Member = "member" }
 }
 
 named_values! {
-    /// The states of a publisher (seed, States and transitions).
+    /// States of a publisher (seed, States and transitions).
     PublisherStatus { Active = "PublisherStatusActive", Banned = "PublisherStatusBanned" }
 }
 
-/// The state of a publisher that is gone. The interface never shows it: such a publisher is not found.
+/// State of a deleted publisher. Only errors contain it; the API reports such a publisher as not found.
 const DELETED: &str = "PublisherStatusDeleted";
 
-/// A publisher's description (contract 4).
+/// Description of a publisher (contract 4).
 pub type PublisherDescription = Text<10_000>;
 
 field_set! {
-    /// The descriptive fields; in a command and an event only those that are present change.
+    /// The descriptive fields of a publisher; a command or event contains only those that change.
     PublisherFields {
         name: Name,
         description: PublisherDescription,
@@ -37,22 +37,22 @@ field_set! {
 }
 
 field_set! {
-    /// What only administrators set.
+    /// Fields that only administrators can set.
     PublisherFacts { created_at: Timestamp }
 }
 
-/// Why a command on a publisher was refused.
+/// Reason for which a command on a publisher was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PublisherRejection {
-    /// The id is taken, perhaps by a publisher that was deleted.
+    /// The id is taken, perhaps by a deleted publisher.
     AlreadyExists,
     /// No publisher has this id.
     NotFound,
-    /// The user is no member.
+    /// The user is not a member.
     MemberNotFound,
-    /// The user is the only owner: a publisher always has one.
+    /// The user is the only owner, and a publisher needs at least one.
     LastOwner,
-    /// The publisher is banned already, or is not banned, or is banned and should be deleted.
+    /// The publisher is already banned, is not banned, or cannot be deleted because it is banned.
     IllegalTransition(Transition),
 }
 
@@ -61,15 +61,15 @@ pub enum PublisherRejection {
 pub struct PublisherProfile {
     pub id: PublisherId,
     pub fields: PublisherFields,
-    /// Who belongs to it, in the order of joining.
+    /// Members in the order of joining.
     pub members: Vec<(UserId, MemberRole)>,
     pub created_at: Timestamp,
     pub status: PublisherStatus,
-    /// Why it is banned, if it is.
+    /// Reason of the ban; `None` if not banned.
     pub ban: Option<Reason>,
 }
 
-/// A publisher's life.
+/// State of a publisher.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Publisher {
     /// The id is free.
@@ -77,30 +77,29 @@ pub enum Publisher {
     Unclaimed,
     /// The publisher exists.
     Present(PublisherProfile),
-    /// The publisher is gone, and nobody gets its id.
+    /// The publisher was deleted; its id stays taken.
     Deleted,
 }
 
-/// What happened to a publisher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PublisherEvent {
     /// The id was claimed; the creator became owner.
     PublisherCreated { id: PublisherId, owner: UserId, fields: PublisherFields },
     /// Some descriptive fields changed.
     PublisherRevised { change: PublisherFields },
-    /// An administrator set what nobody else may.
+    /// An administrator set fields that only administrators can set.
     PublisherAdministered { facts: PublisherFacts },
     /// A user joined.
     MemberAdded { user: UserId, role: MemberRole },
-    /// A member has another role.
+    /// A member got another role.
     MemberRoleChanged { user: UserId, role: MemberRole },
-    /// A member left or was sent away.
+    /// A member left or was removed.
     MemberRemoved { user: UserId },
-    /// The publisher and its nodes take no more changes and leave the lists.
+    /// The publisher was banned: it and its nodes cannot be changed, and lists omit them.
     PublisherBanned { reason: Reason },
-    /// The ban was taken back.
+    /// The ban was lifted.
     PublisherUnbanned { reason: Reason },
-    /// The publisher is gone.
+    /// The publisher was deleted.
     PublisherDeleted,
 }
 
@@ -116,22 +115,22 @@ part_of_event!(PublisherEvent as Publisher {
     PublisherDeleted,
 });
 
-/// What can be asked of a publisher. Who may ask is not decided here.
+/// Commands of a publisher. Permissions are checked by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PublisherCommand {
     /// Claims the id.
     Create { id: PublisherId, owner: UserId, fields: PublisherFields, facts: PublisherFacts },
-    /// Changes what is present.
+    /// Changes the fields that are present.
     Revise { change: PublisherFields, facts: PublisherFacts },
-    /// Makes the user a member of this role.
+    /// Adds a member or changes the role of one.
     SetMember { user: UserId, role: MemberRole },
-    /// Sends a member away.
+    /// Removes a member.
     RemoveMember { user: UserId },
     /// Bans the publisher.
     Ban { reason: Reason },
-    /// Takes the ban back.
+    /// Lifts the ban.
     Unban { reason: Reason },
-    /// Removes the publisher, for ever.
+    /// Deletes the publisher permanently.
     Delete,
 }
 
@@ -196,7 +195,7 @@ fn administered(facts: PublisherFacts, current: &PublisherFacts) -> impl Iterato
 }
 
 impl PublisherProfile {
-    /// The role of a user, if it has one.
+    /// Returns the role of a user, or `None` if the user is not a member.
     #[must_use]
     pub fn role_of(&self, user: UserId) -> Option<MemberRole> {
         self.members.iter().find(|(member, _)| *member == user).map(|(_, role)| *role)
@@ -245,14 +244,14 @@ impl PublisherProfile {
         }
     }
 
-    /// Whether the user is an owner and nobody else is.
+    /// Returns `true` if the user is the only owner.
     #[must_use]
     pub fn is_last_owner(&self, user: UserId) -> bool {
         let mut owners = self.members.iter().filter(|(_, role)| *role == MemberRole::Owner);
         owners.next().is_some_and(|(owner, _)| *owner == user) && owners.next().is_none()
     }
 
-    /// An active publisher can be banned or deleted, a banned one can become active.
+    /// Checks a transition: Active to Banned or Deleted, Banned to Active.
     fn check_transition(&self, to: &'static str) -> Result<(), PublisherRejection> {
         let legal = (self.status == PublisherStatus::Active) != (to == PublisherStatus::Active.as_str());
         let transition = Transition { what: "publisher", from: self.status.as_str(), to };

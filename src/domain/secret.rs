@@ -1,11 +1,13 @@
-//! Bearer secrets: how they look, so that a mistyped one is refused without a look-up and a leaked one can be scanned for
-//! (contract 3). `mdu_` or `mdp_`, 43 digits of base 62 that hold 256 random bits, 6 that hold a CRC32C of all before.
+//! Format of bearer secrets (contract 3): `mdu_` or `mdp_`, 43 base-62 digits with 256 random bits, 6 base-62 digits
+//! with the CRC32C of the preceding characters.
+//!
+//! The checksum rejects a mistyped secret without a lookup and lets secret scanners recognise a leaked one.
 
 use sha2::{Digest as _, Sha256};
 
 use super::value::Digest;
 
-/// Whom a secret speaks for.
+/// Kind of a secret's subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A user.
@@ -15,7 +17,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// How secrets of this kind begin.
+    /// Returns the prefix of secrets of this kind.
     #[must_use]
     pub const fn prefix(self) -> &'static str {
         match self {
@@ -26,12 +28,12 @@ impl Kind {
 }
 
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// Digits of base 62 that hold 256 bits.
+/// Number of base-62 digits that hold 256 bits.
 const RANDOM_DIGITS: usize = 43;
-/// Digits of base 62 that hold 32 bits.
+/// Number of base-62 digits that hold 32 bits.
 const CHECKSUM_DIGITS: usize = 6;
 
-/// The secret that these random bytes make.
+/// Creates a secret from random bytes.
 #[must_use]
 pub fn mint(kind: Kind, random: [u8; 32]) -> String {
     let mut secret = kind.prefix().to_owned();
@@ -41,7 +43,7 @@ pub fn mint(kind: Kind, random: [u8; 32]) -> String {
     secret
 }
 
-/// The kind of a secret of the right form; `None` when it cannot be one of ours.
+/// Returns the kind of a well-formed secret, or `None` if the format or checksum is wrong.
 #[must_use]
 pub fn recognise(secret: &str) -> Option<Kind> {
     let kind = [Kind::User, Kind::Publisher].into_iter().find(|kind| secret.starts_with(kind.prefix()))?;
@@ -52,7 +54,7 @@ pub fn recognise(secret: &str) -> Option<Kind> {
     intact.then_some(kind)
 }
 
-/// What is kept of a secret: enough to recognise it, useless to speak with it.
+/// Returns the stored form of a secret, which identifies it but cannot be used as a token.
 #[must_use]
 pub fn hash(secret: &str) -> Digest {
     Digest(Sha256::digest(secret.as_bytes()).into())
@@ -62,7 +64,7 @@ fn checksum(text: &str) -> String {
     base62(crc32c::crc32c(text.as_bytes()).to_be_bytes().to_vec(), CHECKSUM_DIGITS)
 }
 
-/// A big-endian number in base 62, with leading zeros up to `digits`.
+/// Encodes a big-endian number in base 62, with leading zeros up to `digits`.
 fn base62(mut number: Vec<u8>, digits: usize) -> String {
     let mut text = vec![b'0'; digits];
     for digit in text.iter_mut().rev() {

@@ -1,41 +1,41 @@
-//! How caches keep what is behind shared pointers: the values themselves.
+//! Serde functions for fields behind `Arc`: snapshots contain the plain values.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Writes the value.
+/// Serializes the value behind the pointer.
 ///
 /// # Errors
-/// Those of the serializer.
+/// If the serializer fails.
 pub fn serialize<T: Serialize, S: Serializer>(value: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
     value.as_ref().serialize(serializer)
 }
 
-/// Reads the value.
+/// Deserializes a value.
 ///
 /// # Errors
-/// Those of the deserializer.
+/// If the deserializer fails.
 pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<T>, D::Error> {
     T::deserialize(deserializer).map(Arc::new)
 }
 
-/// The same for lists of them.
+/// The same functions for `Vec<Arc<T>>`.
 pub mod list {
     use super::{Arc, Deserialize, Deserializer, Serialize, Serializer};
 
-    /// Writes the values.
+    /// Serializes the values behind the pointers.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// If the serializer fails.
     pub fn serialize<T: Serialize, S: Serializer>(values: &[Arc<T>], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(values.iter().map(Arc::as_ref))
     }
 
-    /// Reads the values.
+    /// Deserializes a list of values.
     ///
     /// # Errors
-    /// Those of the deserializer.
+    /// If the deserializer fails.
     pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<Arc<T>>, D::Error> {

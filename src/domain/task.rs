@@ -1,4 +1,5 @@
-//! Media tasks: from the submission to a result or a reason, through a vendor that may be asked only once.
+//! Media tasks, from submission to result or failure. A vendor may be called only once unless it honours idempotency
+//! keys.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,36 +22,35 @@ pub use kind::{Gateway, TaskKind};
 pub use status::{ImageStatus, TaskStatus, VideoState};
 pub use work::{Results, Work};
 
-/// A job as it was submitted.
+/// A submitted job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
     pub task: TaskId,
-    /// Who submitted it; nobody known, where a gateway takes jobs of anybody (contract 3).
+    /// Owner; `None` if submitted anonymously (contract 3).
     pub owner: Option<UserId>,
     pub work: Work,
     pub webhook: Option<CallbackUrl>,
 }
 
-/// How the vendor names the job, for polling.
+/// The vendor's id of the job, for polling.
 pub type VendorReference = Text<200>;
-/// What makes a repeated submission recognisable to the vendor.
+/// Idempotency key of a submission to the vendor.
 pub type VendorKey = Text<200>;
 
-/// Where a task stands. Facts live only in the stages where they are true.
+/// Stage of a task. Data exists only in the stages in which it is valid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// No vendor has it: none was asked yet, or the one that had taken it does not know it any more.
+    /// No vendor has the job: it was not submitted yet, or the vendor lost it.
     Waiting { attempts: u32 },
-    /// A vendor is about to be asked, or was and the answer is not recorded, or it forgot what it had taken. `attempt`
-    /// counts from 1.
+    /// A vendor call is about to start, or has started and its outcome is not recorded. `attempt` counts from 1.
     Submitting { attempt: u32, key: VendorKey },
-    /// The vendor has it.
+    /// A vendor accepted the job.
     InProgress { attempt: u32, key: VendorKey, reference: VendorReference },
-    /// It is made and sent at once, while its client listens; no vendor is asked after it, and it is never made again.
+    /// The music is generated while the client reads it. It is not polled and never generated again.
     Streaming,
-    /// The results are in our store, or were sent to the end.
+    /// The results are in the media store or were streamed completely.
     Completed { results: Results },
-    /// It ended without a result.
+    /// The task ended without a result.
     Failed { failure: Failure },
 }
 
@@ -59,13 +59,13 @@ pub enum Stage {
 pub struct TaskRecord {
     pub submission: Submission,
     pub stage: Stage,
-    /// The status as its owner sees it: resubmission does not set it back.
+    /// Status shown to the owner; a resubmission does not set it back.
     pub status: TaskStatus,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// A task's life.
+/// State of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Task {
     /// No task has this id.
@@ -75,51 +75,50 @@ pub enum Task {
     Present(Box<TaskRecord>),
 }
 
-/// Why a command on a task was refused.
+/// Reason for which a command on a task was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskRejection {
     /// The id is taken.
     AlreadyExists,
     /// No task has this id.
     NotFound,
-    /// The task is in another stage; whoever asked acted on old knowledge.
+    /// The command does not fit the stage; the caller used outdated state.
     WrongStage { status: TaskStatus },
 }
 
-/// What happened to a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskEvent {
-    /// The job was checked and accepted.
+    /// The job was validated and accepted.
     TaskSubmitted(Submission),
-    /// The inputs that were given as URLs are in our store, in the order in which the work names them.
+    /// The inputs given as URLs were stored, in the order in which the work lists them.
     InputsFetched { inputs: Vec<Picture> },
-    /// A vendor is about to be asked: recorded before the call.
+    /// A vendor call is about to start; recorded before the call.
     SubmissionStarted { attempt: u32, key: VendorKey },
-    /// The vendor took the job.
+    /// The vendor accepted the job.
     VendorAccepted { reference: VendorReference },
     /// The vendor refused the job.
     VendorRefused { failure: Failure },
-    /// The call surely did not arrive, or the vendor had no place for it: it may be made again.
+    /// The call certainly did not arrive, or the vendor had no capacity; it can be repeated.
     SubmissionUndelivered { reason: Text<1000> },
-    /// The call to the vendor ended without an answer.
+    /// The vendor call ended without a response.
     OutcomeUnknown { reason: Text<1000> },
-    /// The vendor no longer knows a job that it had taken.
+    /// The vendor lost a job that it had accepted.
     VendorForgot,
     /// The results are stored.
     TaskCompleted { results: Vec<Picture> },
     /// The task ended without a result.
     TaskFailed { failure: Failure },
-    /// Whoever owns the task wants no result any more.
+    /// The task was cancelled on request.
     TaskCancelled,
-    /// Everything is here that it is made from, and it waits for a slot.
+    /// All inputs are present, and the task waits for a slot.
     TaskQueued,
-    /// The video that was given as a URL is in our store.
+    /// The video given as a URL was stored.
     FootageFetched { clip: Clip },
-    /// It is being made: a vendor that had queued it says so, or a stream has begun.
+    /// Work began: a vendor started a queued job, or a stream started.
     WorkBegan,
     /// The video is stored.
     VideoCompleted { creation: Creation },
-    /// The stream was sent to its end.
+    /// The stream was sent completely.
     StreamCompleted { stream: MusicStream },
 }
 
@@ -130,13 +129,13 @@ part_of_event!(TaskEvent as Task {
 });
 
 impl TaskEvent {
-    /// The status that the event brings to a task of this gateway, if it changes the status: what callbacks tell of.
+    /// Returns the status that the event gives to a task of this gateway, if it changes. Webhooks report these changes.
     #[must_use]
     pub const fn status_change(&self, gateway: Gateway) -> Option<TaskStatus> {
         match self {
             Self::TaskSubmitted(_) => Some(TaskStatus::Created),
             Self::TaskQueued => Some(TaskStatus::Queueing),
-            // Vendors of videos queue what they take, and say when they begin.
+            // A video vendor queues the jobs that it accepts, and reports later when work begins.
             Self::VendorAccepted { .. } if matches!(gateway, Gateway::Video) => None,
             Self::VendorAccepted { .. } | Self::WorkBegan => Some(TaskStatus::InProgress),
             Self::TaskCompleted { .. } | Self::VideoCompleted { .. } | Self::StreamCompleted { .. } => {
@@ -153,7 +152,7 @@ impl TaskEvent {
         }
     }
 
-    /// What was made, if the task ends well with this event.
+    /// Returns the results if the event completes the task.
     #[must_use]
     pub fn results(&self) -> Option<Results> {
         match self {
@@ -164,7 +163,7 @@ impl TaskEvent {
         }
     }
 
-    /// The event that these results are there.
+    /// Creates the event that completes a task with these results.
     #[must_use]
     pub fn completed(results: Results) -> Self {
         match results {
@@ -174,7 +173,7 @@ impl TaskEvent {
         }
     }
 
-    /// Why the task ends with this event, if it ends without a result.
+    /// Returns the failure if the event ends the task without a result.
     #[must_use]
     pub fn failure(&self) -> Option<Failure> {
         match self {
@@ -185,36 +184,33 @@ impl TaskEvent {
     }
 }
 
-/// What can be asked of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskCommand {
     /// Accepts a job.
     Submit(Submission),
-    /// The inputs that were given as URLs are in our store.
+    /// Records that the inputs given as URLs are stored.
     RecordInputs { inputs: Vec<Picture> },
-    /// The video that was given as a URL is in our store.
+    /// Records that the video given as a URL is stored.
     RecordFootage { clip: Clip },
-    /// Announces the call to the vendor. From `Submitting`, only where the vendor honours `key` (contract 5): the caller
-    /// says so with `repeatable`.
+    /// Announces the vendor call. In `Submitting`, allowed only if `repeatable`: the vendor honours `key` (contract 5).
     StartSubmission { key: VendorKey, repeatable: bool },
-    /// The vendor took the job.
+    /// Records that the vendor accepted the job.
     RecordAcceptance { reference: VendorReference },
-    /// The vendor has begun to work on what it had queued, or a stream begins. Said again, it changes nothing.
+    /// Records that work on a queued job, or a stream, began. Idempotent.
     RecordBegun,
-    /// The vendor refused the job: the task fails.
+    /// Records that the vendor refused the job; the task fails.
     RecordRefusal { failure: Failure },
-    /// The call surely began nothing: the task waits for the next one.
+    /// Records that the call had no effect; the task waits for the next one.
     RecordUndelivered { reason: Text<1000> },
-    /// The call ended without an answer. Where a repetition is safe the task waits for it, else it fails.
+    /// Records a call without a response. If `repeatable`, the task waits for another call; otherwise it fails.
     RecordUnknown { reason: Text<1000>, repeatable: bool },
-    /// The vendor forgot the job: it may be submitted again.
+    /// Records that the vendor lost the job; it may be submitted again.
     RecordForgotten,
-    /// The results are stored, or were sent to the end.
+    /// Completes the task: the results are stored or were streamed completely.
     Complete { results: Results },
-    /// The task cannot be done.
+    /// Ends the task without a result.
     Fail { failure: Failure },
-    /// Its owner wants no result any more. A task that has ended stays as it is, and that is no refusal (contract 5: the
-    /// cancellation is idempotent).
+    /// Cancels the task. Idempotent: a task that has ended stays unchanged, without an error (contract 5).
     Cancel,
 }
 

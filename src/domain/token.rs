@@ -1,4 +1,4 @@
-//! Access tokens: what they stand for and whether they still do. The secret itself is never here, only its hash.
+//! Access tokens: their subject and validity. Only the hash of a secret is recorded.
 
 use std::time::Duration;
 
@@ -9,40 +9,40 @@ use super::event::{Event, part_of_event};
 use super::ids::{PublisherId, StreamKind, TokenId, UserId};
 use super::value::{Digest, Label, Name, Timestamp};
 
-/// Uses of a token that are closer together than this are noted once.
+/// Minimum interval between recorded uses of a token.
 pub const USE_NOTED_EVERY: Duration = Duration::from_mins(1);
 
-/// Whom a token speaks for.
+/// Subject of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TokenSubject {
-    /// A user, with everything that the user may do.
+    /// A user, with all of the user's rights.
     User(UserId),
-    /// A publisher: nodes and versions only (contract 3). `issued_by` is the user who made it.
+    /// A publisher, for nodes and versions only (contract 3). `issued_by` is the user who created the token.
     Publisher { publisher: PublisherId, issued_by: UserId },
 }
 
-/// A token as it is handed out.
+/// A token as issued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenGrant {
     pub id: TokenId,
     pub subject: TokenSubject,
     pub name: Name,
     pub description: Option<Label>,
-    /// SHA-256 of the secret: enough to recognise it, useless to speak with it.
+    /// SHA-256 of the secret, which cannot be used as a token.
     pub secret_hash: Digest,
 }
 
-/// What is known of a token.
+/// The current record of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenRecord {
     pub grant: TokenGrant,
     pub issued_at: Timestamp,
-    /// To the minute: see [`USE_NOTED_EVERY`].
+    /// Precise to about a minute; see [`USE_NOTED_EVERY`].
     pub last_used_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
 }
 
-/// Why a command on a token was refused.
+/// Reason for which a command on a token was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenRejection {
     /// The id is taken.
@@ -51,39 +51,37 @@ pub enum TokenRejection {
     NotFound,
 }
 
-/// A token's life.
+/// State of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Token {
     /// No token has this id.
     #[default]
     Absent,
-    /// The token opens what it was made for.
+    /// The token is valid.
     Valid(TokenRecord),
-    /// The token opens nothing any more.
+    /// The token was revoked.
     Revoked(TokenRecord),
 }
 
-/// What happened to a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenEvent {
-    /// The token was handed out.
+    /// The token was issued.
     TokenIssued(TokenGrant),
-    /// The token was taken back.
+    /// The token was revoked.
     TokenRevoked,
-    /// Somebody presented it at `at`.
+    /// A request used the token at `at`.
     TokenUsed { at: Timestamp },
 }
 
 part_of_event!(TokenEvent as Token { TokenIssued, TokenRevoked, TokenUsed });
 
-/// What can be asked of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenCommand {
-    /// Hands out a token.
+    /// Issues a token.
     Issue(TokenGrant),
-    /// Takes it back, for ever.
+    /// Revokes the token permanently.
     Revoke,
-    /// Notes that somebody presented it at `at`; never refused, because whoever notes it can do nothing about a refusal.
+    /// Records a use at `at`. Never refused, because the caller could not react to a rejection.
     NoteUse { at: Timestamp },
 }
 
@@ -133,7 +131,7 @@ impl TokenRecord {
 }
 
 impl Token {
-    /// What is known of the token, unless nobody has the id.
+    /// Returns the record, or `None` if the id is unused.
     #[must_use]
     pub fn record(&self) -> Option<&TokenRecord> {
         match self {

@@ -10,35 +10,35 @@ use super::personal::Personal;
 use super::value::{Line, Reason, Timestamp, Transition, named_values};
 use super::webhook_secret::WebhookSecrets;
 
-/// An e-mail address; kept as it was given, checked only for length.
+/// An e-mail address as entered; only its length is validated.
 pub type Email = Line<320>;
 
 named_values! {
-    /// The states of a user. They show in refusals only: the seed's `User` has no status.
+    /// States of a user. Only error messages contain them; the seed's `User` has no status.
     UserStatus { Active = "UserStatusActive", Banned = "UserStatusBanned" }
 }
 
 field_set! {
-    /// What can be changed of a user; in a command and an event only what is present changes.
+    /// Changeable fields of a user; a command or event contains only those that change.
     UserFields { email: Personal, name: Personal, is_admin: bool, is_approved: bool }
 }
 
-/// Why a command on a user was refused.
+/// Reason for which a command on a user was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserRejection {
     /// The id is taken.
     AlreadyExists,
     /// No user has this id.
     NotFound,
-    /// The user is banned already, or is not banned.
+    /// The user is already banned, or is not banned.
     IllegalTransition(Transition),
-    /// The user was erased, which is final.
+    /// The user was erased permanently.
     Erased,
-    /// As many replaced secrets as there may be still sign; the first of them ends then.
+    /// The maximum number of replaced secrets is still valid; the first one expires at `until`.
     TooManySecrets { until: Timestamp },
 }
 
-/// An account as it is opened.
+/// The initial data of an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserOpening {
     pub id: UserId,
@@ -48,7 +48,7 @@ pub struct UserOpening {
     pub is_approved: bool,
 }
 
-/// What is known of a user.
+/// An open account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserProfile {
     pub id: UserId,
@@ -56,26 +56,26 @@ pub struct UserProfile {
     pub name: Option<Personal>,
     pub is_admin: bool,
     pub is_approved: bool,
-    /// Why the user is banned, if it is.
+    /// Reason of the ban; `None` if not banned.
     pub banned: Option<Reason>,
     pub created_at: Timestamp,
-    /// What signs the user's callbacks besides the key of the service.
+    /// Secrets that sign the user's webhooks in addition to the key of the service.
     pub webhook_secrets: WebhookSecrets,
 }
 
-/// A user's life.
+/// State of a user.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum User {
-    /// Nobody has this id yet.
+    /// No user has this id.
     #[default]
     Absent,
     /// The account is open, perhaps banned.
     Present(UserProfile),
-    /// The user was erased: what is left says only that somebody had this id.
+    /// The user was erased; only the id and times remain.
     Erased(Tombstone),
 }
 
-/// What is left of a user who was erased.
+/// Remains of an erased user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tombstone {
     pub id: UserId,
@@ -83,22 +83,21 @@ pub struct Tombstone {
     pub erased_at: Timestamp,
 }
 
-/// What happened to a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserEvent {
     /// The account was opened.
     UserCreated(UserOpening),
-    /// Some of what is known changed.
+    /// Some fields changed.
     UserRevised { change: UserFields },
-    /// The user may write no more.
+    /// The user was banned: write access ends.
     UserBanned { reason: Reason },
-    /// The user may write again.
+    /// The ban was lifted.
     UserUnbanned { reason: Reason },
-    /// The user was erased: the key of the personal fields is destroyed after this, and nothing comes after it.
+    /// The user was erased. The key of the personal fields is destroyed afterwards; no event follows.
     UserErased,
-    /// Callbacks are signed with this secret from now on, and for a day with the one before, too.
+    /// The secret signs all webhooks from now on; the previous one stays valid for another day.
     WebhookSecretRotated { secret: Personal },
-    /// No secret of the user signs callbacks any more.
+    /// All webhook secrets of the user were revoked.
     WebhookSecretsRevoked,
 }
 
@@ -106,22 +105,21 @@ part_of_event!(UserEvent as User {
     UserCreated, UserRevised, UserBanned, UserUnbanned, UserErased, WebhookSecretRotated, WebhookSecretsRevoked
 });
 
-/// What can be asked of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserCommand {
     /// Opens an account.
     Create(UserOpening),
-    /// Changes what is present.
+    /// Changes the fields that are present.
     Revise { change: UserFields },
     /// Bans the user.
     Ban { reason: Reason },
-    /// Takes the ban back.
+    /// Lifts the ban.
     Unban { reason: Reason },
-    /// Erases the user, for good. Fine when that was done before.
+    /// Erases the user permanently. Idempotent.
     Erase,
-    /// Puts a secret for callbacks in use.
+    /// Replaces the current webhook secret.
     RotateWebhookSecret { secret: Personal },
-    /// Ends all secrets for callbacks at once. Fine when there is none.
+    /// Revokes all webhook secrets immediately. Idempotent.
     RevokeWebhookSecrets,
 }
 
@@ -184,7 +182,7 @@ impl Decider for User {
 }
 
 impl User {
-    /// The account, if it is open.
+    /// Returns the account if it is open.
     #[must_use]
     pub fn profile(&self) -> Option<&UserProfile> {
         if let Self::Present(profile) = self { Some(profile) } else { None }
@@ -198,7 +196,7 @@ impl UserProfile {
         Self { id, email, name, is_admin, is_approved, banned: None, created_at, webhook_secrets }
     }
 
-    /// Whether the user is banned.
+    /// Returns `Banned` or `Active`.
     #[must_use]
     pub fn status(&self) -> UserStatus {
         if self.banned.is_some() { UserStatus::Banned } else { UserStatus::Active }

@@ -1,4 +1,4 @@
-//! Checked values that more than one aggregate uses. A value that exists has passed its check.
+//! Validated values shared by aggregates. A value that exists is valid.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 pub use super::labels::{LIST_MAX, Labels};
 
-/// Why a value was refused: a sentence that goes after the name of the field and says what is allowed.
+/// Reason for which a value is invalid: a phrase that follows the name of the field and says what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid(String);
 
 impl Invalid {
-    /// A reason such as "must be a UUID".
+    /// Creates a reason such as "must be a UUID".
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
@@ -24,55 +24,55 @@ impl fmt::Display for Invalid {
     }
 }
 
-/// A moment in UTC, in microseconds since 1970-01-01T00:00:00Z.
+/// A time in UTC, in microseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// From microseconds since the Unix epoch.
+    /// Creates a timestamp from microseconds since the Unix epoch.
     #[must_use]
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// Microseconds since the Unix epoch.
+    /// Returns the microseconds since the Unix epoch.
     #[must_use]
     pub const fn micros(self) -> i64 {
         self.0
     }
 
-    /// Reads RFC 3339; what is finer than a microsecond is cut off.
+    /// Parses RFC 3339; truncates to microseconds.
     ///
     /// # Errors
-    /// When the text is no moment of that form.
+    /// If the text is not a valid RFC 3339 time, or its UTC year is outside 0 to 9999.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let moment = DateTime::parse_from_rfc3339(text).ok().map(|moment| moment.to_utc());
-        // The offset can lead out of the years that RFC 3339 can write.
+        // An offset can move the UTC time out of the years that RFC 3339 can represent.
         let moment = moment.filter(|moment| (0..=9999).contains(&moment.year()));
         let refusal = || Invalid::new("must be a time such as 2026-01-31T12:00:00Z");
         moment.map(|moment| Self(moment.timestamp_micros())).ok_or_else(refusal)
     }
 
-    /// Whole seconds since the Unix epoch, rounded down.
+    /// Returns the whole seconds since the Unix epoch, rounded down.
     #[must_use]
     pub const fn seconds(self) -> i64 {
         self.0.div_euclid(1_000_000)
     }
 
-    /// This moment and `duration` more.
+    /// Returns the time `duration` later; saturates.
     #[must_use]
     pub fn after(self, duration: std::time::Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// The time from `earlier` to this moment; zero when `earlier` is not earlier.
+    /// Returns the time elapsed since `earlier`; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> std::time::Duration {
         std::time::Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 }
 
-/// RFC 3339 in UTC with microseconds.
+/// Formats as RFC 3339 in UTC with microseconds.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let moment = DateTime::<Utc>::from_timestamp_micros(self.0).unwrap_or(DateTime::<Utc>::MAX_UTC);
@@ -80,26 +80,27 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Text of at most `MAX` characters (not bytes) without control characters other than tab and line breaks. With
+/// Text of at most `MAX` characters (not bytes) without control characters other than tabs and line breaks. With
 /// `MULTILINE = false` it is a [`Line`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Text<const MAX: usize, const MULTILINE: bool = true>(Box<str>);
 
-/// Text on one line in which every character can be seen, so that no name can pass for another: without control characters
-/// and without [invisible](is_invisible) ones.
+/// Text on one line without control characters and without [invisible](is_invisible) ones, so that no two names look
+/// the same.
 pub type Line<const MAX: usize> = Text<MAX, false>;
 
 impl<const MAX: usize, const MULTILINE: bool> Text<MAX, MULTILINE> {
-    /// Checks length and characters.
+    /// Validates length and characters.
     ///
     /// # Errors
-    /// When the text is too long or holds a character that is not allowed.
+    /// If the text is too long or contains a forbidden character.
     pub fn parse(text: impl Into<String>) -> Result<Self, Invalid> {
         let text = text.into();
         let is_allowed = |c: char| match c {
             '\n' | '\r' | '\t' => MULTILINE,
             c => !c.is_control() && (MULTILINE || !is_invisible(c)),
         };
+
         if text.chars().count() <= MAX && text.chars().all(is_allowed) {
             return Ok(Self(text.into()));
         }
@@ -114,14 +115,13 @@ impl<const MAX: usize, const MULTILINE: bool> Text<MAX, MULTILINE> {
         }))
     }
 
-    /// Text that was checked when it was recorded: no limit is applied, so that a limit lowered later never makes an old
-    /// record unreadable.
+    /// Creates a recorded text without validation, so that a limit lowered later cannot make old records unreadable.
     #[must_use]
     pub fn recorded(text: String) -> Self {
         Self(text.into())
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -140,15 +140,15 @@ impl<const MAX: usize, const MULTILINE: bool> fmt::Display for Text<MAX, MULTILI
     }
 }
 
-/// Display names (contract 4).
+/// A display name (contract 4).
 pub type Name = Line<200>;
-/// One entry of a list, and other short texts (contract 4: each list 100 entries of 200).
+/// A list entry or another short text (contract 4: lists have at most 100 entries of 200 characters).
 pub type Label = Text<200>;
-/// Why somebody was banned, a version flagged, and so on; shown to those whom it concerns.
+/// Reason of a ban, a flag or another decision; shown to the affected users.
 pub type Reason = Text<1000>;
 
-/// Returns `true` for characters that change how text is shown without being seen: soft hyphen, zero-width spaces and
-/// joiners, bidirectional marks, embeddings and isolates, fillers, and separators of lines and paragraphs.
+/// Returns `true` for characters that change the display of text without being visible: soft hyphen, zero-width spaces
+/// and joiners, bidirectional marks, embeddings and isolates, fillers, line and paragraph separators.
 #[must_use]
 pub fn is_invisible(c: char) -> bool {
     matches!(
@@ -168,18 +168,18 @@ pub fn is_invisible(c: char) -> bool {
     )
 }
 
-/// An absolute http or https URL without user name or password, or the empty string, which means none (contract 4).
+/// An absolute http or https URL without credentials, or the empty string, which means none (contract 4).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Link(Box<str>);
 
 impl Link {
-    /// Most characters of a URL.
+    /// Maximum bytes of a URL.
     pub const MAX: usize = 2048;
 
-    /// Checks scheme, host and length, and that there are no credentials, which would be shown to everybody.
+    /// Validates scheme, host and length. Rejects credentials, because links are public.
     ///
     /// # Errors
-    /// When the text is neither empty nor an absolute http(s) URL.
+    /// If the text is neither empty nor an absolute http(s) URL without credentials.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         if text.is_empty() {
             return Ok(Self::default());
@@ -187,50 +187,50 @@ impl Link {
         check_http_url(text).map(|()| Self(text.into()))
     }
 
-    /// A link that was checked when it was recorded.
+    /// Creates a recorded link without validation.
     #[must_use]
     pub fn recorded(text: String) -> Self {
         Self(text.into())
     }
 
-    /// The URL; empty when there is none.
+    /// Returns the URL; empty if there is none.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Where a receiver wants to be told: an absolute http or https URL without user name or password, never empty.
+/// URL of a webhook receiver or an input: absolute, http or https, without credentials, not empty.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CallbackUrl(String);
 
 impl CallbackUrl {
-    /// Checks scheme, host and length, and that there are no credentials, which would be kept in the log for ever.
+    /// Validates scheme, host and length. Rejects credentials, because the log would retain them.
     ///
     /// # Errors
-    /// When the text is not an absolute http(s) URL.
+    /// If the text is not an absolute http(s) URL without credentials.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         check_http_url(text).map(|()| Self(text.to_owned()))
     }
 
-    /// A URL that was checked when it was recorded.
+    /// Creates a recorded URL without validation.
     #[must_use]
     pub fn recorded(text: String) -> Self {
         Self(text)
     }
 
-    /// The URL as it was given.
+    /// Returns the URL as given.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Host and port, however they are written: who receives. A port that serves http and https is one receiver.
+    /// Returns host and port in normalized form. An http and an https URL with the same port have the same receiver.
     #[must_use]
     pub fn receiver(&self) -> String {
         let parsed = url::Url::parse(&self.0).ok();
         let receiver = parsed.as_ref().and_then(|url| {
-            // A name with a dot at its end is the same name.
+            // A trailing dot does not change the host.
             Some(format!("{}:{}", url.host_str()?.trim_end_matches('.'), url.port_or_known_default()?))
         });
         receiver.unwrap_or_else(|| self.0.clone())
@@ -251,15 +251,15 @@ fn check_http_url(text: &str) -> Result<(), Invalid> {
     if http && url.has_host() && text.chars().all(is_allowed) { Ok(()) } else { Err(refusal()) }
 }
 
-/// SHA-256 of some bytes: the name of a file, or what is kept of a secret.
+/// A SHA-256 digest: the name of a file, or the hash of a secret.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// Reads 64 hexadecimal digits in lower case.
+    /// Parses 64 lowercase hexadecimal digits.
     ///
     /// # Errors
-    /// When the text has any other form.
+    /// If the text has another form.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let refusal = || Invalid::new("must be 64 lowercase hexadecimal digits");
         let digits = text.as_bytes();
@@ -281,7 +281,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Bytes as text, two digits each.
+/// Encodes bytes as lowercase hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
@@ -299,7 +299,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// A change of state that the rules do not know; both states by their names in the interface.
+/// A forbidden state transition; both states by their API names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
     pub what: &'static str,
@@ -315,7 +315,7 @@ impl fmt::Display for Transition {
     }
 }
 
-/// Declares an enumeration whose values have fixed names in the interface.
+/// Declares an enumeration whose values have fixed API names.
 macro_rules! named_values {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -325,19 +325,19 @@ macro_rules! named_values {
         pub enum $name { $($(#[$vdoc])* $variant),+ }
 
         impl $name {
-            /// Every value, in the order of the interface.
+            /// All values, in the order of the API.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The name of the value in the interface.
+            /// Returns the API name of the value.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
 
-            /// Reads the name.
+            /// Parses the API name.
             ///
             /// # Errors
-            /// When the name is unknown; the reason lists the names that are allowed.
+            /// If the name is unknown; the reason lists the allowed names.
             pub fn parse(text: &str) -> Result<Self, $crate::domain::value::Invalid> {
                 Self::ALL.iter().copied().find(|value| value.as_str() == text).ok_or_else(|| {
                     $crate::domain::value::Invalid::new(concat!("must be one of", $(" ", $text),+))

@@ -1,4 +1,4 @@
-//! Node versions: what one release of a node carries, and which of several is the latest.
+//! Versions of nodes, and the choice of the latest one.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,22 +11,22 @@ use super::ids::VersionId;
 use super::value::{Digest, Invalid, Label, Labels, Reason, Text, Timestamp, named_values};
 
 named_values! {
-    /// The states of a version (seed, States and transitions).
+    /// States of a version (seed, States and transitions).
     VersionStatus {
-        /// Installable, and a candidate for the latest.
+        /// Installable; can be the latest version.
         Active = "NodeVersionStatusActive",
-        /// Waits for its archive, or for moderation.
+        /// Waits for its archive or for moderation.
         Pending = "NodeVersionStatusPending",
-        /// Under suspicion: only members and administrators get it.
+        /// Suspicious: only members and administrators can get it.
         Flagged = "NodeVersionStatusFlagged",
         Banned = "NodeVersionStatusBanned",
-        /// Gone for ever; the number stays taken.
+        /// Deleted permanently; its number stays taken.
         Deleted = "NodeVersionStatusDeleted",
     }
 }
 
 impl VersionStatus {
-    /// Whether a version of this status may get the other one (contract 4). The same status again is no transition.
+    /// Returns `true` if the transition to `to` exists (contract 4). The same status is not a transition.
     #[must_use]
     pub fn may_become(self, to: Self) -> bool {
         use VersionStatus::{Active, Banned, Deleted, Flagged, Pending};
@@ -40,15 +40,15 @@ impl VersionStatus {
     }
 }
 
-/// A semantic version, strictly as semver.org 2.0.0 has it.
+/// A semantic version (semver.org 2.0.0).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SemVer(semver::Version);
 
 impl SemVer {
-    /// Reads the form `major.minor.patch[-pre-release][+build]`.
+    /// Parses `major.minor.patch[-pre-release][+build]`.
     ///
     /// # Errors
-    /// When the text is not a semantic version, or longer than 100 characters.
+    /// If the text is not a semantic version or longer than 100 bytes.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let refusal =
             || Invalid::new("must be a semantic version such as 1.2.3 or 1.2.3-beta.1, at most 100 characters");
@@ -58,19 +58,19 @@ impl SemVer {
         semver::Version::parse(text).map(Self).map_err(|_| refusal())
     }
 
-    /// Whether both have the same precedence: build metadata does not count (semver.org 10).
+    /// Returns `true` if both have the same precedence; build metadata does not count (semver.org 10).
     #[must_use]
     pub fn same_precedence(&self, other: &Self) -> bool {
         self.precedence(other) == Ordering::Equal
     }
 
-    /// Order of precedence (semver.org 11).
+    /// Compares by precedence (semver.org 11).
     #[must_use]
     pub fn precedence(&self, other: &Self) -> Ordering {
         self.0.cmp_precedence(&other.0)
     }
 
-    /// Whether this is a pre-release.
+    /// Returns `true` for a pre-release.
     #[must_use]
     pub fn is_prerelease(&self) -> bool {
         !self.0.pre.is_empty()
@@ -100,7 +100,7 @@ impl fmt::Display for SemVer {
 pub type Changelog = Text<20_000>;
 
 field_set! {
-    /// What the publisher says of a version; in a change only what is present is taken over.
+    /// Fields that the publisher sets; a change contains only the fields that change.
     VersionFields {
         changelog: Changelog,
         dependencies: Labels,
@@ -114,18 +114,18 @@ field_set! {
 }
 
 field_set! {
-    /// What only administrators set.
+    /// Fields that only administrators can set.
     VersionFacts { created_at: Timestamp, tags_admin: Labels, host_node_extract_status: Label }
 }
 
-/// The zip of a version, kept by its SHA-256.
+/// The zip archive of a version, named by its SHA-256.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Archive {
     pub digest: Digest,
     pub bytes: u64,
 }
 
-/// A version to be registered.
+/// A version to register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionDraft {
     pub id: VersionId,
@@ -133,13 +133,13 @@ pub struct VersionDraft {
     pub fields: VersionFields,
 }
 
-/// A version that exists.
+/// A registered version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeVersion {
     pub id: VersionId,
     pub number: SemVer,
     pub status: VersionStatus,
-    /// Why it has this status, if somebody said so.
+    /// Reason of the status, if one was given.
     pub status_reason: Option<Reason>,
     pub fields: VersionFields,
     pub tags_admin: Option<Labels>,
@@ -149,7 +149,7 @@ pub struct NodeVersion {
 }
 
 impl NodeVersion {
-    /// A version just registered.
+    /// Creates a newly registered version.
     #[must_use]
     pub fn new(draft: &VersionDraft, status: VersionStatus, at: Timestamp) -> Self {
         Self {
@@ -165,7 +165,7 @@ impl NodeVersion {
         }
     }
 
-    /// What administrators set of it so far.
+    /// Returns the current values of the fields that only administrators can set.
     #[must_use]
     pub fn facts(&self) -> VersionFacts {
         VersionFacts {
@@ -175,7 +175,7 @@ impl NodeVersion {
         }
     }
 
-    /// Takes over what an administrator set.
+    /// Applies fields set by an administrator.
     pub fn administer(&mut self, facts: &VersionFacts) {
         let mut all = self.facts();
         all.apply(facts);
@@ -183,14 +183,14 @@ impl NodeVersion {
         (self.tags_admin, self.host_node_extract_status) = (all.tags_admin, all.host_node_extract_status);
     }
 
-    /// Whether the publisher advises against it.
+    /// Returns `true` if the publisher marked the version as deprecated.
     #[must_use]
     pub fn is_deprecated(&self) -> bool {
         self.fields.deprecated == Some(true)
     }
 }
 
-/// How a version is named in a path: by its UUID or by its number.
+/// Reference to a version in a path: UUID or version number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VersionRef {
     Id(VersionId),
@@ -198,13 +198,13 @@ pub enum VersionRef {
 }
 
 impl VersionRef {
-    /// Reads either form; anything else names no version.
+    /// Parses either form; other texts name no version.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         VersionId::parse(text).map(Self::Id).or_else(|_| SemVer::parse(text).map(Self::Number)).ok()
     }
 
-    /// Whether this names `version`.
+    /// Returns `true` if the reference names `version`.
     #[must_use]
     pub fn names(&self, version: &NodeVersion) -> bool {
         match self {
@@ -214,11 +214,13 @@ impl VersionRef {
     }
 }
 
-/// The latest version: the highest Active one, not deprecated before deprecated, release before pre-release (contract 4).
+/// Returns the latest version: Active only; non-deprecated before deprecated, releases before pre-releases, then the
+/// highest (contract 4).
 #[must_use]
 pub fn latest(versions: &[Arc<NodeVersion>]) -> Option<&NodeVersion> {
     versions.iter().map(Arc::as_ref).filter(|version| version.status == VersionStatus::Active).max_by(|a, b| {
-        let (in_use, release) = (|v: &NodeVersion| !v.is_deprecated(), |v: &NodeVersion| !v.number.is_prerelease());
+        let in_use = |v: &NodeVersion| !v.is_deprecated();
+        let release = |v: &NodeVersion| !v.number.is_prerelease();
         in_use(a).cmp(&in_use(b)).then_with(|| release(a).cmp(&release(b))).then_with(|| a.number.precedence(&b.number))
     })
 }
@@ -264,7 +266,7 @@ mod tests {
         assert!(SemVer::parse("1.0.0+a").unwrap().same_precedence(&SemVer::parse("1.0.0+b").unwrap()));
     }
 
-    /// Every pair of states, in the order of [`VersionStatus::ALL`].
+    /// Checks every pair of states, in the order of [`VersionStatus::ALL`].
     #[test]
     fn states_follow_each_other_as_the_contract_says() {
         const Y: bool = true;

@@ -1,4 +1,4 @@
-//! What can be asked of the video gateway, with the ranges and defaults of the interface (seed; contract 7).
+//! Parameters of video jobs, with the ranges and defaults of the API (seed; contract 7).
 
 use serde::{Deserialize, Serialize};
 
@@ -19,10 +19,10 @@ pub use job::{Document, Footage, VideoJob, VideoWork};
 pub use multiframe::{KeyFrame, Multiframe};
 pub use price::{Credits, Price, PriceList, Tariff};
 
-/// What is to be seen.
+/// Prompt of a video job.
 pub type VideoPrompt = Text<2000>;
 
-/// Most characters of what a caller gets back as it was (seed).
+/// Maximum characters of a payload, which is returned to the caller unchanged (seed).
 pub const PAYLOAD_CHARS_MAX: usize = 1_048_576;
 
 /// A length in whole seconds, 1 to 16.
@@ -30,56 +30,56 @@ pub const PAYLOAD_CHARS_MAX: usize = 1_048_576;
 pub struct Seconds(u8);
 
 impl Seconds {
-    /// The longest that any model makes (seed).
+    /// Maximum length of any model (seed).
     pub const MAX: u8 = 16;
-    /// What is made when nothing is said (contract 7).
+    /// Default length (contract 7).
     pub const USUAL: Self = Self(5);
 
-    /// Checks that a length is at least 1 and at most `max`, and this at most [`Seconds::MAX`].
+    /// Validates that a length is at least 1 and at most `max`, which is capped at [`Seconds::MAX`].
     ///
     /// # Errors
-    /// When it is outside of that.
+    /// If the value is outside this range.
     pub fn within(value: i64, max: u8) -> Result<Self, Invalid> {
         let max = max.min(Self::MAX);
         let seconds = u8::try_from(value).ok().filter(|seconds| (1..=max).contains(seconds));
         seconds.map(Self).ok_or_else(|| Invalid::new(format!("must be a whole number of seconds from 1 to {max}")))
     }
 
-    /// The length in seconds.
+    /// Returns the length in seconds.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 }
 
-/// Where chance begins: 0 to 2147483647 (contract 7).
+/// Seed of the random numbers: 0 to 2147483647 (contract 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seed(u32);
 
 impl Seed {
-    /// Checks the range.
+    /// Validates the range.
     ///
     /// # Errors
-    /// When the value is outside 0 to 2147483647.
+    /// If the value is outside 0 to 2147483647.
     pub fn new(value: i64) -> Result<Self, Invalid> {
         let refusal = || Invalid::new("must be an integer from 0 to 2147483647");
         i32::try_from(value).ok().and_then(|value| u32::try_from(value).ok()).map(Self).ok_or_else(refusal)
     }
 
-    /// A seed from anything that was drawn.
+    /// Creates a seed from a random number.
     #[must_use]
     pub const fn drawn(value: u32) -> Self {
         Self(value & 0x7fff_ffff)
     }
 
-    /// The seed as it is told.
+    /// Returns the seed as an integer.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
 }
 
-/// Width to height, such as 16:9: two numbers from 1 to 100, neither more than four times the other.
+/// Ratio of width to height, such as 16:9: two numbers from 1 to 999, neither more than four times the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AspectRatio {
     width: u16,
@@ -87,16 +87,16 @@ pub struct AspectRatio {
 }
 
 impl AspectRatio {
-    /// What is made when neither a ratio nor a picture says otherwise (contract 7).
+    /// Default ratio, used without a requested ratio or an input picture (contract 7).
     pub const USUAL: Self = Self { width: 16, height: 9 };
 
-    /// The longest side that can be written; what is made of it is as large as the resolution says.
+    /// Maximum of each number. The size of the video follows from its resolution.
     pub const SIDE_MAX: u16 = 999;
 
-    /// Reads `W:H`.
+    /// Parses `W:H`.
     ///
     /// # Errors
-    /// When the text is not of that form, or one side is more than four times the other.
+    /// If the text has another form, or one side is more than four times the other.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let side = |text: &str| -> Option<u16> {
             let side = text.parse().ok().filter(|side| (1..=Self::SIDE_MAX).contains(side));
@@ -104,6 +104,7 @@ impl AspectRatio {
         };
         let sides = text.split_once(':').and_then(|(width, height)| Some((side(width)?, side(height)?)));
         let bounded = sides.filter(|(width, height)| *width.max(height) <= 4 * *width.min(height));
+
         let refusal = || {
             let most = Self::SIDE_MAX;
             Invalid::new(format!(
@@ -113,14 +114,14 @@ impl AspectRatio {
         bounded.map(|(width, height)| Self { width, height }).ok_or_else(refusal)
     }
 
-    /// Width and height, as they were written.
+    /// Returns width and height as written.
     #[must_use]
     pub const fn sides(self) -> (u16, u16) {
         (self.width, self.height)
     }
 }
 
-/// As it was written.
+/// Formats the ratio as written.
 impl std::fmt::Display for AspectRatio {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.width, self.height)
@@ -128,7 +129,7 @@ impl std::fmt::Display for AspectRatio {
 }
 
 named_values! {
-    /// The corner in which a watermark stands, by its number in the interface.
+    /// Corner of the watermark, by its API number.
     WatermarkPosition {
         TopLeft = "1",
         TopRight = "2",
@@ -138,16 +139,16 @@ named_values! {
 }
 
 impl WatermarkPosition {
-    /// From the number of the interface.
+    /// Parses the API number.
     ///
     /// # Errors
-    /// When there is no such corner.
+    /// If the number is not from 1 to 4.
     pub fn new(value: i64) -> Result<Self, Invalid> {
         let refusal = || Invalid::new("must be 1 (top left), 2 (top right), 3 (bottom right) or 4 (bottom left)");
         Self::parse(&value.to_string()).map_err(|_| refusal())
     }
 
-    /// The number of the interface.
+    /// Returns the API number.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {

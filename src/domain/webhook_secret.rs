@@ -1,5 +1,5 @@
-//! The secrets with which callbacks of one account are signed (contract 8): the one in use, and older ones that still sign, so
-//! that receivers can change over in their own time.
+//! Webhook secrets of an account (contract 8): the current one, and replaced ones that stay valid for a while so that
+//! receivers can switch.
 
 use std::time::Duration;
 
@@ -10,69 +10,69 @@ use serde::{Deserialize, Serialize};
 use super::personal::Personal;
 use super::value::Timestamp;
 
-/// How long a secret signs on after it was replaced (contract 8).
+/// Validity of a replaced secret (contract 8).
 pub const OVERLAP: Duration = Duration::from_hours(24);
 
-/// How many older secrets may sign at a time: each makes the header of every callback longer.
+/// Maximum number of replaced secrets that sign at a time. Each adds a signature to the header of every webhook.
 pub const OLDER_MAX: usize = 4;
 
-/// Bytes of a secret; Standard Webhooks allows 24 to 64.
+/// Length of a secret in bytes; Standard Webhooks allows 24 to 64.
 pub const SECRET_BYTES: usize = 32;
 
-/// What a secret is known by (Standard Webhooks 1.0).
+/// Prefix of a secret (Standard Webhooks 1.0).
 pub const PREFIX: &str = "whsec_";
 
-/// A secret as its owner is told it.
+/// Encodes a secret for its owner.
 #[must_use]
 pub fn text_of(secret: &[u8; SECRET_BYTES]) -> String {
     format!("{PREFIX}{}", STANDARD.encode(secret))
 }
 
-/// The bytes of a secret that [`text_of`] gave.
+/// Decodes a secret encoded by [`text_of`].
 #[must_use]
 pub fn bytes_of(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text.strip_prefix(PREFIX)?).ok()
 }
 
-/// The secrets of one account, sealed.
+/// The sealed secrets of one account.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WebhookSecrets {
     current: Option<Personal>,
-    /// Replaced ones and when they end, the oldest first.
+    /// Replaced secrets with their expiry, oldest first.
     older: Vec<(Personal, Timestamp)>,
 }
 
 impl WebhookSecrets {
-    /// Puts a secret in use from `at` on.
+    /// Replaces the current secret at time `at`.
     pub fn rotate(&mut self, secret: Personal, at: Timestamp) {
         self.older.retain(|(_, until)| *until > at);
         self.older.extend(self.current.replace(secret).map(|old| (old, at.after(OVERLAP))));
     }
 
-    /// Ends all of them.
+    /// Removes all secrets.
     pub fn revoke(&mut self) {
         *self = Self::default();
     }
 
-    /// Those that sign at `now`, the newest first.
+    /// Returns the secrets that sign at `now`, newest first.
     pub fn valid(&self, now: Timestamp) -> impl Iterator<Item = &Personal> {
         let older = self.older.iter().rev().filter(move |(_, until)| *until > now).map(|(secret, _)| secret);
         self.current.iter().chain(older)
     }
 
-    /// All that are kept, whether they sign or not.
+    /// Returns all stored secrets, including expired ones.
     pub fn kept(&self) -> impl Iterator<Item = &Personal> {
         self.current.iter().chain(self.older.iter().map(|(secret, _)| secret))
     }
 
-    /// When there is room for one more, if there is none at `now`.
+    /// Returns the time from which another rotation is possible, or `None` if one is possible at `now`.
     #[must_use]
     pub fn full_until(&self, now: Timestamp) -> Option<Timestamp> {
         let signing: Vec<_> = self.older.iter().filter(|(_, until)| *until > now).map(|(_, until)| *until).collect();
         signing.first().copied().filter(|_| signing.len() >= OLDER_MAX)
     }
 
-    /// Whether there is nothing to end.
+    /// Returns `true` if there is no secret to revoke.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.current.is_none() && self.older.is_empty()

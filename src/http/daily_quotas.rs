@@ -9,7 +9,7 @@ use crate::clock::Surroundings;
 use crate::domain::ids::PublisherId;
 use crate::domain::value::Timestamp;
 use crate::projections::ReadModels;
-use crate::quota::{Account, Charge, DAY_MICROS, DailyQuota};
+use crate::quota::{Account, Charge, DAY_MICROS, DailyQuota, QuotaExceeded};
 
 /// Limits per day; 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,15 +20,19 @@ pub struct DailyLimits {
     pub versions: u64,
     /// Publishers that one account may create.
     pub publishers: u64,
+    /// Tasks that all anonymous clients together may submit.
+    pub anonymous_tasks: u64,
 }
 
-/// Usage of the daily quotas. Administrators are not limited by them.
+/// Usage of the daily quotas. Administrators may register any number of nodes, versions and publishers.
 pub struct DailyQuotas {
     /// Bytes that one account may send to be stored: bodies of media submissions, archives, and files fetched for its tasks.
     pub bytes: DailyQuota<Account>,
     pub nodes: DailyQuota<PublisherId>,
     pub versions: DailyQuota<PublisherId>,
     pub publishers: DailyQuota<Account>,
+    /// Tasks that one anonymous client may submit.
+    pub anonymous_tasks: DailyQuota<Account>,
 }
 
 impl DailyQuotas {
@@ -41,6 +45,7 @@ impl DailyQuotas {
             nodes: DailyQuota::new(limits.nodes, clock.clone()),
             versions: DailyQuota::new(limits.versions, clock.clone()),
             publishers: DailyQuota::new(limits.publishers, clock.clone()),
+            anonymous_tasks: DailyQuota::new(limits.anonymous_tasks.div_ceil(2), clock.clone()),
         };
 
         let midnight = last_midnight(clock.now());
@@ -75,15 +80,15 @@ impl Admitted {
         owner: &K,
         amount: u64,
     ) -> Result<Option<Charge<K>>, Problem> {
-        let Some(limit) = quota.limit().filter(|_| !self.identity().is_admin()) else { return Ok(None) };
+        let Some(limit) = quota.limit() else { return Ok(None) };
         let charge = quota.charge(owner.clone(), amount);
         let now = self.services().surroundings.now();
         self.tell_quota(policy, limit, limit - quota.left(owner).min(limit), now);
         charge.map(Some).map_err(|exceeded| {
             let unit = policy.trim_end_matches("-a-day");
-            let (limit, left) = (exceeded.limit, exceeded.left);
+            let QuotaExceeded { limit, left } = exceeded;
             let detail = format!(
-                "{amount} {unit} are more than the {left} that are left of {limit} a day; the next day begins at midnight UTC"
+                "daily quota of {unit} exceeded: {left} of {limit} left, {amount} requested; resets at midnight UTC"
             );
             Problem::new(Code::QuotaExceeded, detail).retry_after(seconds_until_midnight(now))
         })
@@ -100,12 +105,34 @@ impl Admitted {
         versions: u64,
     ) -> Result<RegistrationCharges, Problem> {
         let daily = &self.shared().daily;
+        let is_exempt = self.identity().is_admin();
         let charge = |policy, quota, amount| {
-            if amount == 0 { Ok(None) } else { self.charge_daily(policy, quota, publisher, amount) }
+            if amount == 0 || is_exempt { Ok(None) } else { self.charge_daily(policy, quota, publisher, amount) }
         };
         let nodes = charge("nodes-a-day", &daily.nodes, nodes)?;
         let versions = charge("versions-a-day", &daily.versions, versions)?;
         Ok(RegistrationCharges([nodes, versions]))
+    }
+
+    /// Charges a publisher that the caller creates.
+    ///
+    /// # Errors
+    /// 429 if the account may create no more today.
+    pub fn charge_publisher(&self) -> Result<Option<Charge<Account>>, Problem> {
+        if self.identity().is_admin() {
+            return Ok(None);
+        }
+        self.charge_daily("publishers-a-day", &self.shared().daily.publishers, &self.account(), 1)
+    }
+
+    /// Charges an anonymous task to the address of the client, which has at most half of what all of them may submit.
+    ///
+    /// # Errors
+    /// 429 if the address has submitted its share today.
+    pub fn charge_anonymous_task(&self) -> Result<(), Problem> {
+        let quota = &self.shared().daily.anonymous_tasks;
+        self.charge_daily("anonymous-tasks-a-day", quota, &self.account(), 1)?.map(Charge::keep);
+        Ok(())
     }
 
     /// Charges bytes that the caller sends to be stored.

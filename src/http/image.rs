@@ -107,10 +107,11 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, W
         return Err(Problem::new(Code::ApprovalRequired, "an administrator must approve this account first"));
     }
     let task = TaskId(call.services().surroundings.random_uuid());
-    // Held until the task is in the read models, which count it from then on.
-    let place = call.reserve(Some(owner), task)?;
+    call.check_room(Some(owner), task)?;
 
     let body = call.body().await?;
+    // Taken once the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
+    let place = call.reserve(Some(owner), task)?;
     let turn = timeout(DECODER_WITHIN, shared.decoders.acquire(Some(owner), 1)).await;
     let turn = turn.map_err(|_| Problem::overloaded())?;
     let (store, space) = (services.store.clone(), services.space.clone());

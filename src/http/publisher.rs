@@ -228,7 +228,7 @@ pub async fn create(mut call: Call<{ Action::CreatePublisher as u8 }>) -> Result
         let facts = if by_admin { read_facts(fields, PublisherStatus::Active) } else { PublisherFacts::default() };
         Some((id?, descriptive, facts))
     })?;
-    let charge = call.charge_daily("publishers-a-day", &call.shared().daily.publishers, &call.account(), 1)?;
+    let charge = call.charge_publisher()?;
     let command = PublisherCommand::Create { id: id.clone(), owner, fields, facts };
     call.services().dispatch.publisher(&id, command, call.why()).await?;
     charge.map(Charge::keep);

@@ -85,6 +85,23 @@ pub struct Reservation {
 }
 
 impl Admitted {
+    /// Checks that a task could be submitted now, before its body is read.
+    ///
+    /// # Errors
+    /// 429 if the caller has as many as it may have.
+    pub fn check_room(&self, owner: Option<UserId>, task: TaskId) -> Result<(), Problem> {
+        let services = self.services();
+        let quotas = services.options.quotas.of(owner);
+        let counted = Counted { owner, former: Former::of(&self.request) };
+        let now = services.surroundings.now();
+        let checked = self.shared().submissions.reserve(counted, task, quotas, now, &services.models.read().tasks);
+        if checked.is_err() {
+            // The refusal tells what is left, as that of the reservation does.
+            return self.reserve(owner, task).map(drop);
+        }
+        Ok(())
+    }
+
     /// Takes a place for a task that is to be submitted, and has the answer tell how many more the day has.
     ///
     /// # Errors

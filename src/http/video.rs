@@ -60,10 +60,14 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<Answer, Problem> 
     let shared = call.shared().clone();
     let services = &shared.services;
     let task = TaskId(call.services().surroundings.random_uuid());
-    // Held until the task is in the read models, which count it from then on.
-    let place = call.reserve(owner, task)?;
+    call.check_room(owner, task)?;
 
     let body = call.body().await?.json().await?;
+    // Taken once the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
+    let place = call.reserve(owner, task)?;
+    if owner.is_none() {
+        call.charge_anonymous_task()?;
+    }
     let bounds = Bounds { max_images: services.options.video_max_images, known: known(&call, &body).await? };
     let turn = timeout(DECODER_WITHIN, shared.decoders.acquire(owner, 1)).await;
     let turn = turn.map_err(|_| Problem::overloaded())?;

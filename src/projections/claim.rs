@@ -1,4 +1,4 @@
-//! Claimed idempotency keys of the last 24 hours: what was asked with them, and which commands were carried out (ADR 6).
+//! Idempotency keys of the last 24 hours, with the request and the commands that ran under each (ADR 6).
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,28 +7,27 @@ use serde::{Deserialize, Serialize};
 use crate::domain::claim::{Claim, ClaimEvent, KEPT};
 use crate::domain::value::{Digest, Timestamp};
 
-/// Every key that is kept. What is too old leaves when a newer key comes, by the times of their events, so that a rebuild
-/// gives the same.
+/// All retained keys. Event times decide when an old key expires, so a rebuild gives the same result.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Claims {
     by_key: HashMap<Digest, Claimed>,
-    /// The keys as they were first claimed, and when.
+    /// Keys with the time of their first claim, oldest first.
     order: VecDeque<(Timestamp, Digest)>,
 }
 
-/// What is known of a key.
+/// The claims of one key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claimed {
-    /// Of the request.
+    /// Fingerprint of the request.
     pub fingerprint: Digest,
-    /// When its first command was carried out; the key is kept from then on.
+    /// Time of the first command; starts the retention.
     pub at: Timestamp,
-    /// The commands of the request that were carried out.
+    /// Indices of the request's commands that ran.
     commands: Vec<u16>,
 }
 
 impl Claims {
-    /// Folds a claim that was recorded at `at`.
+    /// Applies a claim recorded at `at`.
     pub fn apply(&mut self, event: &ClaimEvent, at: Timestamp) {
         let ClaimEvent::KeyClaimed(Claim { key, fingerprint, nth }) = *event;
         self.forget_until(at);
@@ -41,26 +40,26 @@ impl Claims {
         }
     }
 
-    /// Every key with what is known of it, and the keys as they were first claimed, for a snapshot.
+    /// Returns the keys with their claims, and the order of first claims, for a snapshot.
     pub(super) fn saved(
         &self,
     ) -> (impl Iterator<Item = (&Digest, &Claimed)>, impl Iterator<Item = &(Timestamp, Digest)>) {
         (self.by_key.iter(), self.order.iter())
     }
 
-    /// Takes back keys that were saved.
+    /// Restores keys from a snapshot.
     pub(super) fn restore(&mut self, claimed: Vec<(Digest, Claimed)>, order: Vec<(Timestamp, Digest)>) {
         self.by_key.extend(claimed);
         self.order.extend(order);
     }
 
-    /// What is known of a key, if it is still kept at `now`.
+    /// Returns the claims of a key that is retained at `now`.
     #[must_use]
     pub fn get(&self, key: &Digest, now: Timestamp) -> Option<&Claimed> {
         self.by_key.get(key).filter(|known| known.is_kept(now))
     }
 
-    /// Whether this very command was carried out already.
+    /// Returns `true` if this command already ran.
     #[must_use]
     pub fn holds(&self, claim: &Claim, now: Timestamp) -> bool {
         let known = self.get(&claim.key, now);
@@ -70,7 +69,7 @@ impl Claims {
     fn forget_until(&mut self, now: Timestamp) {
         while let Some((at, key)) = self.order.front().copied().filter(|(at, _)| at.after(KEPT) <= now) {
             self.order.pop_front();
-            // It may have been claimed anew.
+            // The key may have been claimed again after it expired.
             if self.by_key.get(&key).is_some_and(|known| known.at == at) {
                 self.by_key.remove(&key);
             }
@@ -127,7 +126,7 @@ mod tests {
         claimed(&mut claims, claim(1, 2, 0), later);
         assert!(claims.holds(&claim(1, 2, 0), later));
         assert_eq!(claims.get(&Digest([1; 32]), later).map(|known| known.at), Some(later));
-        // A clock that was set back does not confuse the two.
+        // The two claims stay separate when the clock is set back.
         claimed(&mut claims, claim(2, 1, 0), START);
         assert!(claims.holds(&claim(1, 2, 0), later));
     }

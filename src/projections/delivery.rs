@@ -1,11 +1,10 @@
-//! Deliveries that are still to be made: a queue for each task, so that a receiver hears of its changes in order.
+//! Pending webhook deliveries, in one queue per task so that a receiver gets the changes of a task in order.
 //!
-//! A delivery exists because the change of status that it tells of is recorded: nothing has to be written for it, and
-//! nothing can be lost between the change and its announcement.
+//! A recorded status change implies its delivery. No separate record is written that could be lost between them.
 //!
-//! What is told is in memory only until the first attempt fails, and of a bounded number of deliveries: of the rest there is an
-//! id and a time here, and [`super::ReadModels::announcement`] reads what is told from the stream of the task. How many deliveries
-//! an account may have is bounded at the submission.
+//! Contents are kept in memory for a bounded number of deliveries, and only until the first attempt fails. Other
+//! deliveries have only an id and a time here; [`super::ReadModels::announcement`] reads their content from the task's
+//! stream. The number of deliveries per account is limited at submission.
 
 mod history;
 mod told;
@@ -26,13 +25,13 @@ use crate::domain::value::{CallbackUrl, Timestamp};
 use crate::events::envelope::RecordedEvent;
 use crate::fairness::Turns;
 
-/// Of how many deliveries what is told is kept in memory.
+/// Maximum deliveries whose content is kept in memory.
 const CONTENTS_MAX: usize = 10_000;
 
-/// The first deliveries of queues, by the time when they are due.
+/// First deliveries of queues, ordered by due time.
 type Heads = BTreeSet<(Timestamp, TaskId)>;
 
-/// Receiver and account, which take turns.
+/// Receiver and account, the key of the round robin.
 pub type DeliveryTurn = (Box<str>, Option<UserId>);
 
 /// A delivery that is due.
@@ -40,74 +39,79 @@ pub type DeliveryTurn = (Box<str>, Option<UserId>);
 pub struct Due {
     pub id: DeliveryId,
     pub task: TaskId,
-    /// Whose task it is.
+    /// Owner of the task.
     pub owner: Option<UserId>,
-    /// What is told, if it is in memory.
+    /// The content, if it is in memory.
     pub content: Option<Content>,
 }
 
-/// All deliveries that are still to be made.
+/// All pending deliveries.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Deliveries {
     queues: HashMap<TaskId, Queue>,
     waiting: HashMap<DeliveryId, Waiting>,
-    /// For each receiver and account: the first delivery of every queue that has one, by the time when it is due.
+    /// First delivery of each non-empty queue by due time, grouped by receiver and account.
     lanes: BTreeMap<Box<str>, BTreeMap<Option<UserId>, Heads>>,
-    /// How many each account has; accounts without any are left out. Anonymous callers are one.
+    /// Number of pending deliveries per account with at least one; anonymous callers share one account.
     pending_of: HashMap<Option<UserId>, usize>,
-    /// How many have their content here.
+    /// Number of deliveries whose content is in memory.
     contents: usize,
 }
 
-/// What a task has to tell.
+/// Deliveries of one task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Queue {
     owner: Option<UserId>,
-    /// Who receives: host and port.
+    /// Host and port of the receiver.
     lane: Box<str>,
-    /// Where, while the task goes on.
+    /// Webhook URL; `None` after the task has ended.
     url: Option<CallbackUrl>,
     telling: Telling,
-    /// The first delivery has failed: the receiver may be down for days.
+    /// `true` if the first delivery has failed; the receiver may be down for days.
     failing: bool,
-    /// In the order of the changes.
+    /// Pending deliveries in the order of the changes.
     pending: Vec<DeliveryId>,
 }
 
-/// A delivery in a queue.
+/// A pending delivery.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Waiting {
     task: TaskId,
-    /// The version of the task's stream at the change: the order in which changes are told.
+    /// Version of the task's stream at the change; orders the deliveries.
     change: u64,
     due: Timestamp,
     content: Option<Box<Content>>,
 }
 
 impl Deliveries {
-    /// Folds an event of a task: a change of status is to be told, if the task has a webhook. The first status is in the
-    /// answer to the submission already.
+    /// Applies an event of a task: enqueues a delivery for a status change if the task has a webhook. The first status
+    /// is not delivered, because the submission's response contains it.
     pub fn apply_task(&mut self, task: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
         if let TaskEvent::TaskSubmitted(submission) = event {
             if let Some((telling, url)) = Telling::of(submission) {
-                let (owner, lane) = (submission.owner, url.receiver().into());
+                let owner = submission.owner;
+                let lane = url.receiver().into();
                 let queue = Queue { owner, lane, url: Some(url.clone()), telling, failing: false, pending: Vec::new() };
                 self.queues.insert(task, queue);
             }
             return;
         }
+
         let Some(queue) = self.queues.get_mut(&task) else { return };
         let Some(change) = queue.telling.hear(event) else { return };
         let url = if queue.telling.has_ended() { queue.url.take() } else { queue.url.clone() };
+
         let content = url
             .filter(|_| !queue.failing && self.contents < CONTENTS_MAX)
             .map(|url| Box::new(queue.telling.content(url, change, event)));
         self.contents += usize::from(content.is_some());
-        let (change, due) = (recorded.version.0, recorded.at);
+
+        let change = recorded.version.0;
+        let due = recorded.at;
         self.enqueue(DeliveryId(recorded.id.0), Waiting { task, change, due, content });
     }
 
-    /// Folds an event of a delivery.
+    /// Applies an event of a delivery.
     pub fn apply(&mut self, event: &DeliveryEvent, at: Timestamp) {
         let (delivery, task) = event.subject();
         match event {
@@ -123,7 +127,7 @@ impl Deliveries {
         if self.waiting.contains_key(&again.delivery) {
             return;
         }
-        // A queue is gone only when its task has ended.
+        // The queue is missing only if the task has ended.
         self.queues.entry(again.task).or_insert_with(|| Queue {
             owner: again.owner,
             lane: again.url.receiver().into(),
@@ -153,10 +157,12 @@ impl Deliveries {
         if !self.waiting.contains_key(&delivery) {
             return;
         }
+
         self.leave_lane(task);
         if let Some(gone) = self.waiting.remove(&delivery) {
             self.contents -= usize::from(gone.content.is_some());
         }
+
         if let Some(queue) = self.queues.get_mut(&task) {
             queue.failing = false;
             queue.pending.retain(|id| *id != delivery);
@@ -171,7 +177,7 @@ impl Deliveries {
         self.enter_lane(task);
     }
 
-    /// Puts a delivery into the queue of its task, after those that tell of earlier changes.
+    /// Inserts a delivery into its task's queue, after those of earlier changes.
     fn enqueue(&mut self, id: DeliveryId, waiting: Waiting) {
         let task = waiting.task;
         self.leave_lane(task);
@@ -185,7 +191,7 @@ impl Deliveries {
         self.enter_lane(task);
     }
 
-    /// The time of the first delivery of a task, and who receives it.
+    /// Returns the queue of a task and the due time of its first delivery.
     fn head(&self, task: TaskId) -> Option<(&Queue, Timestamp)> {
         let queue = self.queues.get(&task)?;
         Some((queue, self.waiting.get(queue.pending.first()?)?.due))
@@ -193,7 +199,8 @@ impl Deliveries {
 
     fn leave_lane(&mut self, task: TaskId) {
         let Some((queue, due)) = self.head(task) else { return };
-        let (lane, owner) = (queue.lane.clone(), queue.owner);
+        let lane = queue.lane.clone();
+        let owner = queue.owner;
         let Some(owners) = self.lanes.get_mut(&lane) else { return };
         if let Some(heads) = owners.get_mut(&owner) {
             heads.remove(&(due, task));
@@ -208,32 +215,34 @@ impl Deliveries {
 
     fn enter_lane(&mut self, task: TaskId) {
         let Some((queue, due)) = self.head(task) else { return };
-        let (lane, owner) = (queue.lane.clone(), queue.owner);
+        let lane = queue.lane.clone();
+        let owner = queue.owner;
         self.lanes.entry(lane).or_default().entry(owner).or_default().insert((due, task));
     }
 
-    /// How many deliveries are still to be made.
+    /// Returns the number of pending deliveries.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.waiting.len()
     }
 
-    /// How many deliveries of this account's tasks are still to be made.
+    /// Returns the number of pending deliveries of an account's tasks.
     #[must_use]
     pub fn pending_of(&self, owner: Option<UserId>) -> usize {
         self.pending_of.get(&owner).copied().unwrap_or(0)
     }
 
-    /// The task of a delivery that is still to be made.
+    /// Returns the task of a pending delivery.
     #[must_use]
     pub fn task_of(&self, delivery: DeliveryId) -> Option<TaskId> {
         self.waiting.get(&delivery).map(|waiting| waiting.task)
     }
 
-    /// Returns the deliveries due at `now` that `take` takes, which is given task, owner and receiver.
+    /// Returns the deliveries due at `now` that `take` accepts; it gets task, owner and receiver.
     ///
-    /// The receiver that waits longest comes first. The accounts of a receiver take turns, and the deliveries of one account come in
-    /// the order of their times. A receiver that takes nothing is left after `refusals_max` offers, however much waits for it.
+    /// The receiver with the longest wait comes first. Its accounts take turns, and the deliveries of an account are
+    /// ordered by due time. A receiver is skipped after `refusals_max` refused offers, however many deliveries wait for
+    /// it.
     pub fn due(
         &self,
         now: Timestamp,

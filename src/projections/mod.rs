@@ -1,4 +1,4 @@
-//! What can be asked: read models, folded from events in the order of the log.
+//! Read models, folded from events in the order of the log.
 
 pub mod claim;
 pub mod delivery;

@@ -1,8 +1,8 @@
-//! Nodes and their versions: by id, by publisher, by version, and in any list that can be asked for.
+//! Nodes and versions: by id, by publisher, by version, and as lists.
 //!
-//! What is folded from the log is in [`Nodes`]; what lists are made from (`index::Indexes`) is derived from it. The writer
-//! changes a node in place and never writes JSON; readers take shared entries, let the read models go, and write the JSON of
-//! those that nobody has asked for since they changed.
+//! [`Nodes`] is folded from the log; the indexes of lists (`index::Indexes`) are derived from it. The writer changes
+//! nodes in place without writing JSON. Readers take shared entries, release the read models, and render the JSON of
+//! entries that changed since they were last read.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -41,31 +41,30 @@ pub use column::{Sort, SortColumn};
 pub use list::{Filter, NodeQuery};
 pub use saved::{SavedNode, SavedOwner};
 
-/// Bytes of all lists that are remembered until the next change.
+/// Maximum bytes of cached lists.
 const LISTS_MAX: usize = 16 << 20;
 
 /// All nodes.
 #[derive(Clone)]
 pub struct Nodes {
     links: Links,
-    /// By slot; those of deleted nodes stay.
+    /// Entries by slot, including deleted nodes.
     entries: Vec<Arc<Entry>>,
-    /// By slot: the id without its case.
+    /// Lowercase ids by slot.
     keys: Vec<Arc<str>>,
-    /// By slot: the JSON of those that somebody has asked for since they changed. It is with the entries too, but these lie
-    /// wherever there was room: a page of them would be looked for all over the memory.
+    /// Rendered JSON by slot. Entries hold it too, but are scattered in memory; this array makes reading a page faster.
     fragments: Vec<OnceLock<Fragment>>,
     by_key: HashMap<Arc<str>, Slot>,
     by_version: HashMap<VersionId, Slot>,
     owners: Owners,
-    /// Counts the changes that a list can show.
+    /// Number of changes that a list can show.
     generation: u64,
     indexes: OnceLock<Box<Indexes>>,
     lists: Cache<Selection, Arc<[Slot]>>,
 }
 
 impl Nodes {
-    /// No nodes; what is handed out of them later is found by these links.
+    /// Creates an empty registry; `links` are the base of generated URLs.
     #[must_use]
     pub fn new(links: Links) -> Self {
         Self {
@@ -82,13 +81,14 @@ impl Nodes {
         }
     }
 
-    /// Folds an event of the node whose key is `key`.
+    /// Applies an event of the node with key `key`.
     pub fn apply(&mut self, key: &str, event: &NodeEvent, at: Timestamp) {
         let slot = match (self.by_key.get(key), event) {
             (Some(slot), _) => *slot,
             (None, NodeEvent::NodeCreated { publisher, .. }) => self.claim(key, publisher),
             (None, _) => return,
         };
+
         self.generation += 1;
         let index = slot as usize;
         let told = self.indexes.get().and_then(|_| told_by(event));
@@ -96,14 +96,17 @@ impl Nodes {
         let entry = Arc::make_mut(&mut self.entries[index]);
         entry.evolve(event, at);
         self.fragments[index].take();
+
         if let NodeEvent::VersionReleased { version } | NodeEvent::VersionPublished { version } = event {
             self.by_version.insert(version.id, slot);
         }
+
         if entry.profile().is_none()
             && let Some(owner) = self.owners.at_mut(entry.owner())
         {
             owner.remove(slot);
         }
+
         if let Some(indexes) = self.indexes.get_mut() {
             if shows(event) {
                 indexes.place(slot, entry, &self.keys[index], &self.owners);
@@ -116,16 +119,19 @@ impl Nodes {
         }
     }
 
-    /// A new slot for a node of this publisher.
+    /// Adds a slot for a node of this publisher.
     fn claim(&mut self, key: &str, publisher: &PublisherId) -> Slot {
         let slot = Slot::try_from(self.entries.len()).unwrap_or(Slot::MAX);
         let number = self.owner_number(publisher.as_str());
         let mut entry = Entry::new(number);
-        let (key, keys): (Arc<str>, _) = (key.into(), &self.keys);
+        let key: Arc<str> = key.into();
+        let keys = &self.keys;
+
         if let Some(owner) = self.owners.at_mut(number) {
             entry.show_owner(&owner.name, owner.hidden);
             owner.add(slot, |other| keys[other as usize] < key);
         }
+
         self.entries.push(Arc::new(entry));
         self.fragments.push(OnceLock::new());
         self.keys.push(key.clone());
@@ -142,15 +148,17 @@ impl Nodes {
         number
     }
 
-    /// Takes over what nodes show of a publisher; `None` when it was deleted.
+    /// Updates the data of a publisher that its nodes show; `None` if it was deleted.
     pub fn show_publisher(&mut self, id: &str, profile: Option<&PublisherProfile>) {
         let name = profile.map_or(id, publisher_name);
         let hidden = profile.is_none_or(|profile| profile.status == PublisherStatus::Banned);
         let number = self.owner_number(id);
         let Some(owner) = self.owners.at_mut(number) else { return };
+
         if *owner.name == *name && owner.hidden == hidden {
             return;
         }
+
         self.generation += 1;
         let before = std::mem::replace(&mut owner.name, name.into());
         owner.hidden = hidden;
@@ -158,13 +166,14 @@ impl Nodes {
             Arc::make_mut(&mut self.entries[*slot as usize]).show_owner(&owner.name, hidden);
             self.fragments[*slot as usize].take();
         }
+
         if let Some(indexes) = self.indexes.get_mut() {
             indexes.search.rename_owner(number, id, Some(&before), name);
             indexes.show(owner.slots(), &self.entries);
         }
     }
 
-    /// Makes what lists are made from, so that the first reader does not have to wait for it.
+    /// Builds the indexes, so that the first reader does not wait for them.
     pub fn warm_up(&self) {
         self.indexes();
     }
@@ -173,49 +182,49 @@ impl Nodes {
         self.indexes.get_or_init(|| Box::new(Indexes::build(&self.entries, &self.keys, &self.owners)))
     }
 
-    /// Changes whenever a list, or a node in it, can have changed.
+    /// Returns the generation, which changes whenever a list or a node in it may have changed.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Where what is handed out of nodes is found.
+    /// Returns the base of generated URLs.
     #[must_use]
     pub fn links(&self) -> &Links {
         &self.links
     }
 
-    /// The node with this key, to be read after the read models were let go; `None` when it was deleted.
+    /// Returns the node's entry, which can be read after the read models are released; `None` if deleted.
     #[must_use]
     pub fn entry(&self, key: &NodeKey) -> Option<Arc<Entry>> {
         let slot = self.by_key.get(key.as_str())?;
         Some(&self.entries[*slot as usize]).filter(|entry| entry.profile().is_some()).cloned()
     }
 
-    /// The node with this key; `None` when it was deleted.
+    /// Returns the node; `None` if deleted.
     #[must_use]
     pub fn get(&self, key: &NodeKey) -> Option<&NodeProfile> {
         self.at(*self.by_key.get(key.as_str())?).profile()
     }
 
-    /// The version with this id and its node, unless that was deleted.
+    /// Returns a version and its node, unless the node was deleted.
     #[must_use]
     pub fn by_version(&self, id: VersionId) -> Option<(&NodeProfile, &NodeVersion)> {
         let node = self.at(*self.by_version.get(&id)?).profile()?;
         Some((node, node.versions.iter().find(|version| version.id == id)?.as_ref()))
     }
 
-    /// Every archive that a version names, whatever became of the version. Goes through all nodes.
+    /// Returns the archives of all versions, including deleted ones. Scans all nodes.
     pub fn archives(&self) -> impl Iterator<Item = &Archive> {
         self.entries.iter().flat_map(|entry| entry.archives())
     }
 
-    /// Every node that was not deleted.
+    /// Returns all nodes that are not deleted.
     pub fn all(&self) -> impl Iterator<Item = &NodeProfile> {
         self.entries.iter().filter_map(|entry| entry.profile())
     }
 
-    /// The JSON of the node in a slot, if it was written since the node changed.
+    /// Returns the JSON of a node if it was rendered since the node changed.
     fn known_fragment(&self, slot: Slot) -> Option<&Fragment> {
         let kept = &self.fragments[slot as usize];
         kept.get().or_else(|| {
@@ -228,25 +237,25 @@ impl Nodes {
         &self.entries[slot as usize]
     }
 
-    /// Whether lists show the node to everybody: neither it nor its publisher is banned.
+    /// Returns `true` if public lists show the node: neither it nor its publisher is banned.
     #[must_use]
     pub fn visible(&self, key: &NodeKey) -> bool {
         self.by_key.get(key.as_str()).is_some_and(|slot| self.at(*slot).is_visible())
     }
 
-    /// The status of a node and what is said of it, as its publisher lets it be.
+    /// Returns the status of a node and its detail, taking a ban of the publisher into account.
     #[must_use]
     pub fn status_of<'n>(&self, node: &'n NodeProfile) -> (NodeStatus, Option<&'n str>) {
         effective_status(node, self.owners.get(node.publisher.as_str()).is_some_and(|owner| owner.hidden))
     }
 
-    /// The node with this key as JSON.
+    /// Returns the node as JSON.
     #[must_use]
     pub fn fragment(&self, key: &NodeKey) -> Option<Fragment> {
         self.at(*self.by_key.get(key.as_str())?).fragment(&self.links).cloned()
     }
 
-    /// One page of a publisher's nodes, by id.
+    /// Returns one page of a publisher's nodes, by id.
     #[must_use]
     pub fn of_publisher(&self, publisher: &PublisherId, page: PageRequest, include_banned: bool) -> Page<Arc<Entry>> {
         let slots = self.owners.get(publisher.as_str()).map_or(&[][..], |owner| owner.slots());
@@ -259,14 +268,14 @@ impl Nodes {
         page.cut(slots.into_iter()).map(entry)
     }
 
-    /// How many nodes a publisher has that are not deleted.
+    /// Returns the number of a publisher's nodes that are not deleted.
     #[must_use]
     pub fn count_of_publisher(&self, publisher: &PublisherId) -> usize {
         self.owners.get(publisher.as_str()).map_or(0, |owner| owner.slots().len())
     }
 }
 
-/// Whether the event can change more of how lists show and sort a node than numbers.
+/// Returns `true` if the event can change more than the numeric columns of a node in lists.
 fn shows(event: &NodeEvent) -> bool {
     matches!(
         event,
@@ -278,7 +287,7 @@ fn shows(event: &NodeEvent) -> bool {
     )
 }
 
-/// How much the event can change of what a node is looked up by, besides its id; `None` when nothing.
+/// Returns the index entries of a node that the event can change, besides its id; `None` if it changes none.
 fn told_by(event: &NodeEvent) -> Option<Told> {
     match event {
         NodeEvent::NodeCreated { .. } | NodeEvent::NodeRevised { .. } | NodeEvent::NodeDeleted => Some(Told::All),
@@ -290,7 +299,7 @@ fn told_by(event: &NodeEvent) -> Option<Told> {
                 || change.deprecated.is_some();
             declares.then_some(Told::Declared)
         }
-        // A version that waits is not the latest, and only the latest one declares anything for its node.
+        // Only the latest version contributes declarations, and a pending version cannot be the latest.
         NodeEvent::VersionPublished { .. }
         | NodeEvent::ArchiveStored { .. }
         | NodeEvent::VersionAdministered { .. }
@@ -315,7 +324,7 @@ impl std::fmt::Debug for Nodes {
     }
 }
 
-/// Equal when every list and every node is: the indexes, however they came about, too.
+/// Compares the nodes and all derived indexes.
 impl PartialEq for Nodes {
     fn eq(&self, other: &Self) -> bool {
         self.entries == other.entries

@@ -1,37 +1,37 @@
-//! Pages of a list: which part was asked for, and how the parts add up.
+//! Pages of lists.
 
-/// Which part of a list: pages count from 1.
+/// A request for one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PageRequest {
-    /// From 1.
+    /// Page number, from 1.
     pub page: u64,
-    /// Entries a page, from 1.
+    /// Entries per page, at least 1.
     pub limit: u64,
 }
 
-/// One page of a list and the size of the whole.
+/// One page of a list, and the size of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     pub entries: Vec<T>,
-    /// Entries of all pages together.
+    /// Entries of all pages.
     pub total: u64,
     pub request: PageRequest,
 }
 
 impl PageRequest {
-    /// How many entries come before this page.
+    /// Returns the number of entries before this page.
     #[must_use]
     pub fn offset(self) -> usize {
         usize::try_from(self.page.saturating_sub(1).saturating_mul(self.limit)).unwrap_or(usize::MAX)
     }
 
-    /// Cuts this page out of a list whose length is known to the iterator.
+    /// Cuts this page out of a list of known length.
     pub fn cut<T>(self, entries: impl ExactSizeIterator<Item = T>) -> Page<T> {
         let total = entries.len() as u64;
         Page { entries: self.part(entries), total, request: self }
     }
 
-    /// The entries of this page out of a list.
+    /// Returns the entries of this page.
     pub fn part<T>(self, entries: impl Iterator<Item = T>) -> Vec<T> {
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
         entries.skip(self.offset()).take(limit).collect()
@@ -39,13 +39,13 @@ impl PageRequest {
 }
 
 impl<T> Page<T> {
-    /// How many pages there are.
+    /// Returns the number of pages.
     #[must_use]
     pub fn total_pages(&self) -> u64 {
         self.total.div_ceil(self.request.limit.max(1))
     }
 
-    /// The same page with every entry turned into something else.
+    /// Converts every entry of the page.
     pub fn map<U>(self, turn: impl FnMut(T) -> U) -> Page<U> {
         Page { entries: self.entries.into_iter().map(turn).collect(), total: self.total, request: self.request }
     }

@@ -1,4 +1,4 @@
-//! Publishers by id, and by the users who belong to them.
+//! Publishers by id and by member.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -16,14 +16,16 @@ pub struct Publishers {
 }
 
 impl Publishers {
-    /// Folds an event of the publisher named `id`.
+    /// Applies an event of the publisher `id`.
     pub fn apply(&mut self, id: &str, event: &PublisherEvent, at: Timestamp) {
         if !self.by_id.contains_key(id) {
             self.by_id.insert(id.to_owned(), Publisher::default());
         }
         let Some(publisher) = self.by_id.get_mut(id) else { return };
+
         let concerned = whose_membership_changes(publisher, event);
         Publisher::evolve(publisher, event, at);
+
         for user in concerned {
             let belongs = present(publisher).is_some_and(|profile| profile.role_of(user).is_some());
             let own = self.of_member.entry(user).or_default();
@@ -38,12 +40,12 @@ impl Publishers {
         }
     }
 
-    /// Every publisher, for a snapshot.
+    /// Returns all publishers, for a snapshot.
     pub(super) fn saved(&self) -> impl Iterator<Item = (&String, &Publisher)> {
         self.by_id.iter()
     }
 
-    /// Takes back what was saved.
+    /// Restores publishers from a snapshot.
     pub(super) fn restore(&mut self, publishers: Vec<(String, Publisher)>) {
         for (id, publisher) in publishers {
             for (user, _) in present(&publisher).into_iter().flat_map(|profile| &profile.members) {
@@ -53,19 +55,19 @@ impl Publishers {
         }
     }
 
-    /// The publisher with this id.
+    /// Returns the publisher with this id.
     #[must_use]
     pub fn get(&self, id: &PublisherId) -> Option<&PublisherProfile> {
         present(self.by_id.get(id.as_str())?)
     }
 
-    /// Whether a publisher had this id and is gone.
+    /// Returns `true` if the publisher was deleted.
     #[must_use]
     pub fn was_deleted(&self, id: &PublisherId) -> bool {
         matches!(self.by_id.get(id.as_str()), Some(Publisher::Deleted))
     }
 
-    /// A page of all publishers, or of these alone, by id; banned ones only when they are asked for.
+    /// Returns a page of all publishers or, if `only` is not empty, of those; ordered by id.
     #[must_use]
     pub fn page(&self, request: PageRequest, only: &HashSet<String>, include_banned: bool) -> Page<&PublisherProfile> {
         let listed = |profile: &&PublisherProfile| {
@@ -76,7 +78,7 @@ impl Publishers {
         request.cut(publishers.into_iter())
     }
 
-    /// The publishers to which a user belongs, by id.
+    /// Returns the publishers of a member, by id.
     pub fn of_member(&self, user: UserId) -> impl Iterator<Item = &PublisherProfile> {
         let own = self.of_member.get(&user).into_iter().flatten();
         own.filter_map(|id| present(self.by_id.get(id)?))

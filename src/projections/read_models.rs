@@ -1,6 +1,6 @@
-//! All read models together: how events get in, and how readers get at them.
+//! All read models: applying commits and reading.
 //!
-//! The writer applies a group of commits before it answers any of them, so that a request which starts after an answer
+//! The writer applies a group of commits before it responds to any of them, so a request that starts after a response
 //! sees its effect. Readers take a short shared lock; the guard must not be held across an await.
 
 use std::sync::Arc;
@@ -21,27 +21,30 @@ use crate::domain::decider::Decider;
 use crate::domain::decider::fold;
 use crate::domain::event::Event;
 use crate::domain::ids::{PublisherId, TaskId, TokenId, UserId};
+use crate::domain::publisher::PublisherEvent;
 use crate::domain::task::{Task, TaskEvent, TaskRecord};
+use crate::domain::token::TokenEvent;
+use crate::domain::user::UserEvent;
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::stream::{Position, StreamId, Version};
 use crate::events::stream_versions::StreamVersions;
 
-/// How many commits are folded before readers who wait are let in.
+/// Commits applied before waiting readers get the lock.
 const COMMITS_PER_LOCK: usize = 16;
 
-/// A read model could not be read.
+/// Failure to read from the log.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ReadFailure {
-    /// The log behind it failed.
+    /// The log failed.
     #[error(transparent)]
     Log(#[from] LogFailure),
-    /// The thread that read the log died.
+    /// The thread that read the log panicked.
     #[error("reading the log was interrupted")]
     Interrupted,
 }
 
-/// Everything that is folded from the log; equal for equal logs.
+/// All state folded from the log; equal for equal logs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Models {
     pub users: Users,
@@ -52,20 +55,20 @@ pub struct Models {
     pub tasks: Tasks,
     pub deliveries: Deliveries,
     pub claims: Claims,
-    /// What the log is checked against after a start with a snapshot.
+    /// Stream versions, checked against the log after a start from a snapshot.
     pub streams: StreamVersions,
-    /// The last event that was folded.
+    /// Position of the last applied event.
     pub position: Position,
 }
 
 impl Models {
-    /// Nothing; what is handed out later of what is folded is found by these links.
+    /// Creates empty models; `links` are the base of generated URLs.
     #[must_use]
     pub fn new(links: Links) -> Self {
         Self { nodes: Nodes::new(links), ..Self::default() }
     }
 
-    /// The same models to be written down elsewhere: shares what is large, and leaves behind what can be made anew.
+    /// Returns a copy for a snapshot, which shares large parts and omits derived data.
     #[must_use]
     pub fn captured(&self) -> Self {
         Self {
@@ -82,8 +85,8 @@ impl Models {
         }
     }
 
-    /// What of these models is not as in `other`: the name of each model, and the first thing of it that differs where there are
-    /// many. What is made from what was folded is not compared.
+    /// Returns the names of the models that differ from `other`, with the first differing item where there are many.
+    /// Derived data is not compared.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let all = [
@@ -100,9 +103,11 @@ impl Models {
         differing.chain(self.nodes.difference(&other.nodes)).collect()
     }
 
-    /// Folds one event; it must be the one after [`Models::position`].
+    /// Applies one event, which must follow [`Models::position`].
     pub fn apply(&mut self, recorded: &RecordedEvent) {
-        let (name, at) = (recorded.stream.key(), recorded.at);
+        let name = recorded.stream.key();
+        let at = recorded.at;
+
         match &recorded.event {
             Event::User(event) => {
                 if let Ok(user) = UserId::parse(name) {
@@ -138,7 +143,7 @@ impl Models {
     }
 }
 
-/// The read models as the service holds them. Cheap to clone.
+/// Shared handle of the read models. Cheap to clone.
 #[derive(Clone)]
 pub struct ReadModels {
     log: Arc<dyn EventLog>,
@@ -146,7 +151,7 @@ pub struct ReadModels {
     changes: Arc<Changes>,
 }
 
-/// Wakes reactors; a receiver that was away sees only that something changed.
+/// Wakes reactors. A receiver sees only the latest position.
 struct Changes {
     all: watch::Sender<Position>,
     tasks: watch::Sender<Position>,
@@ -155,7 +160,7 @@ struct Changes {
 }
 
 impl ReadModels {
-    /// Read models that were folded from `log` so far.
+    /// Creates the handle from models folded from `log`.
     #[must_use]
     pub fn new(log: Arc<dyn EventLog>, models: Models) -> Self {
         models.nodes.warm_up();
@@ -164,24 +169,27 @@ impl ReadModels {
         Self { log, models: Arc::new(RwLock::new(models)), changes: Arc::new(changes) }
     }
 
-    /// Folds commits that follow each other, then wakes whoever waits for such changes.
+    /// Applies consecutive commits, then wakes the reactors concerned.
     pub fn apply<'c>(&self, commits: impl IntoIterator<Item = &'c Commit>) {
-        let (mut tasks, mut deliveries, mut access) = (false, false, false);
+        let mut tasks = false;
+        let mut deliveries = false;
+        let mut access = false;
         let mut models = self.models.write();
         for (nth, commit) in (1_usize..).zip(commits) {
             for recorded in commit.iter() {
                 models.apply(recorded);
                 tasks |= matches!(recorded.event, Event::Task(_));
                 deliveries |= matches!(recorded.event, Event::Task(_) | Event::Delivery(_));
-                access |= matches!(recorded.event, Event::User(_) | Event::Token(_) | Event::Publisher(_));
+                access |= takes_access_away(&recorded.event);
             }
             if nth.is_multiple_of(COMMITS_PER_LOCK) {
-                // Readers do not wait for a whole group.
+                // Let readers in before the whole group is applied.
                 RwLockWriteGuard::bump(&mut models);
             }
         }
         let position = models.position;
         drop(models);
+
         self.changes.all.send_replace(position);
         if tasks {
             self.changes.tasks.send_replace(position);
@@ -194,39 +202,39 @@ impl ReadModels {
         }
     }
 
-    /// A look at all models at one position. Blocks the writer while it is held: keep it short, never across an await.
+    /// Locks all models for reading at one position. Blocks the writer: hold the guard briefly, never across an await.
     pub fn read(&self) -> RwLockReadGuard<'_, Models> {
         self.models.read()
     }
 
-    /// The last event that was folded; changes with every one.
+    /// Subscribes to the position of the last applied event.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<Position> {
         self.changes.all.subscribe()
     }
 
-    /// Changes whenever a task has changed.
+    /// Subscribes to changes of tasks.
     #[must_use]
     pub fn task_changes(&self) -> watch::Receiver<Position> {
         self.changes.tasks.subscribe()
     }
 
-    /// Changes whenever a delivery may have become due.
+    /// Subscribes to changes that may make a delivery due.
     #[must_use]
     pub fn delivery_changes(&self) -> watch::Receiver<Position> {
         self.changes.deliveries.subscribe()
     }
 
-    /// Changes whenever a token may have lost what it opens.
+    /// Returns a channel that changes whenever credentials may have lost what they permit.
     #[must_use]
     pub fn access_changes(&self) -> watch::Receiver<Position> {
         self.changes.access.subscribe()
     }
 
-    /// The task with this id: from memory, or folded from its stream when it ended long ago.
+    /// Returns a task from memory or, if it ended long ago, folded from its stream.
     ///
     /// # Errors
-    /// When the stream cannot be read.
+    /// If the stream cannot be read.
     pub async fn task(&self, id: TaskId) -> Result<Option<TaskRecord>, ReadFailure> {
         if let Some(entry) = self.read().tasks.get(id) {
             return Ok(Some(entry.record.clone()));
@@ -234,18 +242,18 @@ impl ReadModels {
         Ok(fold_task(&self.history_of(id).await?))
     }
 
-    /// The task with this id as it is now.
+    /// Returns the current state of a task with its history of states.
     ///
     /// # Errors
-    /// When the stream cannot be read.
+    /// If the stream cannot be read.
     pub async fn task_now(&self, id: TaskId) -> Result<Option<TaskMoment>, ReadFailure> {
         Ok(TaskMoment::last_of(&self.history_of(id).await?))
     }
 
-    /// Tasks as they are now, in the order of these ids; one that cannot be found is left out.
+    /// Returns the current state of several tasks in the order of the ids; omits missing tasks.
     ///
     /// # Errors
-    /// When a stream cannot be read.
+    /// If a stream cannot be read.
     pub async fn tasks_now(&self, ids: Vec<TaskId>) -> Result<Vec<TaskMoment>, ReadFailure> {
         let log = Arc::clone(&self.log);
         let read = tokio::task::spawn_blocking(move || {
@@ -256,20 +264,20 @@ impl ReadModels {
         Ok(read.await.map_err(|_| ReadFailure::Interrupted)??)
     }
 
-    /// The task with this id as it was after each change that its owner is shown, of those after a position.
+    /// Returns a task after each change visible to its owner, for changes after a position.
     ///
     /// # Errors
-    /// When the stream cannot be read.
+    /// If the stream cannot be read.
     pub async fn task_changes_after(&self, id: TaskId, after: Position) -> Result<Vec<TaskMoment>, ReadFailure> {
         let mut moments = TaskMoment::all_of(&self.history_of(id).await?);
         moments.retain(|moment| moment.position > after);
         Ok(moments)
     }
 
-    /// Whether a vendor was asked, or was about to be, to make what this task is for; the engine that makes music inside is none.
+    /// Returns `true` if a vendor call was started for the task. The built-in music engine does not count as a vendor.
     ///
     /// # Errors
-    /// When the stream cannot be read.
+    /// If the stream cannot be read.
     pub async fn was_given_to_vendor(&self, id: TaskId) -> Result<bool, ReadFailure> {
         let history = self.history_of(id).await?;
         let is_submission = |event: &TaskEvent| matches!(event, TaskEvent::SubmissionStarted { .. });
@@ -280,7 +288,7 @@ impl ReadModels {
         self.read_log(move |log| log.read_stream(&StreamId::from(&id), Version(0))).await
     }
 
-    /// What `read` reads of the log, on a thread for that.
+    /// Runs `read` on a blocking thread.
     pub(super) async fn read_log<T: Send + 'static>(
         &self,
         read: impl FnOnce(&dyn EventLog) -> Result<T, LogFailure> + Send + 'static,
@@ -296,5 +304,23 @@ fn fold_task(history: &[RecordedEvent]) -> Option<TaskRecord> {
     match fold::<Task>(own) {
         Task::Present(record) => Some(*record),
         Task::Absent => None,
+    }
+}
+
+/// Returns `true` for events after which credentials may permit less than before.
+fn takes_access_away(event: &Event) -> bool {
+    match event {
+        Event::Token(event) => matches!(event, TokenEvent::TokenRevoked),
+        Event::User(event) => {
+            matches!(event, UserEvent::UserRevised { .. } | UserEvent::UserBanned { .. } | UserEvent::UserErased)
+        }
+        Event::Publisher(event) => matches!(
+            event,
+            PublisherEvent::MemberRoleChanged { .. }
+                | PublisherEvent::MemberRemoved { .. }
+                | PublisherEvent::PublisherBanned { .. }
+                | PublisherEvent::PublisherDeleted
+        ),
+        Event::Node(_) | Event::Task(_) | Event::Delivery(_) | Event::Claim(_) => false,
     }
 }

@@ -1,8 +1,8 @@
-//! Read models kept in a file, so that a start need not fold the whole log (ADR 10).
+//! Snapshots of the read models, so that a start need not replay the whole log (ADR 10).
 //!
-//! A snapshot is a cache: one that another release wrote, that is damaged, or that is not of this log is not used, and the
-//! log is folded instead. It is made of chunks, each with a checksum, so that neither writing nor reading needs all of it in
-//! memory; a SHA-256 over everything stands at its end.
+//! A snapshot is a cache. If it is damaged or belongs to another release or log, it is ignored and the log is replayed.
+//! It consists of chunks with a checksum each, so that writing and reading need little memory, and ends with a SHA-256
+//! of the whole file.
 //!
 //! ```text
 //! magic 8 │ format 4 │ fingerprint of this release's shapes 8 │ anchor in the journal 72 │ crc32c 4
@@ -32,18 +32,18 @@ const HEADER_BYTES: usize = 8 + 4 + 8 + Anchor::BYTES + 4;
 /// Bytes of a chunk before its values.
 const CHUNK_HEADER_BYTES: usize = 9;
 const HASH_BYTES: usize = 32;
-/// A chunk is written out when it has so many bytes.
+/// Size at which a chunk is written.
 const CHUNK_BYTES: usize = 512 * 1024;
-/// The kind of the last chunk.
+/// Kind of the end marker.
 const END: u8 = 0;
 
-/// Why a snapshot is not used.
+/// Reason for which a snapshot is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// Its shapes are not those of this build, which says nothing against it.
+    /// Another release wrote it with other data structures.
     #[error("{}: another release wrote it", .0.display())]
     OtherRelease(PathBuf),
-    /// It is not as it was written.
+    /// The file is damaged.
     #[error("{}: {reason}", .file.display())]
     Damaged { file: PathBuf, reason: String },
 }
@@ -54,22 +54,22 @@ impl Unusable {
     }
 }
 
-/// Where the snapshots of a data directory are.
+/// Returns the snapshot directory of a data directory.
 #[must_use]
 pub fn directory_in(data_dir: &Path) -> PathBuf {
     data_dir.join("snapshots")
 }
 
-/// The file in the directory of snapshots.
+/// Returns the snapshot file in the snapshot directory.
 #[must_use]
 pub fn file_in(directory: &Path) -> PathBuf {
     directory.join("models")
 }
 
-/// Forgets every snapshot.
+/// Deletes all snapshots.
 ///
 /// # Errors
-/// When the file system refuses.
+/// If the file system reports an error.
 pub fn remove(directory: &Path) -> io::Result<()> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -77,7 +77,7 @@ pub fn remove(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// What distinguishes the shapes of this build (`build.rs`).
+/// Returns the fingerprint of this build's data structures (`build.rs`).
 fn fingerprint() -> u64 {
     env!("MODELS_FINGERPRINT").parse().unwrap_or_default()
 }
@@ -93,7 +93,7 @@ fn header(anchor: &Anchor) -> [u8; HEADER_BYTES] {
     bytes
 }
 
-/// The anchor in the header of a file.
+/// Parses the anchor from the header of a file.
 fn parse_header(bytes: &[u8; HEADER_BYTES], file: &Path) -> Result<Anchor, Unusable> {
     let number = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
     if !bytes.starts_with(MAGIC) {

@@ -1,8 +1,7 @@
-//! Tasks: the unfinished ones for the poller, and the last finished ones for their owners.
+//! Tasks: the unfinished ones for the poller, and recently finished ones for their owners.
 //!
-//! Whole tasks take memory by the work in flight: one that ended leaves after 10 000 others have ended, and is folded
-//! from its stream when somebody asks for it later ([`super::ReadModels::task`]). Of every task a few words stay
-//! ([`index`]).
+//! A finished task leaves memory after 10,000 later ones have finished; [`super::ReadModels::task`] then folds it from
+//! its stream. The [`index`] keeps a small entry of every task.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -23,22 +22,22 @@ use index::Index;
 pub use moment::TaskMoment;
 pub use view::{CreationView, CreationsView, FailureView, ImageTaskView, VideoMoment, progress, urls};
 
-/// How many ended tasks are kept in memory.
+/// Finished tasks kept in memory.
 const RECENT_MAX: usize = 10_000;
 
-/// A task with what its next command needs to know.
+/// A task with the context of its next command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskEntry {
     pub record: TaskRecord,
-    /// The last event of the task: the cause of whatever a reactor does next.
+    /// Last event of the task, the cause of a reactor's next command.
     pub last_event: EventId,
 }
 
-/// A place among the tasks of a gateway that wait: the lowest is worked on first.
+/// Queue order of the tasks of a gateway; the lowest runs first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Rank {
     gateway: Gateway,
-    /// After all that are to be made now.
+    /// Sorts off-peak tasks after all others.
     off_peak: bool,
     priority: Reverse<i32>,
     submitted: Position,
@@ -46,16 +45,17 @@ struct Rank {
 
 impl Rank {
     fn of(work: &Work, submitted: Position) -> Self {
-        let (off_peak, priority) = (work.is_off_peak(), Reverse(work.priority()));
+        let off_peak = work.is_off_peak();
+        let priority = Reverse(work.priority());
         Self { gateway: work.gateway(), off_peak, priority, submitted }
     }
 
-    /// The lowest of a gateway.
+    /// Returns the lowest rank of a gateway.
     const fn first(gateway: Gateway) -> Self {
         Self { gateway, off_peak: false, priority: Reverse(i32::MAX), submitted: Position(0) }
     }
 
-    /// The highest of a gateway.
+    /// Returns the highest rank of a gateway.
     const fn last(gateway: Gateway) -> Self {
         Self { gateway, off_peak: true, priority: Reverse(i32::MIN), submitted: Position(u64::MAX) }
     }
@@ -65,31 +65,33 @@ impl Rank {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tasks {
     by_id: HashMap<TaskId, TaskEntry>,
-    /// Unfinished tasks, in the order in which they are worked on.
+    /// Unfinished tasks in queue order.
     unfinished: BTreeMap<Rank, TaskId>,
     ranks: HashMap<TaskId, Rank>,
-    /// How many unfinished tasks an owner has; owners without any are left out. Anonymous callers are one.
+    /// Unfinished tasks per owner with at least one; anonymous callers share one count.
     unfinished_of: HashMap<Option<UserId>, usize>,
     recent: VecDeque<TaskId>,
-    /// Unfinished tasks that no vendor has taken.
+    /// Unfinished tasks that no vendor has accepted.
     waiting: BTreeSet<Rank>,
-    /// Every task. Kept apart in snapshots.
+    /// Index of all tasks; saved separately in snapshots.
     #[serde(skip)]
     pub index: Index,
 }
 
 impl Tasks {
-    /// Folds an event of the task with this id.
+    /// Applies an event of the task with this id.
     pub fn apply(&mut self, id: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
         let mut task = self.by_id.remove(&id).map_or_else(Task::default, |entry| Task::Present(Box::new(entry.record)));
         Task::evolve(&mut task, event, recorded.at);
         let Task::Present(record) = task else { return };
+
         if matches!(event, TaskEvent::TaskSubmitted(_)) {
             let rank = Rank::of(&record.submission.work, recorded.position);
             self.unfinished.insert(rank, id);
             self.ranks.insert(id, rank);
             *self.unfinished_of.entry(record.submission.owner).or_default() += 1;
         }
+
         if let Some(rank) = self.ranks.get(&id).copied() {
             self.index.apply(&record, event, rank.submitted);
             if matches!(record.stage, Stage::Waiting { .. } | Stage::Submitting { .. }) {
@@ -98,6 +100,7 @@ impl Tasks {
                 self.waiting.remove(&rank);
             }
         }
+
         if record.is_terminal() {
             self.retire(id, record.submission.owner);
         }
@@ -119,14 +122,14 @@ impl Tasks {
         }
     }
 
-    /// The task, if it is still in memory.
+    /// Returns the task if it is in memory.
     #[must_use]
     pub fn get(&self, id: TaskId) -> Option<&TaskEntry> {
         self.by_id.get(&id)
     }
 
-    /// Returns the place of a task among those of its gateway that no vendor has taken, from 1: the last that it may have, as accounts
-    /// take turns. `None` for a task that does not wait.
+    /// Returns the last possible position of a waiting task in its gateway's queue, from 1, as accounts take turns; `None`
+    /// if a vendor accepted it or it ended.
     #[must_use]
     pub fn queue_position(&self, id: TaskId) -> Option<usize> {
         let rank = self.ranks.get(&id).filter(|rank| self.waiting.contains(rank))?;
@@ -149,7 +152,7 @@ impl Tasks {
         Some(earlier + ahead + before + 1)
     }
 
-    /// The same tasks to be written down elsewhere: shares what is large.
+    /// Returns a copy for a snapshot, which shares large parts.
     #[must_use]
     pub fn captured(&self) -> Self {
         Self {
@@ -163,36 +166,36 @@ impl Tasks {
         }
     }
 
-    /// How many unfinished tasks this caller has; anonymous callers are one.
+    /// Returns the number of unfinished tasks of an owner; anonymous callers share one count.
     #[must_use]
     pub fn unfinished_of(&self, owner: Option<UserId>) -> usize {
         self.unfinished_of.get(&owner).copied().unwrap_or(0)
     }
 
-    /// Through which gateway an unfinished task came.
+    /// Returns the gateway of an unfinished task.
     #[must_use]
     pub fn gateway_of(&self, id: TaskId) -> Option<Gateway> {
         self.ranks.get(&id).map(|rank| rank.gateway)
     }
 
-    /// How many tasks of all gateways are unfinished.
+    /// Returns the number of unfinished tasks of all gateways.
     #[must_use]
     pub fn unfinished_count(&self) -> usize {
         self.unfinished.len()
     }
 
-    /// Every unfinished task of a gateway, in the order in which they are worked on: what is to be made now before what has
-    /// time, high priority before low, old before young.
+    /// Returns the unfinished tasks of a gateway in queue order: off-peak tasks last, then by descending priority, then
+    /// by submission.
     pub fn unfinished(&self, gateway: Gateway) -> impl Iterator<Item = (TaskId, &TaskEntry)> {
         self.queue(gateway).filter_map(|id| Some((id, self.by_id.get(&id)?)))
     }
 
-    /// The ids of the same.
+    /// Returns the ids of [`Tasks::unfinished`].
     pub fn queue(&self, gateway: Gateway) -> impl Iterator<Item = TaskId> {
         self.unfinished.range(Rank::first(gateway)..=Rank::last(gateway)).map(|(_, id)| *id)
     }
 
-    /// Those of them that have time, which are the last.
+    /// Returns the ids of the off-peak tasks, which are last in the queue.
     pub fn off_peak(&self, gateway: Gateway) -> impl Iterator<Item = TaskId> {
         let first = Rank { off_peak: true, ..Rank::first(gateway) };
         self.unfinished.range(first..=Rank::last(gateway)).map(|(_, id)| *id)

@@ -1,4 +1,4 @@
-//! Tokens by the hash of their secret, which authentication asks at every request, by id, and by whom they speak for.
+//! Tokens by the hash of their secret (used to authenticate every request), by id, and by subject.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ type OfPublisher<'t> = (&'t PublisherId, &'t Vec<TokenId>);
 /// The tokens of a user in a snapshot.
 type OfUser<'t> = (&'t UserId, &'t Vec<TokenId>);
 
-/// All tokens that were ever issued.
+/// All tokens ever issued.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tokens {
     by_id: HashMap<TokenId, Token>,
-    /// Valid ones only, as in the two below.
+    /// Valid tokens only, like the two lists below.
     by_secret: HashMap<Digest, TokenId>,
     /// In the order of issue.
     of_publisher: HashMap<PublisherId, Vec<TokenId>>,
@@ -25,11 +25,12 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Folds an event of the token with this id.
+    /// Applies an event of the token with this id.
     pub fn apply(&mut self, id: TokenId, event: &TokenEvent, at: Timestamp) {
         let token = self.by_id.entry(id).or_default();
         let was_valid = matches!(token, Token::Valid(_));
         Token::evolve(token, event, at);
+
         match token {
             Token::Valid(token) if !was_valid => {
                 let secret = token.grant.secret_hash;
@@ -44,17 +45,17 @@ impl Tokens {
         }
     }
 
-    /// Every token, for a snapshot.
+    /// Returns all tokens, for a snapshot.
     pub(super) fn saved(&self) -> impl Iterator<Item = (&TokenId, &Token)> {
         self.by_id.iter()
     }
 
-    /// The valid ones of every publisher and of every user in the order of issue, for a snapshot.
+    /// Returns the valid tokens of every publisher and user, in the order of issue, for a snapshot.
     pub(super) fn saved_lists(&self) -> (impl Iterator<Item = OfPublisher<'_>>, impl Iterator<Item = OfUser<'_>>) {
         (self.of_publisher.iter(), self.of_user.iter())
     }
 
-    /// Takes back tokens that were saved.
+    /// Restores tokens from a snapshot.
     pub(super) fn restore(&mut self, tokens: Vec<(TokenId, Token)>) {
         for (id, token) in tokens {
             if let Token::Valid(token) = &token {
@@ -64,7 +65,7 @@ impl Tokens {
         }
     }
 
-    /// Takes back lists that were saved.
+    /// Restores lists from a snapshot.
     pub(super) fn restore_lists(
         &mut self,
         of_publisher: Vec<(PublisherId, Vec<TokenId>)>,
@@ -74,31 +75,31 @@ impl Tokens {
         self.of_user.extend(of_user);
     }
 
-    /// What the secret with this hash opens. The look-up needs no constant time: it compares hashes, and knowing how much of
-    /// a hash matched does not help to find a secret of 256 random bits.
+    /// Returns the valid token with this secret hash. The lookup need not take constant time: it compares hashes, and a
+    /// partial match of a hash does not help to find a secret of 256 random bits.
     #[must_use]
     pub fn by_secret(&self, secret_hash: &Digest) -> Option<&TokenRecord> {
         self.get(*self.by_secret.get(secret_hash)?)
     }
 
-    /// The token with this id, revoked or not.
+    /// Returns a token, even if revoked.
     #[must_use]
     pub fn get(&self, id: TokenId) -> Option<&TokenRecord> {
         self.by_id.get(&id)?.record()
     }
 
-    /// The valid personal access tokens of a publisher, in the order of issue.
+    /// Returns the valid tokens of a publisher, in the order of issue.
     pub fn of_publisher(&self, publisher: &PublisherId) -> impl Iterator<Item = &TokenRecord> {
         self.of_publisher.get(publisher).into_iter().flatten().filter_map(|id| self.get(*id))
     }
 
-    /// The valid tokens that speak for a user, in the order of issue.
+    /// Returns the valid tokens of a user, in the order of issue.
     pub fn of_user(&self, user: UserId) -> impl Iterator<Item = &TokenRecord> {
         self.of_user.get(&user).into_iter().flatten().filter_map(|id| self.get(*id))
     }
 }
 
-/// The list that a token belongs to.
+/// Returns the list that contains a token.
 fn list_of<'t>(
     of_publisher: &'t mut HashMap<PublisherId, Vec<TokenId>>,
     of_user: &'t mut HashMap<UserId, Vec<TokenId>>,
@@ -137,7 +138,7 @@ mod tests {
         TokenEvent::TokenIssued(TokenGrant { id, subject, name, description: None, secret_hash: Digest([nth; 32]) })
     }
 
-    /// Two tokens of a publisher, and two of a user.
+    /// Creates two tokens of a publisher and two of a user.
     fn tokens() -> Tokens {
         let mut tokens = Tokens::default();
         for nth in [2, 1] {

@@ -1,4 +1,4 @@
-//! Users by id, in the order in which they came.
+//! Users by id, in the order of creation.
 
 use std::collections::HashSet;
 
@@ -17,34 +17,34 @@ pub struct Users {
 }
 
 impl Users {
-    /// Folds an event of the user with this id.
+    /// Applies an event of the user with this id.
     pub fn apply(&mut self, id: UserId, event: &UserEvent, at: Timestamp) {
         User::evolve(self.by_id.entry(id).or_default(), event, at);
     }
 
-    /// Every user, for a snapshot.
+    /// Returns all users, for a snapshot.
     pub(super) fn saved(&self) -> impl Iterator<Item = (&UserId, &User)> {
         self.by_id.iter()
     }
 
-    /// Takes back what was saved, in its order.
+    /// Restores users from a snapshot, in order.
     pub(super) fn restore(&mut self, users: Vec<(UserId, User)>) {
         self.by_id.extend(users);
     }
 
-    /// The user with this id, unless it was erased.
+    /// Returns the user with this id, unless erased.
     #[must_use]
     pub fn get(&self, id: UserId) -> Option<&UserProfile> {
         self.find(id)?.profile()
     }
 
-    /// Whoever has or had this id: never [`User::Absent`].
+    /// Returns the user who has or had this id; never [`User::Absent`].
     #[must_use]
     pub fn find(&self, id: UserId) -> Option<&User> {
         self.by_id.get(&id).filter(|user| **user != User::Absent)
     }
 
-    /// A page of all users, or of these alone, oldest first, and what is left of those who were erased.
+    /// Returns a page of all users or, if `only` is not empty, of those; oldest first, including erased ones.
     #[must_use]
     pub fn page(&self, request: PageRequest, only: &HashSet<UserId>) -> Page<&User> {
         let listed = |(id, user): &(&UserId, &User)| **user != User::Absent && (only.is_empty() || only.contains(id));
@@ -52,12 +52,12 @@ impl Users {
         request.cut(users.into_iter())
     }
 
-    /// Those who have an account.
+    /// Returns all open accounts.
     pub fn present(&self) -> impl Iterator<Item = &UserProfile> {
         self.by_id.values().filter_map(User::profile)
     }
 
-    /// Those who were erased.
+    /// Returns the ids of erased users.
     pub fn erased(&self) -> impl Iterator<Item = UserId> {
         self.by_id
             .values()

@@ -1,4 +1,4 @@
-//! All versions of all nodes in the order in which they were made, for those who moderate them.
+//! All versions of all nodes in the order of creation, for moderation.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,10 +15,10 @@ use crate::domain::node::{NodeEvent, NodeProfile};
 use crate::domain::value::Timestamp;
 use crate::domain::version::{NodeVersion, VersionRef, VersionStatus};
 
-/// Where a version stands among all: later ones are greater, and of those made at once the one with the lower id.
+/// Sort key of a version: by time, then by descending id.
 type Rank = (Timestamp, Reverse<VersionId>);
 
-/// A version to be read after the read models were let go.
+/// A version that can be read after the read models are released.
 #[derive(Debug, Clone)]
 pub struct Held {
     node: Arc<Entry>,
@@ -26,7 +26,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// The node, as it is kept and as it is, and the version; `None` when the node was deleted.
+    /// Returns the entry, the node and the version; `None` if the node is deleted.
     #[must_use]
     pub fn look(&self) -> Option<(&Entry, &NodeProfile, &NodeVersion)> {
         let node = self.node.profile()?;
@@ -34,23 +34,23 @@ impl Held {
     }
 }
 
-/// Which versions are asked for.
+/// A request for one page of versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionQuery {
     pub page: PageRequest,
-    /// Only those of these statuses; all when empty.
+    /// Any of these statuses; empty is all.
     pub statuses: Vec<VersionStatus>,
-    /// Only those of these nodes.
+    /// Restricts the list to these nodes.
     pub nodes: Option<Vec<NodeKey>>,
 }
 
-/// The versions of all nodes that are not deleted, oldest first, by status.
+/// Versions of all nodes that are not deleted, oldest first, by status.
 #[derive(Debug, Clone, Default)]
 pub struct Versions {
     by_status: BTreeMap<VersionStatus, Order<Rank>>,
 }
 
-/// Equal when the same versions are in each order, whatever statuses there were before.
+/// Compares the versions of each status; a missing status equals an empty one.
 impl PartialEq for Versions {
     fn eq(&self, other: &Self) -> bool {
         let of = |versions: &Self, status| versions.by_status.get(status).cloned().unwrap_or_default();
@@ -59,9 +59,10 @@ impl PartialEq for Versions {
 }
 
 impl Versions {
-    /// Folds an event of the node whose key is `key`; `nodes` is what was before the event.
+    /// Applies an event of the node `key`; `nodes` is the state before the event.
     pub fn apply(&mut self, key: &str, event: &NodeEvent, at: Timestamp, nodes: &Nodes) {
         let known = |id: VersionId| nodes.by_version(id).map(|(_, version)| (version.status, version.created_at));
+
         match event {
             NodeEvent::VersionReleased { version } => self.insert(version.id, VersionStatus::Active, at),
             NodeEvent::VersionPublished { version } => self.insert(version.id, VersionStatus::Pending, at),
@@ -87,7 +88,7 @@ impl Versions {
         }
     }
 
-    /// The versions of these nodes.
+    /// Indexes the versions of all nodes.
     #[must_use]
     pub fn of(nodes: &Nodes) -> Self {
         let mut ranks: BTreeMap<VersionStatus, Vec<Rank>> = BTreeMap::new();
@@ -111,7 +112,7 @@ impl Versions {
         }
     }
 
-    /// One page of the versions that `query` asks for, newest first.
+    /// Returns one page of a query, newest first.
     #[must_use]
     pub fn page(&self, nodes: &Nodes, query: &VersionQuery) -> Page<Held> {
         if let Some(keys) = &query.nodes {
@@ -129,7 +130,7 @@ impl Versions {
     }
 }
 
-/// A page of several orders as one, newest first. Costs about the same wherever it is.
+/// Returns one page of several orders merged, newest first. The cost does not depend on the page number.
 fn merged(orders: &[&Order<Rank>], request: PageRequest) -> Page<Rank> {
     let total: usize = orders.iter().map(|order| order.len()).sum();
     let mut rest: Vec<_> = orders
@@ -137,18 +138,20 @@ fn merged(orders: &[&Order<Rank>], request: PageRequest) -> Page<Rank> {
         .zip(before_page(orders, request.offset().min(total)))
         .map(|(order, taken)| order.back_from(taken).peekable())
         .collect();
+
     let newest_first = std::iter::from_fn(|| {
         let newest = |ranks: &mut std::iter::Peekable<_>| ranks.peek().copied();
         let (at, _) = rest.iter_mut().map(newest).enumerate().max_by_key(|(_, rank)| *rank)?;
         rest[at].next()
     });
+
     let limit = usize::try_from(request.limit).unwrap_or(usize::MAX);
     Page { entries: newest_first.take(limit).collect(), total: total as u64, request }
 }
 
-/// How many entries of each order, from its end, are among the `offset` newest of all.
+/// Returns how many entries at the end of each order are among the `offset` newest of all.
 ///
-/// Each round takes the middle of what is still open of one order, and sees where it stands in all of them.
+/// Each step of the binary search halves the open range of one order and locates its middle entry in all orders.
 fn before_page(orders: &[&Order<Rank>], offset: usize) -> Vec<usize> {
     let mut open: Vec<(usize, usize)> = orders.iter().map(|order| (0, order.len().min(offset))).collect();
     while let Some(at) =
@@ -158,6 +161,7 @@ fn before_page(orders: &[&Order<Rank>], offset: usize) -> Vec<usize> {
         let Some(middle) = orders[at].back_from(low.midpoint(high)).next() else { break };
         let newer: Vec<usize> = orders.iter().map(|order| order.count_after(middle)).collect();
         let is_before = newer.iter().sum::<usize>() < offset;
+
         for ((low, high), newer) in open.iter_mut().zip(newer) {
             if is_before {
                 *low = newer.clamp(*low, *high);

@@ -1,17 +1,17 @@
-//! Tests of the room that there is.
+//! Tests of the monitoring of disk space.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 
-/// A space of which `free` says how much is free.
+/// Creates a monitor that reads the free bytes from `free`.
 fn space(reserve: u64, free: &Arc<AtomicU64>) -> Space {
     let free = Arc::clone(free);
     let measure = move |_: &Path| Ok(Room { disk: 1, free: free.load(Ordering::SeqCst) });
     Space::measured(Path::new("a"), reserve, Arc::new(measure))
 }
 
-/// As if the last look and the last refusal were long ago.
+/// Sets the last measurement and refusal back in time.
 fn later(space: &Space) {
     let mut state = space.0.state.lock();
     state.looked = None;
@@ -50,19 +50,19 @@ fn what_takes_much_at_once_must_leave_the_reserve() {
 fn what_comes_in_is_promised_its_room_and_gives_back_what_it_did_not_take() {
     let free = Arc::new(AtomicU64::new(200 * MIB));
     let space = space(64 * MIB, &free);
-    // Given two that come in and have said how large they are
+    // Given two incoming archives of known size
     let mut first = space.claim("the archive", 100 * MIB).unwrap();
     let second = space.claim("the archive", 30 * MIB).unwrap();
-    // Then a third finds no room, also when the first has written what it said, and it is not told on the disk yet
+    // Then a third is refused, even after the first was written but not yet measured
     let refusal = || space.claim("the archive", 10 * MIB).err().map(|shortage| shortage.to_string());
     let told = refusal().unwrap();
     assert!(told.contains("200 MiB are free, the archive takes 10 MiB, others take 130 MiB, and 64 MiB"), "{told}");
     first.spend(100 * MIB).unwrap();
     free.store(100 * MIB, Ordering::SeqCst);
     assert!(refusal().is_some_and(|told| told.contains("100 MiB are free")), "{:?}", refusal());
-    // nor does the first find more than it has said
+    // nor can the first exceed its size
     assert!(first.spend(7 * MIB).is_err() && first.spend(6 * MIB).is_ok());
-    // What the log needs is not kept from it
+    // The log can use claimed space
     assert_eq!(space.check_for(Part::Log, "a segment", 20 * MIB), Ok(()));
     drop((first, second));
     assert_eq!(refusal(), None, "what was promised is free again");
@@ -72,13 +72,13 @@ fn what_comes_in_is_promised_its_room_and_gives_back_what_it_did_not_take() {
 fn what_was_promised_room_goes_on_until_the_reserve_is_touched() {
     let free = Arc::new(AtomicU64::new(200 * MIB));
     let space = space(64 * MIB, &free);
-    // Given one that has said how large it is, and less room than that, because the log took some
+    // Given a claim that is larger than the free space, because the log has grown
     let mut claim = space.claim("the archive", 100 * MIB).unwrap();
     free.store(120 * MIB, Ordering::SeqCst);
     later(&space);
-    // Then it goes on: another one may end meanwhile, and leave its room
+    // Then the archive continues, because another one may release its claim
     claim.spend(30 * MIB).unwrap();
-    // What it takes beyond that is told with what it was promised, and nobody else takes anything
+    // An extension is refused with its size
     let told = claim.spend(80 * MIB).unwrap_err().to_string();
     assert!(told.contains("90 MiB are free, the archive takes 80 MiB, and 64 MiB are kept"), "{told}");
     free.store(63 * MIB, Ordering::SeqCst);
@@ -89,18 +89,18 @@ fn what_was_promised_room_goes_on_until_the_reserve_is_touched() {
 
 #[test]
 fn what_takes_room_is_measured_where_it_goes() {
-    // Given a log on a small disk of its own
+    // Given a log on a small separate disk
     let measure = |place: &Path| {
         let is_log = place.ends_with("log");
         Ok(if is_log { Room { disk: 2, free: 130 * MIB } } else { Room { disk: 1, free: 1000 * MIB } })
     };
     let space = Space::measured(Path::new("a"), 64 * MIB, Arc::new(measure));
-    // Then a larger archive is taken, and what is written of it is not gone from the log's disk
+    // Then a larger archive is accepted, and its bytes do not count on the log's disk
     let mut claim = space.claim("the archive", 500 * MIB).unwrap();
     claim.spend(500 * MIB).unwrap();
     assert_eq!(space.check_for(Part::Log, "a segment", 64 * MIB), Ok(()));
     assert!(space.check_for(Part::Log, "a segment", 67 * MIB).is_err());
-    // but from all that is on the disk of the archives
+    // but they count on the disk of the archives
     let told = space.check_for(Part::Directory, "a snapshot", 500 * MIB).unwrap_err().to_string();
     assert!(told.contains("500 MiB are free"), "{told}");
     assert_eq!(space.state().free_bytes, Some(130 * MIB), "of the fullest");

@@ -222,17 +222,26 @@ async fn credits_of_a_day_are_counted_but_not_those_that_were_given_back() {
 }
 
 #[actix_web::test]
-async fn tasks_are_limited_by_default_and_all_anonymous_callers_count_as_one() {
+async fn anonymous_tasks_are_limited_together_and_one_address_has_half() {
     // Given a service in which only the limit of anonymous tasks was changed
-    let change = |settings: &mut Settings| settings.limits.anonymous_submissions_per_day = 2;
+    let change = |settings: &mut Settings| {
+        settings.limits.anonymous_submissions_per_day = 2;
+        settings.limits.trusted_proxies = vec![Network::parse("127.0.0.0/8").unwrap()];
+    };
     let app = TestApp::start_with(change, idle_noon()).await;
     let alice = app.user("alice").await;
     let film = json!({"model": "vq2-turbo", "duration": 1, "prompt": "a lake"});
-    // When anonymous callers submit one task more than that
-    app.post(VIDEO, film.clone()).await.expect(200);
-    app.post(VIDEO, film.clone()).await.expect(200);
-    let refused = app.post(VIDEO, film.clone()).await.expect(429);
-    // Then the last one is refused, and a user has the limit of accounts
+    let submit_from = async |address: &str| {
+        app.send(app.request(Method::POST, VIDEO).header("x-forwarded-for", address).json(&film)).await
+    };
+    // When one address submits more than half of that, then it is refused
+    submit_from("203.0.113.1").await.expect(200);
+    let refused = submit_from("203.0.113.1").await.expect(429);
+    assert_eq!(refused.json()["error"], "quota_exceeded");
+    assert!(told(&refused)[0].contains("\"anonymous-tasks-a-day\";r=0;t=43200"), "{}", told(&refused)[0]);
+    // And when all of them have submitted as many, the next one is; a user has the limit of accounts
+    submit_from("203.0.113.2").await.expect(200);
+    let refused = submit_from("203.0.113.3").await.expect(429);
     assert_eq!(refused.json()["error"], "quota_exceeded");
     assert_eq!(told(&refused)[0], "\"tasks-a-day\";r=0;t=43200");
     let accepted = app.post_as(&alice.token, VIDEO, film).await.expect(200);

@@ -89,12 +89,10 @@ async fn hundreds_of_half_heads_keep_nobody_out_for_longer_than_promised() {
     })
     .await;
     let mut held = Vec::new();
-    for nth in 0..all {
+    for _ in 0..all {
         let mut connection = connect(&app).await;
-        if nth % 4 > 0 {
-            connection.write_all(WHOLE).await.unwrap();
-            answer_of_health(&mut connection).await;
-        }
+        connection.write_all(WHOLE).await.unwrap();
+        answer_of_health(&mut connection).await;
         connection.write_all(HALF).await.unwrap();
         held.push(connection);
     }

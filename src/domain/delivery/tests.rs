@@ -1,4 +1,4 @@
-//! Every rule of deliveries.
+//! Tests of the rules of deliveries.
 
 use super::*;
 use crate::domain::decider::testing::{NOW, given_when, state_after};
@@ -46,7 +46,7 @@ fn failures(count: u32) -> Vec<DeliveryEvent> {
     (1..=count).map(|attempt| failed(attempt, unreachable(), NOW)).collect()
 }
 
-/// How long the delivery waits when this comes of the attempt after `earlier` failed ones.
+/// Returns the delay that follows `outcome` after `earlier` failed attempts.
 fn pause(earlier: u32, outcome: &AttemptOutcome, chance: f64) -> Duration {
     let answer = given_when::<Delivery>(&failures(earlier), attempt(outcome.clone(), chance)).unwrap();
     let [DeliveryEvent::AttemptFailed { attempt, outcome: told, next_at, .. }] = answer.as_slice() else {

@@ -1,28 +1,28 @@
-//! An image job whole: what is asked for, and the pictures that it is made from.
+//! A complete image job: its parameters and input pictures.
 
 use serde::{Deserialize, Serialize};
 
 use super::{OUTPUT_PIXELS_MAX, Picture, Relight, SkinEnhance, StyleTransfer, Upscale, UpscalePrecision};
 use crate::domain::value::{CallbackUrl, Invalid};
 
-/// Where an input picture is.
+/// Location of an input picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Source {
-    /// In our store.
+    /// In the media store.
     Kept(Picture),
-    /// At a URL, from where it is fetched before the work begins.
+    /// At a URL; fetched before the job starts.
     Remote(CallbackUrl),
 }
 
 impl Source {
-    /// The picture, once it is in our store.
+    /// Returns the picture if it is in the media store.
     #[must_use]
     pub fn kept(&self) -> Option<&Picture> {
         if let Self::Kept(picture) = self { Some(picture) } else { None }
     }
 }
 
-/// What is asked for, a variant for each submission endpoint but for the skin modes, which share one.
+/// Parameters of a job, one variant per submission endpoint; the skin modes share one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ImageJob {
     /// `image-upscaler`
@@ -37,7 +37,7 @@ pub enum ImageJob {
     Relight(Relight),
 }
 
-/// Jobs whose status is read at one place (contract 6).
+/// Jobs that share a status endpoint (contract 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImageFamily {
     Upscaler,
@@ -47,7 +47,7 @@ pub enum ImageFamily {
 }
 
 impl ImageJob {
-    /// Where the status is read.
+    /// Returns the family, and with it the status endpoint.
     #[must_use]
     pub const fn family(&self) -> ImageFamily {
         match self {
@@ -58,13 +58,13 @@ impl ImageJob {
         }
     }
 
-    /// Whether the webhook is told of the end only (seed: the precision upscaler).
+    /// Returns `true` if the webhook is called only at the end (seed: the precision upscaler).
     #[must_use]
     pub const fn tells_only_the_end(&self) -> bool {
         matches!(self, Self::UpscalePrecision(_))
     }
 
-    /// By how much each side of the result is larger than that of the input.
+    /// Returns the factor by which each side of the result is larger than the input's.
     #[must_use]
     pub fn times(&self) -> u32 {
         match self {
@@ -74,13 +74,14 @@ impl ImageJob {
         }
     }
 
-    /// Whether the output of an upscaler would be small enough; the others leave the size as it is.
+    /// Checks the output size of an upscaler; other jobs keep the size.
     ///
     /// # Errors
-    /// When the output would be larger than 25.3 million pixels; the reason gives both sizes.
+    /// If the output would have more than 25.3 million pixels; the reason contains both sizes.
     pub fn check_output(&self, width: u32, height: u32) -> Result<(), Invalid> {
         let times = self.times();
-        let (out_width, out_height) = (u64::from(width) * u64::from(times), u64::from(height) * u64::from(times));
+        let out_width = u64::from(width) * u64::from(times);
+        let out_height = u64::from(height) * u64::from(times);
         if times == 1 || out_width.saturating_mul(out_height) <= OUTPUT_PIXELS_MAX {
             return Ok(());
         }
@@ -94,27 +95,27 @@ impl ImageJob {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageWork {
     pub job: ImageJob,
-    /// The picture that is worked on.
+    /// The picture to process.
     pub image: Source,
-    /// The picture whose style or light is taken over, where the job takes one.
+    /// The style, light or light map reference, if the job takes one.
     pub reference: Option<Source>,
-    /// What chance decides; without it all follows from the pictures and the parameters, so that identical requests give
+    /// Seed of the random numbers. `None` derives them from pictures and parameters, so that identical requests give
     /// identical bytes.
     pub seed: Option<u32>,
 }
 
 impl ImageWork {
-    /// Where the pictures are: the one that is worked on first.
+    /// Returns the input pictures, the one to process first.
     pub fn sources(&self) -> impl Iterator<Item = &Source> {
         std::iter::once(&self.image).chain(&self.reference)
     }
 
-    /// The URLs of pictures that are not in our store yet, in the order of [`ImageWork::sources`].
+    /// Returns the URLs of pictures not yet in the media store, in the order of [`ImageWork::sources`].
     pub fn remote(&self) -> impl Iterator<Item = &CallbackUrl> {
         self.sources().filter_map(|source| if let Source::Remote(url) = source { Some(url) } else { None })
     }
 
-    /// Puts fetched pictures in the place of their URLs; those that are too many are ignored, those that lack stay URLs.
+    /// Replaces URLs by fetched pictures, in order. Ignores surplus pictures; URLs without a picture remain.
     pub fn take_in(&mut self, pictures: &[Picture]) {
         let sources = std::iter::once(&mut self.image).chain(&mut self.reference);
         for (source, picture) in sources.filter(|source| matches!(source, Source::Remote(_))).zip(pictures) {

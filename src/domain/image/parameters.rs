@@ -1,4 +1,4 @@
-//! The parameters of image jobs, by the names of the interface.
+//! Parameters of image jobs by their API names.
 
 use super::{
     ImageJob, LightSettings, LightSource, PortraitBeautifier, Prompt, Relight, SkinEnhance, SkinMode, StyleTransfer,
@@ -7,8 +7,7 @@ use super::{
 use crate::domain::parameter::{Parameter, Parameters};
 
 impl ImageJob {
-    /// All of them, with the pictures that it is made from: the one that is worked on, and the one whose style or light is taken
-    /// over.
+    /// Returns all parameters, with the picture to process and, if the job takes one, the reference picture.
     pub fn parameters<P>(&self, image: P, reference: Option<P>) -> Parameters<P> {
         let given = Parameters::none()
             .with("image", Parameter::File(image))

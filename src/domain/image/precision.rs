@@ -1,4 +1,4 @@
-//! `image-upscaler-precision-v2`: every parameter of the seed but the picture and the webhook.
+//! `image-upscaler-precision-v2`: every parameter of the seed except the picture and the webhook.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,29 +6,29 @@ use super::Percent;
 use crate::domain::value::{Invalid, named_values};
 
 named_values! {
-    /// What the enlargement is to keep and to mend.
+    /// Kind of content to optimise for.
     PrecisionFlavor {
-        /// Smooth gradients and clean lines, for pictures that were drawn or generated.
+        /// Smooth gradients and clean lines, for drawn or generated pictures.
         Sublime = "sublime",
         /// The natural texture of a photograph.
         Photo = "photo",
-        /// A photograph whose noise is taken out first.
+        /// A photograph, denoised first.
         PhotoDenoiser = "photo_denoiser",
     }
 }
 
-/// How much larger the output is than the input, per side: 2 to 16.
+/// Scale factor per side, 2 to 16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Factor(u8);
 
 impl Factor {
-    /// What is used when none is given (contract 6).
+    /// Default factor (contract 6).
     pub const DEFAULT: Self = Self(2);
 
-    /// Checks the range.
+    /// Validates the range.
     ///
     /// # Errors
-    /// When the value is outside 2 to 16.
+    /// If the value is outside 2 to 16.
     pub fn new(value: i64) -> Result<Self, Invalid> {
         match u8::try_from(value) {
             Ok(value @ 2..=16) => Ok(Self(value)),
@@ -36,13 +36,13 @@ impl Factor {
         }
     }
 
-    /// The factor as it was given.
+    /// Returns the factor as given.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// The factor by which each side grows.
+    /// Returns the factor by which each side grows.
     #[must_use]
     pub const fn times(self) -> u32 {
         self.0 as u32
@@ -54,16 +54,16 @@ impl Factor {
 pub struct UpscalePrecision {
     pub scale_factor: Factor,
     pub flavor: PrecisionFlavor,
-    /// How much edges gain.
+    /// Strength of the edge sharpening.
     pub sharpen: Percent,
-    /// How much fine grain is laid over.
+    /// Strength of the added fine grain.
     pub smart_grain: Percent,
-    /// How much detail is made up between the pixels of the input.
+    /// Amount of synthesized detail between the input pixels.
     pub ultra_detail: Percent,
 }
 
 impl Default for UpscalePrecision {
-    /// Contract 6.
+    /// Returns the defaults of contract 6.
     fn default() -> Self {
         Self {
             scale_factor: Factor::DEFAULT,

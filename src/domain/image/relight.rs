@@ -1,4 +1,4 @@
-//! `image-relight`: every parameter of contract 6 but the pictures and the webhook.
+//! `image-relight`: every parameter of contract 6 except the pictures and the webhook.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::{Percent, Prompt};
 use crate::domain::value::named_values;
 
 named_values! {
-    /// The character of the new light.
+    /// Character of the new light.
     RelightStyle {
         Standard = "standard",
         DarkerButRealistic = "darker_but_realistic",
@@ -14,13 +14,13 @@ named_values! {
         Smooth = "smooth",
         Brighter = "brighter",
         ContrastedNHdr = "contrasted_n_hdr",
-        /// Light and shadow are set anew, colours stay.
+        /// New light and shadow, unchanged colours.
         JustComposition = "just_composition",
     }
 }
 
 named_values! {
-    /// How the light is worked out.
+    /// Relighting algorithm.
     RelightEngine {
         Automatic = "automatic",
         Balanced = "balanced",
@@ -35,7 +35,7 @@ named_values! {
 }
 
 named_values! {
-    /// How strongly light is carried over, and where.
+    /// Strength and region of the light transfer.
     TransferLightA {
         Automatic = "automatic",
         Low = "low",
@@ -47,7 +47,7 @@ named_values! {
 }
 
 named_values! {
-    /// The course of the transfer from dark to bright.
+    /// Curve of the transfer from dark to bright.
     TransferLightB {
         Automatic = "automatic",
         Composition = "composition",
@@ -66,18 +66,18 @@ named_values! {
 }
 
 named_values! {
-    /// Where the light comes from; which picture that is stands beside the job.
+    /// Source of the light. Its picture, if any, is the `reference` of the job.
     LightSource {
         /// The prompt alone.
         Prompt = "prompt",
-        /// The light of another picture is taken over.
+        /// The light of the reference picture.
         Reference = "reference",
-        /// A map in which white is lit and black is not, laid over the picture.
+        /// A light map over the picture: white is lit, black is not.
         Lightmap = "lightmap",
     }
 }
 
-/// The fine adjustments (`advanced_settings`); 50 changes nothing.
+/// Fine adjustments (`advanced_settings`); 50 is neutral.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LightSettings {
     pub whites: Percent,
@@ -88,12 +88,12 @@ pub struct LightSettings {
     pub engine: RelightEngine,
     pub transfer_light_a: TransferLightA,
     pub transfer_light_b: TransferLightB,
-    /// Whether identical requests give identical bytes.
+    /// `true` if identical requests give identical bytes.
     pub fixed_generation: bool,
 }
 
 impl Default for LightSettings {
-    /// Contract 6.
+    /// Returns the defaults of contract 6.
     fn default() -> Self {
         let middle = Percent::of(50);
         Self {
@@ -116,18 +116,18 @@ pub struct Relight {
     pub prompt: Option<Prompt>,
     pub source: LightSource,
     pub light_transfer_strength: Percent,
-    /// The result is kept near the original, for pictures whose shape must not drift.
+    /// Keeps the result near the original, for pictures whose shape must not drift.
     pub interpolate_from_original: bool,
-    /// The background is lit anew as well as the subject.
+    /// Relights the background as well as the subject.
     pub change_background: bool,
-    /// Small text and texture are put back after lighting.
+    /// Restores small text and texture after relighting.
     pub preserve_details: bool,
     pub style: RelightStyle,
     pub advanced: LightSettings,
 }
 
 impl Default for Relight {
-    /// Contract 6.
+    /// Returns the defaults of contract 6.
     fn default() -> Self {
         Self {
             prompt: None,

@@ -1,4 +1,4 @@
-//! `skin-enhancer`: its three modes, every parameter but the picture and the webhook.
+//! `skin-enhancer`: its three modes, with every parameter except the picture and the webhook.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::Percent;
 use crate::domain::value::named_values;
 
 named_values! {
-    /// What the flexible mode works on.
+    /// Purpose of the flexible mode.
     SkinFocus {
         EnhanceSkin = "enhance_skin",
         ImproveLighting = "improve_lighting",
@@ -16,19 +16,19 @@ named_values! {
     }
 }
 
-/// How skin is treated.
+/// Treatment of skin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SkinMode {
     /// Artistic and stylised.
     Creative,
-    /// As it is, with `detail` of its texture kept.
+    /// Natural, keeping `detail` percent of the skin texture.
     Faithful { detail: Percent },
-    /// For one purpose.
+    /// Optimised for one purpose.
     Flexible { focus: SkinFocus },
 }
 
 impl SkinMode {
-    /// The texture that the faithful mode keeps when nothing is said (contract 6).
+    /// Default `detail` of the faithful mode (contract 6).
     pub const DETAIL_DEFAULT: Percent = Percent::of(80);
 }
 
@@ -36,14 +36,14 @@ impl SkinMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkinEnhance {
     pub mode: SkinMode,
-    /// How much edges gain; 0 when not given (contract 6).
+    /// Strength of the edge sharpening; 0 by default (contract 6).
     pub sharpen: Percent,
-    /// How much fine grain is laid over; 2 when not given (contract 6).
+    /// Strength of the added fine grain; 2 by default (contract 6).
     pub smart_grain: Percent,
 }
 
 impl SkinEnhance {
-    /// A mode with the defaults of contract 6.
+    /// Creates a job with the defaults of contract 6.
     #[must_use]
     pub const fn of(mode: SkinMode) -> Self {
         Self { mode, sharpen: Percent::of(0), smart_grain: Percent::of(2) }

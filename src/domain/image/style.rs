@@ -1,4 +1,4 @@
-//! `image-style-transfer`: every parameter of the seed but the pictures and the webhook.
+//! `image-style-transfer`: every parameter of the seed except the pictures and the webhook.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::{Percent, Prompt};
 use crate::domain::value::named_values;
 
 named_values! {
-    /// The look that the picture is given besides what the reference brings.
+    /// Look of the result, in addition to the style of the reference.
     StyleEngine {
         Balanced = "balanced",
         Definio = "definio",
@@ -21,31 +21,31 @@ named_values! {
 }
 
 named_values! {
-    /// How the style is taken over.
+    /// Method of the style transfer.
     StyleFlavor {
         Faithful = "faithful",
         GenZ = "gen_z",
         Psychedelia = "psychedelia",
         Detaily = "detaily",
         Clear = "clear",
-        /// Structure and light are worked on, the colours of the reference are not taken.
+        /// Transfers structure and light, not the colours of the reference.
         Donotstyle = "donotstyle",
-        /// The same, and sharper.
+        /// `Donotstyle` with sharpening.
         DonotstyleSharp = "donotstyle_sharp",
     }
 }
 
 named_values! {
-    /// How skin is smoothed in a portrait.
+    /// Skin smoothing in portraits.
     PortraitBeautifier { Face = "beautify_face", FaceMax = "beautify_face_max" }
 }
 
 named_values! {
-    /// How strongly a portrait is coloured.
+    /// Colour strength of portraits.
     PortraitStyle { Standard = "standard", Pop = "pop", SuperPop = "super_pop" }
 }
 
-/// What holds only for portraits; without `is_portrait` these fields are ignored (seed).
+/// Settings of portraits; ignored without `is_portrait` (seed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Portrait {
     pub beautifier: Option<PortraitBeautifier>,
@@ -57,19 +57,19 @@ pub struct Portrait {
 pub struct StyleTransfer {
     pub engine: StyleEngine,
     pub flavor: StyleFlavor,
-    /// Present when the picture is processed as a portrait.
+    /// Present if the picture is processed as a portrait.
     pub portrait: Option<Portrait>,
     pub prompt: Option<Prompt>,
-    /// How much of the structure of the picture is kept.
+    /// Strength with which the picture's structure is kept.
     pub structure_strength: Percent,
-    /// How much of the style is taken on.
+    /// Strength with which the reference's style is applied.
     pub style_strength: Percent,
-    /// Whether identical requests give identical bytes.
+    /// `true` if identical requests give identical bytes.
     pub fixed_generation: bool,
 }
 
 impl Default for StyleTransfer {
-    /// Contract 6.
+    /// Returns the defaults of contract 6.
     fn default() -> Self {
         Self {
             engine: StyleEngine::Balanced,

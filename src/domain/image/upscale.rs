@@ -1,4 +1,4 @@
-//! `image-upscaler`: every parameter of the seed but the picture and the webhook.
+//! `image-upscaler`: every parameter of the seed except the picture and the webhook.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,12 +6,12 @@ use super::Prompt;
 use crate::domain::value::{Invalid, named_values};
 
 named_values! {
-    /// How much larger the output is than the input, per side.
+    /// Scale factor per side.
     ScaleFactor { X2 = "2x", X4 = "4x", X8 = "8x", X16 = "16x" }
 }
 
 impl ScaleFactor {
-    /// The factor by which each side grows.
+    /// Returns the factor by which each side grows.
     #[must_use]
     pub const fn times(self) -> u32 {
         match self {
@@ -24,7 +24,8 @@ impl ScaleFactor {
 }
 
 named_values! {
-    /// The character of the sharpening: `illusio` soft and painterly, `sharpy` crisp, `sparkle` between, with highlights.
+    /// Character of the sharpening: `illusio` is soft and painterly, `sharpy` crisp, `sparkle` between both with
+    /// highlights.
     UpscaleEngine {
         Automatic = "automatic",
         Illusio = "premium_illusio",
@@ -34,7 +35,7 @@ named_values! {
 }
 
 named_values! {
-    /// The kind of picture to optimise for.
+    /// Kind of picture to optimise for.
     OptimizedFor {
         Standard = "standard",
         SoftPortraits = "soft_portraits",
@@ -48,15 +49,15 @@ named_values! {
     }
 }
 
-/// A strength from -10 to 10, 0 when not given.
+/// A strength from -10 to 10; 0 by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Dial(i8);
 
 impl Dial {
-    /// Checks the range.
+    /// Validates the range.
     ///
     /// # Errors
-    /// When the value is outside -10 to 10.
+    /// If the value is outside -10 to 10.
     pub fn new(value: i64) -> Result<Self, Invalid> {
         match i8::try_from(value) {
             Ok(value @ -10..=10) => Ok(Self(value)),
@@ -64,20 +65,20 @@ impl Dial {
         }
     }
 
-    /// The strength as an integer.
+    /// Returns the strength as an integer.
     #[must_use]
     pub const fn get(self) -> i8 {
         self.0
     }
 
-    /// The strength from -1.0 to 1.0.
+    /// Returns the strength as a fraction from -1.0 to 1.0.
     #[must_use]
     pub fn ratio(self) -> f32 {
         f32::from(self.0) / 10.0
     }
 }
 
-/// An image-upscaler job: every parameter of the seed but the picture and the webhook.
+/// An image-upscaler job: every parameter of the seed except the picture and the webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upscale {
     pub scale_factor: ScaleFactor,
@@ -91,7 +92,7 @@ pub struct Upscale {
 }
 
 impl Default for Upscale {
-    /// Twice the size and nothing more (seed).
+    /// Returns a job that doubles the size without further processing (seed).
     fn default() -> Self {
         let nothing = Dial::default();
         Self {

@@ -1,4 +1,4 @@
-//! What each command makes happen to a node.
+//! Decides the commands of a node.
 
 use said::{administration, creation, published, registration, released, revision_of, translation};
 
@@ -14,7 +14,7 @@ mod said;
 
 type Events = Result<Vec<NodeEvent>, NodeRejection>;
 
-/// Decides while the id is free.
+/// Decides a command while the id is free.
 pub(super) fn on_nothing(command: NodeCommand, now: Timestamp) -> Events {
     match command {
         NodeCommand::Create { id, publisher, fields, facts, first_version } => {
@@ -32,13 +32,13 @@ pub(super) fn on_nothing(command: NodeCommand, now: Timestamp) -> Events {
     }
 }
 
-/// An empty reason is none.
+/// Returns the reason, or `None` if it is empty.
 fn given(reason: Reason) -> Option<Reason> {
     Some(reason).filter(|reason| !reason.as_str().is_empty())
 }
 
 impl NodeProfile {
-    /// Decides while the node exists, and after.
+    /// Decides a command on a node that exists or is deleted.
     pub(super) fn decide(&self, command: NodeCommand, now: Timestamp) -> Events {
         match command {
             NodeCommand::Create { .. } => Err(NodeRejection::AlreadyExists { id: self.id.clone() }),
@@ -85,8 +85,7 @@ impl NodeProfile {
         }
     }
 
-    /// A publisher may change only its own nodes, and only while they are not banned; an administrator, who is no
-    /// publisher, may change all.
+    /// Checks that a publisher owns the node and that it is not banned. An administrator (`None`) always passes.
     fn check_owner(&self, publisher: Option<&PublisherId>) -> Result<(), NodeRejection> {
         match publisher {
             None => Ok(()),
@@ -102,7 +101,7 @@ impl NodeProfile {
         Ok(())
     }
 
-    /// The version that is named, unless it was deleted.
+    /// Returns the named version unless it is deleted.
     fn existing(&self, reference: &VersionRef) -> Result<&NodeVersion, NodeRejection> {
         let version = self.version(reference).filter(|version| version.status != VersionStatus::Deleted);
         version.ok_or(NodeRejection::VersionNotFound)
@@ -148,12 +147,14 @@ impl NodeProfile {
     fn store_archive(&self, id: VersionId, archive: Archive, hold: bool) -> Events {
         self.check_not_banned()?;
         let version = self.existing(&VersionRef::Id(id))?;
+
         if version.archive.is_some() {
             return Err(NodeRejection::ArchiveExists);
         }
+
         let stored = NodeEvent::ArchiveStored { version: id, archive };
         match version.status {
-            // What is Active is downloaded at once: nobody would have looked at it.
+            // An Active version is downloadable at once, which would bypass moderation.
             VersionStatus::Active if hold => Err(NodeRejection::ReleasedWithoutArchive),
             VersionStatus::Active => Ok(vec![stored]),
             VersionStatus::Pending if hold => Ok(vec![stored]),
@@ -165,15 +166,18 @@ impl NodeProfile {
         }
     }
 
-    /// The status goes before the facts, so that a detail set with it is not overwritten; a deletion goes last, because
-    /// nothing follows it.
+    /// Changes a node as an administrator. The status precedes the facts, so that it does not overwrite a detail set
+    /// with it; a deletion comes last, because no event may follow it.
     fn administration(&self, change: NodeFields, facts: NodeFacts, status: Option<NodeStatus>) -> Events {
         let revised = self.revision(change)?;
+
         let detail = facts.status_detail.clone().unwrap_or_default();
+
         let moved = match status.filter(|status| *status != self.status) {
             Some(status) => self.transition(status, detail)?,
             None => Vec::new(),
         };
+
         let administered = administration(facts, &self.facts());
         if status == Some(NodeStatus::Deleted) {
             return Ok([revised, administered, moved].concat());
@@ -181,7 +185,7 @@ impl NodeProfile {
         Ok([revised, moved, administered].concat())
     }
 
-    /// Active to Banned and back, Active to Deleted (contract 4).
+    /// Changes the status: Active to Banned and back, Active to Deleted (contract 4).
     fn transition(&self, to: NodeStatus, reason: Reason) -> Events {
         match (self.status, to) {
             (NodeStatus::Active, NodeStatus::Banned) if given(reason.clone()).is_none() => {
@@ -205,7 +209,7 @@ fn illegal(what: &'static str, from: &'static str, to: &'static str) -> NodeReje
     NodeRejection::IllegalTransition(Transition { what, from, to })
 }
 
-/// The same status again is no transition: only a reason that is given, and differs, changes then.
+/// Returns the event of a status change. With an unchanged status, only a new reason gives an event.
 fn transition_of(
     version: &NodeVersion,
     status: VersionStatus,
@@ -215,13 +219,16 @@ fn transition_of(
         let changes = reason.map(given).filter(|reason| *reason != version.status_reason);
         return Ok(changes.map(|reason| NodeEvent::VersionStatusChanged { id: version.id, status, reason }));
     }
+
     if !version.status.may_become(status) {
         return Err(illegal("node version", version.status.as_str(), status.as_str()));
     }
+
     let reason = reason.and_then(given);
     if status == VersionStatus::Banned && reason.is_none() {
         return Err(NodeRejection::VersionBanWithoutReason);
     }
+
     Ok(Some(NodeEvent::VersionStatusChanged { id: version.id, status, reason }))
 }
 

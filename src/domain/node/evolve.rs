@@ -1,4 +1,4 @@
-//! What each event makes of a node.
+//! Applies events to a node.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::domain::ids::{NodeId, PublisherId, VersionId};
 use crate::domain::value::{Label, Text, Timestamp};
 use crate::domain::version::{NodeVersion, VersionStatus};
 
-/// An empty text tells nothing.
+/// Returns the text, or `None` if it is empty.
 fn told(detail: Text<1000>) -> Option<Text<1000>> {
     Some(detail).filter(|detail| !detail.as_str().is_empty())
 }
@@ -32,14 +32,14 @@ impl NodeProfile {
         }
     }
 
-    /// Folds an event; what does not fit changes nothing, not even the time of the last change.
+    /// Applies an event. One that does not fit the state is ignored and leaves `updated_at` unchanged.
     pub(super) fn evolve(&mut self, event: &NodeEvent, at: Timestamp) {
         if self.status != NodeStatus::Deleted && self.fold(event, at) {
             self.updated_at = at;
         }
     }
 
-    /// Whether the event is a change that counts as one.
+    /// Applies an event; returns `true` if it updates `updated_at`.
     fn fold(&mut self, event: &NodeEvent, at: Timestamp) -> bool {
         match event {
             NodeEvent::NodeCreated { .. } => return false,
@@ -73,6 +73,7 @@ impl NodeProfile {
     fn fold_version(&mut self, id: VersionId, event: &NodeEvent) -> bool {
         let Some(version) = self.versions.iter_mut().find(|version| version.id == id) else { return false };
         let version = Arc::make_mut(version);
+
         match event {
             NodeEvent::VersionRevised { change, .. } => version.fields.apply(change),
             NodeEvent::VersionAdministered { facts, .. } => version.administer(facts),
@@ -87,7 +88,7 @@ impl NodeProfile {
         true
     }
 
-    /// Whether more than the number of downloads was set.
+    /// Applies administrators' fields; returns `true` if more than the number of downloads was set.
     fn administer(&mut self, facts: &NodeFacts) -> bool {
         let mut all = self.facts();
         all.apply(facts);

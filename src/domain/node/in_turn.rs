@@ -1,11 +1,11 @@
-//! Several commands as one: each is decided on what those before it made, and all of them happen or none.
+//! Batches of commands: each is decided on the state after the previous ones; all succeed or none is recorded.
 
 use super::{Node, NodeCommand, NodeEvent, NodeRejection};
 use crate::domain::decider::Decider;
 use crate::domain::value::Timestamp;
 
 impl NodeCommand {
-    /// These commands, of which there is at least one, as one.
+    /// Combines one or more commands into one.
     #[must_use]
     pub fn in_turn(first: Self, others: impl IntoIterator<Item = Self>) -> Self {
         let mut others = others.into_iter().peekable();
@@ -16,7 +16,7 @@ impl NodeCommand {
     }
 }
 
-/// Decides each command on what those before it made.
+/// Decides each command on the state after the previous ones.
 pub(super) fn in_turn(
     mut node: Node,
     commands: Vec<NodeCommand>,

@@ -1,43 +1,43 @@
-//! How good a node is said to be: the stars of one review, and the mean of them.
+//! Ratings of nodes: the stars of one review, and their mean.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::field_set::Measured;
 use crate::domain::value::Invalid;
 
-/// What one user gives: 1 to 5.
+/// Stars of one review, 1 to 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Stars(u8);
 
 impl Stars {
-    /// Checks the range.
+    /// Validates the range.
     ///
     /// # Errors
-    /// When it is not from 1 to 5.
+    /// If the value is outside 1 to 5.
     pub fn new(stars: i64) -> Result<Self, Invalid> {
         let known = u8::try_from(stars).ok().filter(|stars| (1..=5).contains(stars));
         known.map(Self).ok_or_else(|| Invalid::new("must be an integer from 1 to 5"))
     }
 
-    /// How many.
+    /// Returns the number of stars.
     #[must_use]
     pub fn get(self) -> u8 {
         self.0
     }
 }
 
-/// A mean of stars, from 0 to 5; kept in hundredths, so that equal ones are equal.
+/// A mean of stars from 0 to 5, stored in hundredths so that equality is exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Rating(u16);
 
 impl Rating {
-    /// Most hundredths.
+    /// Maximum, in hundredths of a star.
     const MAX: u16 = 500;
 
-    /// Checks the range and rounds to hundredths.
+    /// Validates the range and rounds to hundredths.
     ///
     /// # Errors
-    /// When it is not from 0 to 5.
+    /// If the value is outside 0 to 5.
     pub fn new(mean: f64) -> Result<Self, Invalid> {
         if !(0.0..=5.0).contains(&mean) {
             return Err(Invalid::new("must be a number from 0 to 5"));
@@ -46,31 +46,31 @@ impl Rating {
         Ok(Self((mean * 100.0).round() as u16))
     }
 
-    /// From hundredths; more than five stars are five.
+    /// Creates a rating from hundredths of a star; values above 5 stars become 5.
     #[must_use]
     pub fn from_hundredths(hundredths: u16) -> Self {
         Self(hundredths.min(Self::MAX))
     }
 
-    /// In hundredths of a star.
+    /// Returns the rating in hundredths of a star.
     #[must_use]
     pub fn hundredths(self) -> u16 {
         self.0
     }
 
-    /// In stars, with two decimals.
+    /// Returns the rating in stars, with two decimals.
     #[must_use]
     pub fn get(self) -> f64 {
         f64::from(self.0) / 100.0
     }
 
-    /// The mean of some stars, if there are any.
+    /// Returns the mean of some stars, or `None` without any.
     pub fn mean(stars: impl IntoIterator<Item = Stars>) -> Option<Self> {
         let (sum, count) = stars.into_iter().fold((0, 0), |(sum, count), Stars(n)| (sum + u64::from(n), count + 1));
         Self::of_sum(sum, count)
     }
 
-    /// The mean of `count` stars that are `sum` together, if there are any.
+    /// Returns the mean of `count` reviews with `sum` stars in total, or `None` if `count` is 0.
     #[must_use]
     pub fn of_sum(sum: u64, count: u64) -> Option<Self> {
         let hundredths = (sum * 100 + count / 2).checked_div(count)?;

@@ -1,5 +1,7 @@
-//! Who reviewed a node, and with how many stars: kept in shared pieces, so that a popular node is copied as cheaply as any
-//! other, with their sum, so that nobody has to walk all of them for the mean.
+//! Reviews of a node: the last rating of each user.
+//!
+//! Chunks are shared between copies of the node, so copying a popular node stays cheap. The stored sum gives the mean
+//! without a scan.
 
 use std::sync::Arc;
 
@@ -8,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use super::rating::{Rating, Stars};
 use crate::domain::ids::UserId;
 
-/// A longer piece is cut in two.
+/// Maximum entries of a chunk; a larger one is split in half.
 const PIECE_MAX: usize = 256;
 
-/// The last review of each user.
+/// The last rating of each user.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Reviews {
-    /// Ascending by user, in pieces of which none is empty.
+    /// Non-empty chunks, ascending by user.
     #[serde(with = "crate::domain::shared::list")]
     pieces: Vec<Arc<Vec<(UserId, Stars)>>>,
     count: u64,
@@ -22,22 +24,24 @@ pub struct Reviews {
 }
 
 impl Reviews {
-    /// What a user gave.
+    /// Returns a user's rating.
     #[must_use]
     pub fn of(&self, user: UserId) -> Option<Stars> {
         let piece = self.pieces.get(self.piece_of(user))?;
         piece.binary_search_by_key(&user, |(user, _)| *user).ok().map(|at| piece[at].1)
     }
 
-    /// Takes a review; an earlier one of the same user counts no more.
+    /// Adds a rating, replacing the user's earlier one.
     pub fn give(&mut self, user: UserId, stars: Stars) {
         self.sum += u64::from(stars.get());
         let at = self.piece_of(user);
+
         let Some(piece) = self.pieces.get_mut(at).map(Arc::make_mut) else {
             self.pieces.push(Arc::new(vec![(user, stars)]));
             self.count += 1;
             return;
         };
+
         match piece.binary_search_by_key(&user, |(user, _)| *user) {
             Ok(known) => {
                 let before = std::mem::replace(&mut piece[known].1, stars);
@@ -54,25 +58,25 @@ impl Reviews {
         }
     }
 
-    /// The mean, if there are any.
+    /// Returns the mean, or `None` without reviews.
     #[must_use]
     pub fn mean(&self) -> Option<Rating> {
         Rating::of_sum(self.sum, self.count)
     }
 
-    /// All of them, ascending by user.
+    /// Returns all ratings, ascending by user.
     pub fn iter(&self) -> impl Iterator<Item = (UserId, Stars)> {
         self.pieces.iter().flat_map(|piece| piece.iter()).copied()
     }
 
-    /// The piece in which a user is, or would be.
+    /// Returns the index of the chunk that contains the user or would contain it.
     fn piece_of(&self, user: UserId) -> usize {
         let after = self.pieces.partition_point(|piece| piece.first().is_some_and(|(first, _)| *first <= user));
         after.saturating_sub(1)
     }
 }
 
-/// Equal as lists, however they are cut into pieces.
+/// Compares the ratings, regardless of the chunks.
 impl PartialEq for Reviews {
     fn eq(&self, other: &Self) -> bool {
         (self.count, self.sum) == (other.count, other.sum) && self.iter().eq(other.iter())

@@ -1,4 +1,4 @@
-//! Every rule of nodes and their versions.
+//! Tests of the rules of nodes and their versions.
 
 use super::*;
 use crate::domain::decider::testing::{NOW, THEN, given_when, state_after};
@@ -24,7 +24,7 @@ fn named(name: &str) -> NodeFields {
     NodeFields { name: Some(Name::parse(name).unwrap()), ..NodeFields::default() }
 }
 
-/// Every field, so that one that `apply` forgets is found.
+/// Returns all fields, so that a test finds one that `apply` misses.
 fn full() -> NodeFields {
     let texts = BTreeMap::from([(Text::parse("name").unwrap(), Text::parse("Visages").unwrap())]);
     NodeFields {

@@ -1,4 +1,4 @@
-//! Every rule of publishers and their members.
+//! Tests of the rules of publishers and their members.
 
 use super::*;
 use crate::domain::decider::testing::{THEN, given_when, state_after};
@@ -241,7 +241,7 @@ fn a_revision_records_only_what_differs() {
     assert_eq!(answer, Ok(vec![PublisherEvent::PublisherRevised { change: described("Nodes") }]));
 }
 
-/// Four-byte characters, as many as the field takes.
+/// Returns the longest text of the field, in four-byte characters.
 fn widest<const MAX: usize, const MULTILINE: bool>() -> Text<MAX, MULTILINE> {
     Text::parse("𝒳".repeat(MAX)).unwrap()
 }

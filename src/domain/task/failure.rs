@@ -1,10 +1,10 @@
-//! Why tasks fail.
+//! Failures of tasks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::value::Text;
 
-/// Why a task failed: a stable code and a sentence.
+/// Failure of a task: a stable code and a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     pub code: Text<64>,
@@ -12,10 +12,10 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The code of streams that the end of the service cut off.
+    /// Code of a stream that was cut off by the end of the service.
     pub const INTERRUPTED: &'static str = "interrupted";
 
-    /// Every code that this program gives. Others are in logs that another version wrote.
+    /// All codes of this version; logs of other versions may contain others.
     pub const CODES: [&'static str; 28] = [
         "cancelled",
         "client_gone",
@@ -47,26 +47,26 @@ impl Failure {
         "video_unsupported",
     ];
 
-    /// A failure; of the sentence what fits is kept, and nothing that moves a cursor.
+    /// Creates a failure. The message is cut at 1000 characters, without control characters.
     #[must_use]
     pub fn new(code: &str, message: &str) -> Self {
         let message = message.chars().filter(|c| !c.is_control()).take(1000).collect();
         Self { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
     }
 
-    /// What a cancelled task failed of.
+    /// Returns the failure of a cancelled task.
     #[must_use]
     pub fn cancelled() -> Self {
         Self::new("cancelled", "cancelled on request")
     }
 
-    /// What a stream failed of that the end of the service cut off.
+    /// Returns the failure of a stream that was cut off by the end of the service.
     #[must_use]
     pub fn interrupted(message: &str) -> Self {
         Self::new(Self::INTERRUPTED, message)
     }
 
-    /// The code, if it is one of [`Self::CODES`]: there are few of them.
+    /// Returns the code as a static string if it is in [`Self::CODES`], which bounds the number of label values.
     #[must_use]
     pub fn known_code(&self) -> Option<&'static str> {
         Self::CODES.into_iter().find(|code| *code == self.code.as_str())

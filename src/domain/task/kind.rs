@@ -1,4 +1,4 @@
-//! Kinds of tasks: what lists of tasks tell apart.
+//! Kinds of tasks and their gateways.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::domain::value::named_values;
 use crate::domain::video::VideoJob;
 
 named_values! {
-    /// Where a task was submitted: the last part of the path, without the mode.
+    /// Submission endpoint of a task: the last segment of the path, without the mode.
     TaskKind {
         ImageUpscaler = "image-upscaler",
         ImageUpscalerPrecision = "image-upscaler-precision-v2",
@@ -22,7 +22,7 @@ named_values! {
     }
 }
 
-/// Which of the gateways a task came through.
+/// Gateway that accepted a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Gateway {
     Image,
@@ -31,7 +31,7 @@ pub enum Gateway {
 }
 
 impl TaskKind {
-    /// The kind of a job of the image gateway.
+    /// Returns the kind of an image job.
     #[must_use]
     pub const fn of_image(job: &ImageJob) -> Self {
         match job {
@@ -43,7 +43,7 @@ impl TaskKind {
         }
     }
 
-    /// The kind of a job of the video gateway.
+    /// Returns the kind of a video job.
     #[must_use]
     pub const fn of_video<P>(job: &VideoJob<P>) -> Self {
         match job {
@@ -54,7 +54,7 @@ impl TaskKind {
         }
     }
 
-    /// The gateway of its tasks.
+    /// Returns the gateway of the kind.
     #[must_use]
     pub const fn gateway(self) -> Gateway {
         match self {

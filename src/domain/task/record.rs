@@ -1,22 +1,22 @@
-//! What may happen to a task that exists, and what it comes to.
+//! Decides commands on an existing task and applies its events.
 
 use super::{Failure, Results, Stage, Submission, TaskCommand, TaskEvent, TaskRecord, TaskRejection, TaskStatus};
 use crate::domain::value::Timestamp;
 
-/// What is recorded of a submission: one that lacks nothing waits for a slot at once.
+/// Returns the events of a submission. A task with all its inputs is queued immediately.
 pub(super) fn submitted(submission: Submission) -> Vec<TaskEvent> {
     let queued = (submission.work.queues() && !submission.work.lacks_inputs()).then_some(TaskEvent::TaskQueued);
     std::iter::once(TaskEvent::TaskSubmitted(submission)).chain(queued).collect()
 }
 
 impl TaskRecord {
-    /// What was made; none until the task is completed.
+    /// Returns the results; `None` until the task is completed.
     #[must_use]
     pub fn results(&self) -> Option<&Results> {
         if let Stage::Completed { results } = &self.stage { Some(results) } else { None }
     }
 
-    /// Whether the task has ended for good.
+    /// Returns `true` if the task has ended.
     #[must_use]
     pub const fn is_terminal(&self) -> bool {
         self.status.is_terminal()
@@ -48,7 +48,7 @@ impl TaskRecord {
         match (&self.stage, command) {
             (Stage::Waiting { .. }, TaskCommand::RecordBegun) => Ok(vec![TaskEvent::WorkBegan]),
             (Stage::Streaming, TaskCommand::RecordBegun) => Ok(Vec::new()),
-            // A vendor makes it: from here on it goes as for every other job but that it is never made again.
+            // A vendor generates the music. Its submission follows the usual stages but is never repeated.
             (Stage::Waiting { attempts: 0 }, TaskCommand::StartSubmission { key, .. }) => {
                 Ok(vec![TaskEvent::SubmissionStarted { attempt: 1, key }])
             }
@@ -79,7 +79,7 @@ impl TaskRecord {
         }
     }
 
-    /// What was fetched; and if nothing is lacking any more, a task that queues does so.
+    /// Returns `fetched` and, if no input is missing any more, the event that queues the task.
     fn queued_after(&self, fetched: TaskEvent, lacks_more: bool) -> Vec<TaskEvent> {
         let queued = (self.submission.work.queues() && !lacks_more).then_some(TaskEvent::TaskQueued);
         std::iter::once(fetched).chain(queued).collect()
@@ -87,7 +87,7 @@ impl TaskRecord {
 
     fn decide_submitting(&self, attempt: u32, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskRejection> {
         match command {
-            // A stream is asked for once: its listener has the answer to that.
+            // A stream is requested only once, because its client is waiting for that response.
             TaskCommand::StartSubmission { key, repeatable: true } if !self.is_streamed() => {
                 Ok(vec![TaskEvent::SubmissionStarted { attempt: attempt.saturating_add(1), key }])
             }
@@ -110,7 +110,7 @@ impl TaskRecord {
         match command {
             TaskCommand::RecordForgotten => Ok(vec![TaskEvent::VendorForgot]),
             TaskCommand::RecordBegun => Ok(began.into_iter().collect()),
-            // Whatever was made was worked on, also when nobody asked meanwhile.
+            // A completed job was in progress, even if no status read observed it.
             TaskCommand::Complete { results } => Ok(began.into_iter().chain([TaskEvent::completed(results)]).collect()),
             _ => self.refuse(),
         }
@@ -151,11 +151,12 @@ impl TaskRecord {
             },
             _ => return,
         };
+
         self.status = self.status_after(event);
         self.updated_at = at;
     }
 
-    /// A job that is made anew is not set back by it.
+    /// Returns the status after an event; a resubmission does not set it back.
     fn status_after(&self, event: &TaskEvent) -> TaskStatus {
         let told = event.status_change(self.submission.work.gateway());
         told.map_or(self.status, |status| status.max(self.status))

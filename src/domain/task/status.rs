@@ -1,27 +1,27 @@
-//! How a task stands, and what each gateway calls that.
+//! Status of tasks, and its names per gateway.
 
 use serde::{Deserialize, Serialize};
 
 use super::Gateway;
 use crate::domain::value::{Invalid, named_values};
 
-/// How a task of any kind stands; the last two are for ever.
+/// Status of a task; the last two are final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TaskStatus {
-    /// It was accepted; what it is made from may not be here yet.
+    /// Accepted; inputs may still be missing.
     Created,
-    /// It waits for a slot. Only tasks of the video gateway are said to.
+    /// Waiting for a slot; only used by the video gateway.
     Queueing,
-    /// It is being made.
+    /// In progress.
     InProgress,
-    /// What was asked for is there.
+    /// Ended with a result.
     Completed,
-    /// It ended without a result.
+    /// Ended without a result.
     Failed,
 }
 
 named_values! {
-    /// The states of an image task (contract 5).
+    /// States of an image task (contract 5).
     ImageStatus {
         Created = "CREATED",
         InProgress = "IN_PROGRESS",
@@ -31,7 +31,7 @@ named_values! {
 }
 
 named_values! {
-    /// The states of a video task, in their order (contract 5); a music task has them too, without `queueing`.
+    /// States of a video task, in order (contract 5). Music tasks use them too, except `queueing`.
     VideoState {
         Created = "created",
         Queueing = "queueing",
@@ -45,7 +45,7 @@ impl TaskStatus {
     /// Every status.
     pub const ALL: [Self; 5] = [Self::Created, Self::Queueing, Self::InProgress, Self::Completed, Self::Failed];
 
-    /// As image tasks call it.
+    /// Returns the status in the terms of image tasks.
     #[must_use]
     pub const fn of_image(self) -> ImageStatus {
         match self {
@@ -56,7 +56,7 @@ impl TaskStatus {
         }
     }
 
-    /// As video and music tasks call it.
+    /// Returns the status in the terms of video and music tasks.
     #[must_use]
     pub const fn of_video(self) -> VideoState {
         match self {
@@ -68,7 +68,7 @@ impl TaskStatus {
         }
     }
 
-    /// As tasks of this gateway call it.
+    /// Returns the name of the status in a gateway.
     #[must_use]
     pub const fn name(self, gateway: Gateway) -> &'static str {
         match gateway {
@@ -77,23 +77,23 @@ impl TaskStatus {
         }
     }
 
-    /// Every name of every status, those of image tasks first.
+    /// Returns all names of all statuses, those of image tasks first.
     pub fn names() -> impl Iterator<Item = &'static str> {
         let of_video = VideoState::ALL.iter().map(|state| state.as_str());
         ImageStatus::ALL.iter().map(|status| status.as_str()).chain(of_video)
     }
 
-    /// Reads a name of any gateway; it stands for the same status of every other.
+    /// Parses a name from any gateway; it means the same status in all of them.
     ///
     /// # Errors
-    /// When no gateway has such a name; the reason lists those that are allowed.
+    /// If the name is unknown; the reason lists the allowed names.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let is_named = |status: &Self| text == status.of_video().as_str() || text == status.of_image().as_str();
         let refusal = || Invalid::new(format!("must be one of {}", Self::names().collect::<Vec<_>>().join(" ")));
         Self::ALL.into_iter().find(is_named).ok_or_else(refusal)
     }
 
-    /// Whether it never changes again.
+    /// Returns `true` if the status is final.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed)

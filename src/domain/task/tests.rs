@@ -1,4 +1,4 @@
-//! Every command in every stage of an image task, and what histories amount to; `record/tests.rs` has the other tasks.
+//! Tests of every command in every stage of an image task; `record/tests.rs` covers the other tasks.
 
 use super::*;
 use crate::domain::decider::testing::{NOW, THEN, given_when, state_after};
@@ -28,7 +28,7 @@ fn submission() -> Submission {
     submission_of(Source::Kept(picture(1)))
 }
 
-/// A submission whose picture is at a URL.
+/// Returns a submission whose picture is at a URL.
 fn remote() -> Submission {
     submission_of(Source::Remote(CallbackUrl::parse("https://a.example/x.png").unwrap()))
 }
@@ -81,7 +81,7 @@ pub(super) fn failed(failure: Failure) -> TaskEvent {
     TaskEvent::TaskFailed { failure }
 }
 
-/// A history that ends in each stage. A forgotten job waits to be submitted again, but its status is not set back.
+/// Returns a history that ends in each stage. A lost job waits for resubmission, but its status is not set back.
 fn stages() -> [(&'static str, Vec<TaskEvent>); 9] {
     [
         ("absent", vec![]),
@@ -96,7 +96,7 @@ fn stages() -> [(&'static str, Vec<TaskEvent>); 9] {
     ]
 }
 
-/// Every command with its answer in every stage, in the order of [`stages`].
+/// Returns every command with its outcome in every stage, in the order of [`stages`].
 #[rustfmt::skip]
 fn table() -> [(TaskCommand, [&'static str; 9]); 14] {
     use TaskCommand::{Cancel, Complete, Fail, StartSubmission, Submit};
@@ -145,7 +145,7 @@ pub(super) fn record(history: &[TaskEvent]) -> TaskRecord {
     }
 }
 
-/// The names of the events, or of the rejection.
+/// Returns the names of the events, or of the rejection.
 fn told(answer: Answer, status: Option<TaskStatus>) -> String {
     match answer {
         Ok(events) => events.iter().map(TaskEvent::name).collect::<Vec<_>>().join(" "),
@@ -286,8 +286,8 @@ fn events_are_told_apart_from_those_of_other_kinds() {
     assert_eq!(crate::domain::user::User::narrow(&event), None);
 }
 
-/// Whether a task may be seen in `after` right after it was seen in `before` (contract 5). A task may fail before a
-/// vendor took it.
+/// Returns `true` if a client may see `after` right after `before` (contract 5). A task may fail before a vendor
+/// accepted it.
 fn may_follow(before: Option<TaskStatus>, after: Option<TaskStatus>) -> bool {
     use TaskStatus::{Completed, Created, Failed, InProgress};
     before == after
@@ -299,7 +299,7 @@ fn may_follow(before: Option<TaskStatus>, after: Option<TaskStatus>) -> bool {
         )
 }
 
-/// Whether stage and status tell the same story.
+/// Returns `true` if stage and status are consistent.
 fn agree(state: &Task) -> bool {
     let Task::Present(task) = state else { return true };
     match task.stage {

@@ -1,4 +1,4 @@
-//! What a task is to make and from what, and what came of it.
+//! The work of a task: its job, inputs and results.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,25 +8,25 @@ use crate::domain::music::{MusicStream, MusicWork};
 use crate::domain::value::Digest;
 use crate::domain::video::{Clip, Creation, Credits, VideoWork};
 
-/// What is to be made, and from what.
+/// A job with its inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Work {
     /// A job of the image gateway.
     Image(ImageWork),
     /// A job of the video gateway.
     Video(VideoWork),
-    /// Music, which is streamed to whoever asked for it.
+    /// Music, streamed to the client that requested it.
     Music(MusicWork),
 }
 
-/// What was made.
+/// The results of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Results {
-    /// By the image gateway.
+    /// Pictures of the image gateway.
     Pictures(Vec<Picture>),
-    /// By the video gateway.
+    /// A video of the video gateway.
     Video(Creation),
-    /// A stream that its client has taken to the end; it is not kept.
+    /// A stream that was sent completely; it is not stored.
     Music(MusicStream),
 }
 
@@ -37,7 +37,7 @@ impl From<Vec<Picture>> for Results {
 }
 
 impl Results {
-    /// What is in our store.
+    /// Returns the result files in the media store.
     #[must_use]
     pub fn files(&self) -> Vec<Digest> {
         match self {
@@ -49,7 +49,7 @@ impl Results {
 }
 
 impl Work {
-    /// Where it was submitted.
+    /// Returns the kind, and with it the submission endpoint.
     #[must_use]
     pub const fn kind(&self) -> TaskKind {
         match self {
@@ -59,13 +59,13 @@ impl Work {
         }
     }
 
-    /// The gateway that it came through.
+    /// Returns the gateway that accepted the task.
     #[must_use]
     pub const fn gateway(&self) -> Gateway {
         self.kind().gateway()
     }
 
-    /// What it is made from and what belongs to it, as far as that is in our store.
+    /// Returns the inputs and attached documents in the media store.
     #[must_use]
     pub fn files(&self) -> Vec<Digest> {
         match self {
@@ -75,13 +75,13 @@ impl Work {
         }
     }
 
-    /// Whether the webhook is told of the end only, instead of every change of status.
+    /// Returns `true` if the webhook is called only at the end instead of after every status change.
     #[must_use]
     pub const fn tells_only_the_end(&self) -> bool {
         matches!(self, Self::Image(work) if work.job.tells_only_the_end())
     }
 
-    /// Whether inputs must be fetched before a vendor can be asked.
+    /// Returns `true` if inputs must be fetched before the vendor call.
     #[must_use]
     pub fn lacks_inputs(&self) -> bool {
         match self {
@@ -91,19 +91,19 @@ impl Work {
         }
     }
 
-    /// Whether a video must be fetched before a vendor can be asked.
+    /// Returns `true` if a video must be fetched before the vendor call.
     #[must_use]
     pub fn lacks_footage(&self) -> bool {
         matches!(self, Self::Video(work) if work.footage().is_some_and(|footage| footage.kept.is_none()))
     }
 
-    /// Whether it is said to wait for a slot once its inputs are here (contract 5: `queueing`).
+    /// Returns `true` if the task has the status `queueing` while it waits for a slot (contract 5).
     #[must_use]
     pub const fn queues(&self) -> bool {
         matches!(self, Self::Video(_))
     }
 
-    /// What it costs. Contract 7 has prices for videos.
+    /// Returns the price; only videos have one (contract 7).
     #[must_use]
     pub const fn credits(&self) -> Credits {
         match self {
@@ -112,13 +112,13 @@ impl Work {
         }
     }
 
-    /// Whether it may be made at any time within two days.
+    /// Returns `true` if the task may run at any time within two days.
     #[must_use]
     pub const fn is_off_peak(&self) -> bool {
         matches!(self, Self::Video(work) if work.job.is_off_peak())
     }
 
-    /// Which of the tasks that wait goes first: the highest.
+    /// Returns the priority among waiting tasks; the highest runs first.
     #[must_use]
     pub const fn priority(&self) -> i32 {
         match self {

@@ -1,4 +1,4 @@
-//! Every rule of users.
+//! Tests of the rules of users.
 
 use super::*;
 use crate::domain::decider::testing::{THEN, given_when, state_after};

@@ -1,4 +1,4 @@
-//! `extend`: a video that goes on.
+//! `extend`: continues a video.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::{Footage, Resolution, Seconds, VideoModel, VideoPrompt};
 use crate::domain::value::named_values;
 
 named_values! {
-    /// The models that extend a video and that join key frames (seed).
+    /// Models of `extend` and `multiframe` (seed).
     ExtendModel {
         Vq2Pro = "vq2-pro",
         Vq2Turbo = "vq2-turbo",
@@ -23,7 +23,7 @@ impl From<ExtendModel> for VideoModel {
 }
 
 named_values! {
-    /// The resolutions in which they do so (seed).
+    /// Resolutions of `extend` and `multiframe` (seed).
     ExtendResolution {
         P540 = "540p",
         P720 = "720p",
@@ -41,19 +41,20 @@ impl From<ExtendResolution> for Resolution {
     }
 }
 
-/// An `extend` job: every parameter of the seed but the picture of the end frame, the callback and what is only handed back.
+/// An `extend` job: every parameter of the seed except the picture of the end frame, the callback, and the payload and
+/// metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extend {
     pub model: ExtendModel,
     pub resolution: ExtendResolution,
-    /// How much longer it becomes.
+    /// Length to add.
     pub seconds: Seconds,
     pub prompt: Option<VideoPrompt>,
-    /// The video that goes on.
+    /// The video to continue.
     pub video: Footage,
 }
 
 impl Extend {
-    /// By how much a video can be extended at most, in seconds (seed).
+    /// Maximum length to add, in seconds (seed).
     pub const SECONDS_MAX: u8 = 7;
 }

@@ -1,4 +1,4 @@
-//! Video files, as they are kept outside the log.
+//! Video files in the media store.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::domain::image::Picture;
 use crate::domain::value::{Digest, Text, named_values};
 
 named_values! {
-    /// The containers that videos come in and go out as, by file extension.
+    /// Containers of input and output videos, by file extension.
     VideoFormat {
         Mp4 = "mp4",
         Webm = "webm",
@@ -14,7 +14,7 @@ named_values! {
 }
 
 impl VideoFormat {
-    /// The media type for Content-Type.
+    /// Returns the media type for `Content-Type`.
     #[must_use]
     pub const fn media_type(self) -> &'static str {
         match self {
@@ -23,7 +23,7 @@ impl VideoFormat {
         }
     }
 
-    /// The container that a file has by its first bytes; what is in it is for a decoder to see.
+    /// Detects the container from the first bytes of a file, without checking the rest.
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
         match bytes {
@@ -34,44 +34,44 @@ impl VideoFormat {
     }
 }
 
-/// A video kept outside the log, by the hash of its bytes.
+/// A video in the media store, named by the hash of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Clip {
     pub digest: Digest,
     pub format: VideoFormat,
-    /// Length of the file in bytes.
+    /// File size in bytes.
     pub bytes: u64,
 }
 
 impl Clip {
-    /// Most bytes of a video that a caller names by its URL.
+    /// Maximum bytes of an input video given by URL.
     pub const BYTES_MAX: usize = 100 << 20;
 
-    /// The name under which the file is stored and served.
+    /// Returns the name under which the file is stored and served.
     #[must_use]
     pub fn file_name(&self) -> String {
         format!("{}.{}", self.digest, self.format.as_str())
     }
 }
 
-/// How a vendor names a video that it made.
+/// The vendor's id of a video that it generated.
 pub type VendorCreation = Text<200>;
 
-/// What comes of a video job.
+/// The result of a video job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Creation {
-    /// As it was asked for: with a watermark where one was.
+    /// The requested video, with a watermark if one was requested.
     pub video: Clip,
-    /// A picture of it.
+    /// A still picture of the video.
     pub cover: Option<Picture>,
-    /// The one with a watermark, where there is one.
+    /// The watermarked version, if there is one.
     pub watermarked: Option<Clip>,
-    /// Of a remote vendor: what it is asked by to go on with the video.
+    /// The vendor's id, needed to extend a video of a remote vendor.
     pub at_vendor: Option<VendorCreation>,
 }
 
 impl Creation {
-    /// The files that it is.
+    /// Returns the files of the creation, each once.
     #[must_use]
     pub fn files(&self) -> Vec<Digest> {
         let others = self.cover.map(|cover| cover.digest).into_iter();

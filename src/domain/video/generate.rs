@@ -1,4 +1,4 @@
-//! `start-end2video` and `reference2video`: one body, two ways to use its pictures.
+//! `start-end2video` and `reference2video`: the same parameters, but different uses of the pictures.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::domain::image::Source;
 use crate::domain::value::{Text, named_values};
 
 named_values! {
-    /// The models of the interface.
+    /// Models of the API.
     VideoModel {
         Vq3Pro = "vq3-pro",
         Vq2ProFast = "vq2-pro-fast",
@@ -20,7 +20,7 @@ named_values! {
 }
 
 impl VideoModel {
-    /// The longest video that the model makes, in seconds (seed; contract 7 for those that the seed leaves open).
+    /// Returns the maximum length in seconds (seed; contract 7 where the seed leaves it open).
     #[must_use]
     pub const fn seconds_max(self) -> u8 {
         match self {
@@ -30,19 +30,19 @@ impl VideoModel {
         }
     }
 
-    /// Whether sound is made when nothing is said (seed).
+    /// Returns the default of `audio` (seed).
     #[must_use]
     pub const fn usually_has_audio(self) -> bool {
         matches!(self, Self::Vq3Pro)
     }
 
-    /// Whether `audio_type`, `bgm` and `voice_id` mean anything to the model (seed).
+    /// Returns `true` if the model uses `audio_type`, `bgm` and `voice_id` (seed).
     #[must_use]
     pub const fn heeds_sound_settings(self) -> bool {
         !matches!(self, Self::Vq3Pro)
     }
 
-    /// Whether `movement_amplitude` means anything to the model (seed).
+    /// Returns `true` if the model uses `movement_amplitude` (seed).
     #[must_use]
     pub const fn heeds_amplitude(self) -> bool {
         matches!(self, Self::Vq1 | Self::Vq1Classic | Self::V2)
@@ -50,7 +50,7 @@ impl VideoModel {
 }
 
 named_values! {
-    /// How many lines a picture of the video has, on its shorter side.
+    /// Resolution: the length of the shorter side.
     Resolution {
         P360 = "360p",
         P540 = "540p",
@@ -61,7 +61,7 @@ named_values! {
 }
 
 impl Resolution {
-    /// The length of the shorter side in pixels.
+    /// Returns the length of the shorter side in pixels.
     #[must_use]
     pub const fn lines(self) -> u32 {
         match self {
@@ -75,7 +75,7 @@ impl Resolution {
 }
 
 named_values! {
-    /// What is heard when there is sound: both, voices, or sounds.
+    /// Content of the sound track: everything, speech only, or sound effects only.
     AudioType {
         All = "all",
         SpeechOnly = "speech_only",
@@ -84,7 +84,7 @@ named_values! {
 }
 
 named_values! {
-    /// How much moves.
+    /// Amount of movement.
     MovementAmplitude {
         Auto = "auto",
         Small = "small",
@@ -94,30 +94,30 @@ named_values! {
 }
 
 named_values! {
-    /// How it is drawn.
+    /// Visual style.
     VideoStyle {
         General = "general",
         Anime = "anime",
     }
 }
 
-/// A mark in a corner.
+/// A watermark in a corner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watermark<P = Source> {
     pub position: WatermarkPosition,
-    /// The picture that is the mark; ours when absent.
+    /// The picture of the watermark; `None` is the built-in one.
     pub image: Option<P>,
 }
 
-/// A `start-end2video` or `reference2video` job: every parameter of the seed but the pictures, the seed, the callback and what
-/// is only handed back.
+/// A `start-end2video` or `reference2video` job: every parameter of the seed except the pictures, the seed, the
+/// callback, and the payload and metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the interface")]
 pub struct Generate<P = Source> {
     pub model: VideoModel,
     pub resolution: Resolution,
     pub seconds: Seconds,
-    /// As it was asked for; else that of the first picture, else [`AspectRatio::USUAL`].
+    /// Requested ratio. `None` is that of the first picture or, without pictures, [`AspectRatio::USUAL`].
     pub aspect_ratio: Option<AspectRatio>,
     pub movement_amplitude: MovementAmplitude,
     pub style: VideoStyle,
@@ -128,14 +128,14 @@ pub struct Generate<P = Source> {
     pub enhance: bool,
     pub is_rec: bool,
     pub off_peak: bool,
-    /// Which of the tasks that wait goes first: the highest.
+    /// Priority among waiting tasks; the highest runs first.
     pub priority: i32,
     pub prompt: Option<VideoPrompt>,
     pub watermark: Option<Watermark<P>>,
 }
 
 impl<P> Generate<P> {
-    /// A model with the defaults of contract 7.
+    /// Creates a job with the defaults of contract 7.
     #[must_use]
     pub const fn of(model: VideoModel) -> Self {
         Self {
@@ -158,7 +158,7 @@ impl<P> Generate<P> {
         }
     }
 
-    /// The same job with other pictures, as `each` makes them.
+    /// Converts every picture with `each`.
     ///
     /// # Errors
     /// The first error of `each`.
@@ -167,6 +167,7 @@ impl<P> Generate<P> {
             None => None,
             Some(Watermark { position, image }) => Some(Watermark { position, image: image.map(each).transpose()? }),
         };
+
         Ok(Generate {
             model: self.model,
             resolution: self.resolution,
@@ -187,13 +188,13 @@ impl<P> Generate<P> {
         })
     }
 
-    /// How much moves, as far as the model heeds it.
+    /// Returns the amount of movement; `Auto` if the model ignores it.
     #[must_use]
     pub const fn amplitude(&self) -> MovementAmplitude {
         if self.model.heeds_amplitude() { self.movement_amplitude } else { MovementAmplitude::Auto }
     }
 
-    /// What is heard, if there is sound.
+    /// Returns the content of the sound track, or `None` without sound.
     #[must_use]
     pub const fn sound(&self) -> Option<AudioType> {
         match (self.audio, self.model.heeds_sound_settings()) {
@@ -203,7 +204,7 @@ impl<P> Generate<P> {
         }
     }
 
-    /// Whether there is music below it, as far as the model heeds it.
+    /// Returns `true` if the sound track has background music.
     #[must_use]
     pub const fn music(&self) -> bool {
         self.bgm && self.model.heeds_sound_settings()
@@ -211,7 +212,7 @@ impl<P> Generate<P> {
 }
 
 impl<P> Default for Generate<P> {
-    /// The model that makes it when none is named.
+    /// Returns a job for the default model.
     fn default() -> Self {
         Self::of(VideoModel::Vq3Pro)
     }

@@ -1,4 +1,4 @@
-//! A video job whole: what is asked for, what it is made from, and what its caller gets back as it was.
+//! A complete video job: its parameters, inputs, payload and metadata.
 
 use std::convert::Infallible;
 
@@ -9,50 +9,50 @@ use crate::domain::ids::TaskId;
 use crate::domain::image::{Picture, Source};
 use crate::domain::value::{CallbackUrl, Digest};
 
-/// Text that is kept outside the log, by the hash of its bytes: what a caller gets back as it was may have four megabytes.
+/// Text in a file outside the log, named by its hash. A payload can have four megabytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Document {
     pub digest: Digest,
-    /// Length in bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
 impl Document {
-    /// The name under which the text is stored; it is never served.
+    /// Returns the name under which the text is stored; it is never served.
     #[must_use]
     pub fn file_name(&self) -> String {
         format!("{}.txt", self.digest)
     }
 }
 
-/// A video that is worked on.
+/// An input video.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Footage {
-    /// The task that made it, as its caller says.
+    /// The task that made the video, according to the caller.
     pub creation: TaskId,
-    /// Where it is.
+    /// URL of the video.
     pub url: CallbackUrl,
-    /// Once it is in our store.
+    /// The stored file, once fetched.
     pub kept: Option<Clip>,
-    /// Where a remote vendor made it.
+    /// The id at the remote vendor that made the video.
     pub at_vendor: Option<VendorCreation>,
 }
 
-/// What is asked for, a variant for each submission endpoint.
+/// Parameters of a job, one variant per submission endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VideoJob<P = Source> {
-    /// `start-end2video`: the first picture is the first frame, a second one the last.
+    /// `start-end2video`: the first picture is the first frame, the optional second one the last.
     StartEnd(Generate<P>),
-    /// `reference2video`: what the pictures show appears in it.
+    /// `reference2video`: the content of the pictures appears in the video.
     Reference(Generate<P>),
-    /// `extend`: the picture is the last frame.
+    /// `extend`: the optional picture is the last frame.
     Extend(Extend),
-    /// `multiframe`: its pictures are in it.
+    /// `multiframe`: the pictures are key frames.
     Multiframe(Multiframe<P>),
 }
 
 impl<P> VideoJob<P> {
-    /// The model that makes it, by its name.
+    /// Returns the name of the model.
     #[must_use]
     pub const fn model(&self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl<P> VideoJob<P> {
         }
     }
 
-    /// Its resolution, by its name.
+    /// Returns the name of the resolution.
     #[must_use]
     pub const fn resolution(&self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl<P> VideoJob<P> {
         }
     }
 
-    /// Whether it may be made at any time within two days.
+    /// Returns `true` if the job may run at any time within two days.
     #[must_use]
     pub const fn is_off_peak(&self) -> bool {
         match self {
@@ -81,7 +81,7 @@ impl<P> VideoJob<P> {
         }
     }
 
-    /// Which of the tasks that wait goes first: the highest.
+    /// Returns the priority among waiting tasks; the highest runs first.
     #[must_use]
     pub const fn priority(&self) -> i32 {
         match self {
@@ -90,7 +90,7 @@ impl<P> VideoJob<P> {
         }
     }
 
-    /// The same job with other pictures, as `each` makes them, in the order of [`VideoJob::pictures`].
+    /// Converts every picture with `each`, in the order of [`VideoJob::pictures`].
     ///
     /// # Errors
     /// The first error of `each`.
@@ -103,7 +103,7 @@ impl<P> VideoJob<P> {
         })
     }
 
-    /// The pictures within the parameters.
+    /// Returns the pictures in the parameters.
     pub fn pictures(&self) -> Vec<&P> {
         match self {
             Self::StartEnd(job) | Self::Reference(job) => {
@@ -121,31 +121,31 @@ impl<P> VideoJob<P> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VideoWork {
     pub job: VideoJob,
-    /// `images` of the interface.
+    /// `images` of the API.
     pub images: Vec<Source>,
-    /// What chance decides, as asked for or drawn.
+    /// The seed, requested or random.
     pub seed: Seed,
-    /// Handed back as it was.
+    /// Returned to the caller unchanged.
     pub payload: Option<Document>,
-    /// JSON; handed back as it was.
+    /// JSON; returned to the caller unchanged.
     pub meta_data: Option<Document>,
-    /// What it costs, by the prices at its submission.
+    /// Price at the time of submission.
     pub credits: Credits,
 }
 
 impl VideoWork {
-    /// Where the pictures are: those of `images` first, then those within the parameters.
+    /// Returns the input pictures: `images` first, then those in the parameters.
     pub fn sources(&self) -> impl Iterator<Item = &Source> {
         self.images.iter().chain(self.job.pictures())
     }
 
-    /// The URLs of pictures that are not in our store yet, in the order of [`VideoWork::sources`].
+    /// Returns the URLs of pictures not yet in the media store, in the order of [`VideoWork::sources`].
     pub fn remote(&self) -> impl Iterator<Item = &CallbackUrl> {
         self.sources().filter_map(|source| if let Source::Remote(url) = source { Some(url) } else { None })
     }
 
-    /// The ratio of its sides, as far as that follows from what was asked: as it was asked for, or the usual one where no picture
-    /// says otherwise.
+    /// Returns the aspect ratio if it is known from the request: the requested one, or the default if there is no
+    /// picture.
     #[must_use]
     pub fn aspect_ratio(&self) -> Option<AspectRatio> {
         match &self.job {
@@ -156,7 +156,7 @@ impl VideoWork {
         }
     }
 
-    /// The video that is worked on, if one is.
+    /// Returns the input video, if the job has one.
     #[must_use]
     pub const fn footage(&self) -> Option<&Footage> {
         match &self.job {
@@ -165,13 +165,13 @@ impl VideoWork {
         }
     }
 
-    /// Whether something must be fetched before the work can begin.
+    /// Returns `true` if inputs must be fetched before work can begin.
     #[must_use]
     pub fn lacks_inputs(&self) -> bool {
         self.remote().next().is_some() || self.footage().is_some_and(|footage| footage.kept.is_none())
     }
 
-    /// What of it is in our store.
+    /// Returns the inputs and documents in the media store.
     #[must_use]
     pub fn files(&self) -> Vec<Digest> {
         let pictures = self.sources().filter_map(Source::kept).map(|picture| picture.digest);
@@ -180,19 +180,19 @@ impl VideoWork {
         pictures.chain(clip).chain(documents).collect()
     }
 
-    /// As [`VideoWork::with_fetched`].
+    /// Replaces URLs by fetched pictures; see [`VideoWork::with_fetched`].
     pub fn take_in(&mut self, pictures: &[Picture]) {
         *self = self.clone().with_fetched(pictures);
     }
 
-    /// The video that is worked on is in our store.
+    /// Records that the input video is stored.
     pub fn take_in_footage(&mut self, clip: &Clip) {
         if let VideoJob::Extend(job) = &mut self.job {
             job.video.kept = Some(*clip);
         }
     }
 
-    /// Puts fetched pictures in the place of their URLs; those that are too many are ignored, those that lack stay URLs.
+    /// Replaces URLs by fetched pictures, in order. Ignores surplus pictures; URLs without a picture remain.
     #[must_use]
     pub fn with_fetched(self, pictures: &[Picture]) -> Self {
         let mut fetched = pictures.iter();

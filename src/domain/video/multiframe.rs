@@ -1,4 +1,4 @@
-//! `multiframe`: a way through key frames.
+//! `multiframe`: a video through a sequence of key frames.
 
 use std::ops::RangeInclusive;
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use super::{ExtendModel, ExtendResolution, Seconds, VideoPrompt};
 use crate::domain::image::Source;
 
-/// A picture that the video comes to, and how.
+/// A key frame and the transition to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyFrame<P = Source> {
     pub image: P,
-    /// How long the way to it takes.
+    /// Length of the transition.
     pub seconds: Seconds,
     pub prompt: Option<VideoPrompt>,
 }
 
 impl<P> KeyFrame<P> {
-    /// How long the way to a key frame takes at most, in seconds (contract 7).
+    /// Maximum length of a transition in seconds (contract 7).
     pub const SECONDS_MAX: u8 = 8;
 }
 
@@ -26,17 +26,17 @@ impl<P> KeyFrame<P> {
 pub struct Multiframe<P = Source> {
     pub model: ExtendModel,
     pub resolution: ExtendResolution,
-    /// Where it begins; at the first key frame when absent (contract 7).
+    /// First frame; `None` starts at the first key frame (contract 7).
     pub start_image: Option<P>,
-    /// In order; as many as [`Multiframe::COUNT`] allows.
+    /// Key frames in order; their number is in [`Multiframe::COUNT`].
     pub key_frames: Vec<KeyFrame<P>>,
 }
 
 impl<P> Multiframe<P> {
-    /// How many key frames there are (seed).
+    /// Allowed number of key frames (seed).
     pub const COUNT: RangeInclusive<usize> = 2..=9;
 
-    /// The same job with other pictures, as `each` makes them: the start first.
+    /// Converts every picture with `each`, the start image first.
     ///
     /// # Errors
     /// The first error of `each`.
@@ -49,7 +49,7 @@ impl<P> Multiframe<P> {
         Ok(Multiframe { model: self.model, resolution: self.resolution, start_image, key_frames })
     }
 
-    /// How long the video becomes, in seconds.
+    /// Returns the length of the video in seconds.
     #[must_use]
     pub fn seconds(&self) -> u32 {
         self.key_frames.iter().map(|frame| u32::from(frame.seconds.get())).sum()

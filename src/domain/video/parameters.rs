@@ -1,10 +1,10 @@
-//! The parameters of video jobs, by the names of the interface.
+//! Parameters of video jobs by their API names.
 
 use super::{Extend, Generate, KeyFrame, Multiframe, Seed, VideoJob};
 use crate::domain::parameter::{Parameter, Parameters};
 
 impl<P> VideoJob<P> {
-    /// All of them, with the pictures of `images`. Of a video that goes on, the name is the one that its caller knows it by.
+    /// Returns all parameters, including `images`. An input video is given by the caller's name for it.
     pub fn parameters<'p>(&'p self, images: &'p [P], seed: Seed) -> Parameters<&'p P> {
         let list = Parameter::List(images.iter().map(Parameter::File).collect());
         Parameters::none().given("images", (!images.is_empty()).then_some(list)).and(match self {

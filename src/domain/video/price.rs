@@ -1,4 +1,4 @@
-//! What a video costs, in credits (contract 7). The figures are configuration; the rules are here.
+//! Prices of videos, in credits (contract 7). The amounts are configuration; the rules are in this module.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,21 @@ use crate::domain::value::Invalid;
 /// Whole credits.
 pub type Credits = u32;
 
-/// The dearest that one entry of a list may be. What a video then costs at most fits into the 31 bits that clients read prices with
-/// (seed: `credits` is an int32), with room to spare.
+/// Maximum of a single price. Keeps the price of a video within an int32, which clients use for `credits` (seed).
 const ENTRY_MAX: Credits = 1_000_000;
 
-/// What a video of some seconds costs.
+/// Price by length.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// For one second, for two, and so on.
+    /// Prices of 1 second, 2 seconds, and so on.
     pub seconds: Vec<Credits>,
-    /// For each further second.
+    /// Price of each further second.
     pub more: Credits,
 }
 
 impl Price {
-    /// What so many seconds cost.
+    /// Returns the price of a length in seconds.
     #[must_use]
     pub fn of(&self, seconds: u32) -> Credits {
         let listed = u32::try_from(self.seconds.len()).unwrap_or(u32::MAX).min(seconds);
@@ -33,34 +32,34 @@ impl Price {
         base.saturating_add(self.more.saturating_mul(seconds - listed))
     }
 
-    /// What one second costs.
+    /// Returns the price of one second.
     fn first(&self) -> Credits {
         self.seconds.first().copied().unwrap_or(0)
     }
 }
 
-/// Prices by model, then by resolution, both by their names in the interface.
+/// Prices by model and resolution, both by their API names.
 pub type PriceList = BTreeMap<String, BTreeMap<String, Price>>;
 
-/// Every price.
+/// All prices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tariff {
     /// `start-end2video` and `reference2video`.
     pub generate: PriceList,
-    /// `extend`, and what `multiframe` is reckoned from.
+    /// `extend`; `multiframe` prices are derived from it.
     pub extend: PriceList,
-    /// What the recommended prompt costs.
+    /// Surcharge for the recommended prompt.
     pub is_rec: Credits,
-    /// What is left of a price off peak, in percent; the result is rounded up.
+    /// Off-peak price in percent of the normal price, rounded up.
     pub off_peak_percent: u32,
 }
 
 impl Tariff {
-    /// Checks that every price is for a model and a resolution that there are, and that none is without an end.
+    /// Validates that every model and resolution exists and that no price exceeds its maximum.
     ///
     /// # Errors
-    /// What is wrong, with its place in the table.
+    /// If an entry is invalid; the reason names the entry.
     pub fn check(&self) -> Result<(), Invalid> {
         let of_generate =
             |model: &str, resolution: &str| VideoModel::parse(model).and(Resolution::parse(resolution).map(drop));
@@ -76,7 +75,7 @@ impl Tariff {
         Ok(())
     }
 
-    /// What a job costs; none where the tariff has no price for its model and resolution.
+    /// Returns the price of a job, or `None` if its model and resolution have none.
     #[must_use]
     pub fn credits<P>(&self, job: &VideoJob<P>) -> Option<Credits> {
         match job {
@@ -85,7 +84,7 @@ impl Tariff {
                 let price = find(&self.extend, job.model.as_str(), job.resolution.as_str())?;
                 Some(price.of(u32::from(job.seconds.get())))
             }
-            // Each key frame the price of a first second, and all seconds the rate of the further ones (contract 7).
+            // Each key frame costs a first second; every second costs the rate of further ones (contract 7).
             VideoJob::Multiframe(job) => {
                 let price = find(&self.extend, job.model.as_str(), job.resolution.as_str())?;
                 let frames = u32::try_from(job.key_frames.len()).unwrap_or(u32::MAX);
@@ -95,7 +94,7 @@ impl Tariff {
         }
     }
 
-    /// The resolutions that have a price for the model of a job.
+    /// Returns the resolutions that have a price for the job's model.
     pub fn resolutions_for<P>(&self, job: &VideoJob<P>) -> impl Iterator<Item = &str> {
         let prices = match job {
             VideoJob::StartEnd(_) | VideoJob::Reference(_) => &self.generate,
@@ -104,7 +103,8 @@ impl Tariff {
         prices.get(job.model()).into_iter().flatten().map(|(resolution, _)| resolution.as_str())
     }
 
-    /// The recommended prompt costs the same off peak (seed: "an additional 10 credits").
+    /// Returns the price of a generated video. The off-peak reduction excludes the recommended prompt's surcharge
+    /// (seed: "an additional 10 credits").
     fn generated<P>(&self, job: &Generate<P>) -> Option<Credits> {
         let price = find(&self.generate, job.model.as_str(), job.resolution.as_str())?;
         let whole = price.of(u32::from(job.seconds.get()));
@@ -155,7 +155,7 @@ mod tests {
     use crate::domain::value::{CallbackUrl, Digest};
     use crate::domain::video::{Extend, Footage, KeyFrame, Multiframe, Seconds};
 
-    /// The table of contract 7, as it is handed out.
+    /// Returns the default tariff of contract 7.
     fn usual() -> Tariff {
         toml::from_str(include_str!("../../../data/pricing.toml")).unwrap()
     }
@@ -168,7 +168,7 @@ mod tests {
         Generate { resolution, seconds: seconds(length), ..Generate::of(model) }
     }
 
-    /// The price as the table of contract 7 writes it; d in seconds.
+    /// Calculates the price as the table of contract 7 defines it; `d` is the length in seconds.
     fn by_the_table(model: VideoModel, resolution: Resolution, d: u32) -> u32 {
         let full_hd = |d: u32| match model {
             VideoModel::Vq2Pro => 55 + 15 * (d - 1),

@@ -52,6 +52,10 @@ impl GuardedStream {
     fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.activity.wake_by(context.waker());
         let Some(deadline) = self.activity.head_due.get() else { return Poll::Pending };
+        // A client that still reads an earlier response has not had time for the next head.
+        if self.blocked_until.is_some() {
+            return Poll::Pending;
+        }
         ready!(self.head_timer.poll(deadline, context));
         if self.activity.is_head_begun.get() {
             // A client that takes nothing goes without the answer.
@@ -80,7 +84,9 @@ impl AsyncWrite for GuardedStream {
         let stream = self.get_mut();
         let written = Pin::new(&mut stream.io).poll_write(context, bytes);
         if written.is_ready() {
-            stream.blocked_until = None;
+            if stream.blocked_until.take().is_some() {
+                stream.activity.restart_head();
+            }
             return written;
         }
 
@@ -148,6 +154,16 @@ impl Activity {
         } else if self.has_served.get() && !self.is_head_begun.get() {
             self.is_head_begun.set(true);
             self.head_due.set(Some(Instant::now() + HEAD_WITHIN));
+        }
+    }
+
+    /// Gives the next head its whole time again.
+    fn restart_head(&self) {
+        if self.head_due.get().is_some() {
+            self.head_due.set(Some(Instant::now() + HEAD_WITHIN));
+        }
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
         }
     }
 

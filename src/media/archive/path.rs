@@ -42,15 +42,24 @@ fn form_flaw(path: &str) -> Option<&'static str> {
 #[must_use]
 pub fn key(name: &str) -> String {
     let folded = |part: &str| {
-        if part.is_ascii() {
-            return part.to_ascii_lowercase().trim_end_matches(['.', ' ']).to_owned();
+        let folded = fold(part);
+        match folded.trim_end_matches(['.', ' ']) {
+            // A part of dots and spaces alone stands for itself, not for the folder above it.
+            "" => folded,
+            trimmed => trimmed.to_owned(),
         }
-        // Folding may take a composed form apart, and what is folded must be composed.
-        let composed: String = part.nfc().collect();
-        let folded = UniCase::unicode(composed).to_folded_case();
-        folded.nfc().collect::<String>().trim_end_matches(['.', ' ']).to_owned()
     };
     steps(name).map(folded).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
+}
+
+/// Folds case and composes characters.
+fn fold(part: &str) -> String {
+    if part.is_ascii() {
+        return part.to_ascii_lowercase();
+    }
+    // Folding may take a composed form apart, and what is folded must be composed.
+    let composed: String = part.nfc().collect();
+    UniCase::unicode(composed).to_folded_case().nfc().collect()
 }
 
 fn is_absolute(name: &str) -> bool {
@@ -138,6 +147,7 @@ mod tests {
             assert_eq!(key(same), "a/b");
         }
         assert_ne!(key("a/b"), key("ab"));
+        assert_ne!(key("a/..."), key("a"));
         for (one, other) in [
             // Composed and decomposed, in either case.
             ("caf\u{e9}.py", "CAFE\u{301}.py"),

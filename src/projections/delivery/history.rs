@@ -1,4 +1,4 @@
-//! Deliveries as they went, from the streams of the log: also those that were made long ago.
+//! Delivery history, read from the streams of the log, including completed deliveries.
 
 use super::told::{Announcement, announcements};
 use crate::domain::decider::{Decider, fold};
@@ -10,7 +10,7 @@ use crate::events::log::{EventLog, LogFailure};
 use crate::events::stream::{StreamId, Version};
 use crate::projections::read_models::{ReadFailure, ReadModels};
 
-/// A delivery with all that was done for it.
+/// A delivery with its attempts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeliveryRecord {
     pub told: Announcement,
@@ -22,16 +22,16 @@ pub struct DeliveryRecord {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
     pub number: u32,
-    /// When it was over.
+    /// Time at which it ended.
     pub at: Timestamp,
     pub outcome: AttemptOutcome,
 }
 
 impl ReadModels {
-    /// Every delivery of a task, in the order of the changes; none when the task has no webhook, or there is no such task.
+    /// Returns all deliveries of a task, in the order of the changes; empty without a task or webhook.
     ///
     /// # Errors
-    /// When a stream cannot be read.
+    /// If a stream cannot be read.
     pub async fn deliveries_of(&self, task: TaskId) -> Result<Vec<DeliveryRecord>, ReadFailure> {
         self.read_log(move |log| {
             let told = announcements(&log.read_stream(&StreamId::from(&task), Version(0))?);
@@ -40,10 +40,10 @@ impl ReadModels {
         .await
     }
 
-    /// What a delivery tells; `None` when the task has nothing of the kind to tell.
+    /// Returns the content of a delivery; `None` if the task has no such delivery.
     ///
     /// # Errors
-    /// When the stream cannot be read.
+    /// If the stream cannot be read.
     pub async fn announcement(&self, task: TaskId, delivery: DeliveryId) -> Result<Option<Announcement>, ReadFailure> {
         self.read_log(move |log| {
             let told = announcements(&log.read_stream(&StreamId::from(&task), Version(0))?);
@@ -52,10 +52,10 @@ impl ReadModels {
         .await
     }
 
-    /// The task of whose change a delivery tells; `None` when there is no such delivery.
+    /// Returns the task of a delivery; `None` if the delivery does not exist.
     ///
     /// # Errors
-    /// When the stream cannot be read.
+    /// If the stream cannot be read.
     pub async fn task_of_delivery(&self, delivery: DeliveryId) -> Result<Option<TaskId>, ReadFailure> {
         if let Some(task) = self.read().deliveries.task_of(delivery) {
             return Ok(Some(task));

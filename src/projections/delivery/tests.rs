@@ -1,4 +1,4 @@
-//! The queues of deliveries, event by event.
+//! Tests of the delivery queues.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn url(host: &str) -> CallbackUrl {
     CallbackUrl::parse(&format!("http://{host}/hook")).unwrap()
 }
 
-/// A change of a task; its delivery has the id of the event.
+/// Applies a change of a task; its delivery has the id of the event.
 fn fold(deliveries: &mut Deliveries, of: TaskId, version: u64, event: &TaskEvent) -> DeliveryId {
     let id = Uuid::from_u128(of.0.as_u128() * 1000 + u128::from(version));
     let append = Append {
@@ -40,7 +40,7 @@ fn fold(deliveries: &mut Deliveries, of: TaskId, version: u64, event: &TaskEvent
     DeliveryId(id)
 }
 
-/// A task that has ended, with two changes to tell.
+/// Applies the events of a task that has ended with two changes to deliver.
 fn ended(deliveries: &mut Deliveries, of: TaskId, host: &str) -> [DeliveryId; 2] {
     let (job, image) = (ImageJob::Upscale(Upscale::default()), Source::Remote(url("pictures.example")));
     let work = Work::Image(ImageWork { job, image, reference: None, seed: None });
@@ -93,7 +93,7 @@ fn what_is_made_again_goes_before_what_tells_of_later_changes() {
     again(&mut deliveries, first, task(1), 2);
     again(&mut deliveries, first, task(1), 2);
     assert_eq!((due(&deliveries, 99), due(&deliveries, 100)), (vec![], vec![first]));
-    // The later one may have been on its way
+    // The later delivery may have been in progress.
     succeed(&mut deliveries, last, task(1));
     assert_eq!(due(&deliveries, 100), [first]);
     succeed(&mut deliveries, first, task(1));
@@ -122,7 +122,7 @@ fn a_receiver_that_takes_nothing_does_not_keep_the_others_back() {
 
 #[test]
 fn accounts_take_turns_at_a_receiver() {
-    // Given a backlog of one account, and then one delivery of anonymous callers
+    // Given a backlog of one account, and then one delivery of an anonymous caller
     let mut deliveries = Deliveries::default();
     for nth in 0..5 {
         ended(&mut deliveries, task(nth), "a.example");
@@ -134,7 +134,7 @@ fn accounts_take_turns_at_a_receiver() {
     let (backlog, one) = (heads.iter().take(4).copied().collect(), heads.iter().skip(4).copied().collect());
     waiting.lanes.insert(lane.clone(), BTreeMap::from([(Some(owner()), backlog), (None, one)]));
 
-    // When one after the other is taken, then the other account waits for one
+    // When deliveries are taken one by one, then the accounts take turns
     let mut turns = Turns::default();
     turns.serve((lane, Some(owner())));
     let order: Vec<_> = waiting.due(at(9), &turns, 16, |_, _, _| true).iter().map(|due| due.task).collect();

@@ -1,4 +1,4 @@
-//! What a webhook is told, and of which changes.
+//! Status changes that webhooks report, and their content.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,16 +9,16 @@ use crate::domain::value::{CallbackUrl, Timestamp};
 use crate::domain::video::{Credits, Document};
 use crate::events::envelope::RecordedEvent;
 
-/// Of which changes of a task its webhook is still to hear.
+/// Tracks the changes of a task that its webhook still has to report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Telling {
-    /// The last status that is or will be known there: a job that the vendor took twice is told of once.
+    /// Last reported status. A job that the vendor accepted twice is reported once.
     known: TaskStatus,
     only_the_end: bool,
     subject: Subject,
 }
 
-/// What is told of a task whatever its status.
+/// Data of a task that every webhook call contains.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
     pub gateway: Gateway,
@@ -27,7 +27,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// What is told of a task with this work.
+    /// Returns the data of a task with this work.
     #[must_use]
     pub fn of(work: &Work) -> Self {
         let payload = if let Work::Video(work) = work { work.payload } else { None };
@@ -35,7 +35,7 @@ impl Subject {
     }
 }
 
-/// From one status to another.
+/// A status change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     pub from: TaskStatus,
@@ -43,19 +43,20 @@ pub struct Change {
 }
 
 impl Telling {
-    /// What a new task has to tell, if it has a webhook.
+    /// Creates the tracker of a new task and returns its webhook URL; `None` without a webhook.
     pub fn of(submission: &Submission) -> Option<(Self, &CallbackUrl)> {
-        let (only_the_end, subject) = (submission.work.tells_only_the_end(), Subject::of(&submission.work));
+        let only_the_end = submission.work.tells_only_the_end();
+        let subject = Subject::of(&submission.work);
         submission.webhook.as_ref().map(|url| (Self { known: TaskStatus::Created, only_the_end, subject }, url))
     }
 
-    /// Nothing more.
+    /// Creates a tracker without further changes.
     pub fn ended() -> Self {
         let subject = Subject { gateway: Gateway::Image, credits: 0, payload: None };
         Self { known: TaskStatus::Completed, only_the_end: true, subject }
     }
 
-    /// The change that is to be told after this event.
+    /// Applies an event; returns the change to report, if any.
     pub fn hear(&mut self, event: &TaskEvent) -> Option<Change> {
         let from = self.known;
         let to = event.status_change(self.subject.gateway).filter(|status| *status > from)?;
@@ -63,19 +64,20 @@ impl Telling {
         (!self.only_the_end || self.has_ended()).then_some(Change { from, to })
     }
 
-    /// The task has ended.
+    /// Returns `true` if the task has ended.
     pub fn has_ended(&self) -> bool {
         self.known.is_terminal()
     }
 
-    /// What is told of a change that this event brought.
+    /// Returns the content of a change caused by this event.
     pub fn content(&self, url: CallbackUrl, change: Change, event: &TaskEvent) -> Content {
-        let (results, failure) = (event.results(), event.failure());
+        let results = event.results();
+        let failure = event.failure();
         Content { url, subject: self.subject.clone(), change, results, failure }
     }
 }
 
-/// What a receiver is told of one change.
+/// Content of a delivery.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Content {
     pub url: CallbackUrl,
@@ -86,28 +88,29 @@ pub struct Content {
 }
 
 impl Content {
-    /// The status that is told, by its name.
+    /// Returns the name of the reported status.
     #[must_use]
     pub const fn status(&self) -> &'static str {
         self.change.to.name(self.subject.gateway)
     }
 }
 
-/// One change of a task that its webhook is told of.
+/// A delivery derived from the history of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Announcement {
     pub id: DeliveryId,
     pub owner: Option<UserId>,
-    /// When the change was.
+    /// Time of the change.
     pub at: Timestamp,
-    /// The version of the task's stream at the change.
+    /// Version of the task's stream at the change.
     pub change: u64,
     pub content: Content,
 }
 
-/// All that the webhook of a task is told, from the whole history of the task.
+/// Returns all deliveries of a task's webhook, from the task's whole history.
 pub(super) fn announcements(history: &[RecordedEvent]) -> Vec<Announcement> {
-    let (mut telling, mut found) = (None, Vec::new());
+    let mut telling = None;
+    let mut found = Vec::new();
     for recorded in history {
         let Some(event) = Task::narrow(&recorded.event) else { continue };
         if let TaskEvent::TaskSubmitted(submission) = event {
@@ -116,7 +119,8 @@ pub(super) fn announcements(history: &[RecordedEvent]) -> Vec<Announcement> {
         let Some((telling, url, owner)) = &mut telling else { continue };
         if let Some(change) = telling.hear(event) {
             let content = telling.content((*url).clone(), change, event);
-            let (id, change) = (DeliveryId(recorded.id.0), recorded.version.0);
+            let id = DeliveryId(recorded.id.0);
+            let change = recorded.version.0;
             found.push(Announcement { id, owner: *owner, at: recorded.at, change, content });
         }
     }

@@ -1,4 +1,4 @@
-//! A bounded memory of answers that are right for one state of the nodes and for no other.
+//! Bounded cache of values that are valid for one generation of the nodes.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -6,11 +6,11 @@ use std::hash::{BuildHasher, Hash};
 
 use parking_lot::Mutex;
 
-/// How many keys are remembered that were asked for and are not kept.
+/// Number of recently requested keys to remember.
 const NOTED: usize = 256;
 
-/// Values by key, each with the generation of the nodes for which it was made. What does not fit any more goes: values of
-/// older generations first, then those that were not asked for the longest.
+/// Values by key, each with the generation for which it was made. Evicts older generations first, then the least
+/// recently used.
 pub struct Cache<K, V> {
     weight_max: usize,
     kept: Mutex<Kept<K, V>>,
@@ -19,9 +19,9 @@ pub struct Cache<K, V> {
 struct Kept<K, V> {
     by_key: HashMap<K, Item<V>>,
     weight: usize,
-    /// Counts the uses.
+    /// Counter of uses, the clock of the LRU order.
     clock: u64,
-    /// Hashes of keys that were asked for lately, each at its own place.
+    /// Hashes of recently requested keys, each in the slot given by its hash.
     noted: Vec<u64>,
 }
 
@@ -33,15 +33,15 @@ struct Item<V> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
-    /// An empty cache of values that together weigh at most `weight_max`.
+    /// Creates an empty cache with a maximum total weight.
     #[must_use]
     pub fn new(weight_max: usize) -> Self {
         let kept = Kept { by_key: HashMap::new(), weight: 0, clock: 0, noted: vec![0; NOTED] };
         Self { weight_max, kept: Mutex::new(kept) }
     }
 
-    /// Whether the key was asked for lately, and notes that it is asked for now. To keep what is asked for once costs more than
-    /// it saves: it takes the place, and the processor's cache, of what is asked for often.
+    /// Records a request; returns `true` if the key was requested recently. Caching single-use values would evict
+    /// frequently used ones and costs more than it saves.
     pub fn asked_again<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
         let mut kept = self.kept.lock();
         let hash = kept.by_key.hasher().hash_one(key);
@@ -50,7 +50,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         std::mem::replace(place, hash) == hash
     }
 
-    /// The value for this key, if it is of this generation.
+    /// Returns the value of a key if its generation matches.
     pub fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q, generation: u64) -> Option<V>
     where
         K: Borrow<Q>,
@@ -63,22 +63,25 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         Some(item.value.clone())
     }
 
-    /// Keeps a value, unless one of a later generation is there or it would take more than an eighth of all room. `weight`
-    /// counts the key too.
+    /// Stores a value, unless a later generation is stored or the weight exceeds an eighth of the capacity. `weight`
+    /// includes the key.
     pub fn put(&self, key: &K, generation: u64, value: V, weight: usize) {
         if weight > self.weight_max / 8 {
             return;
         }
+
         let mut kept = self.kept.lock();
         if kept.by_key.get(key).is_some_and(|item| item.generation > generation) {
             return;
         }
+
         kept.clock += 1;
         let item = Item { value, generation, weight, used: kept.clock };
         kept.weight += weight;
         if let Some(replaced) = kept.by_key.insert(key.clone(), item) {
             kept.weight -= replaced.weight;
         }
+
         if kept.weight > self.weight_max {
             kept.make_room(self.weight_max / 4 * 3);
         }
@@ -86,7 +89,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V> Kept<K, V> {
-    /// Lets go of so many at once that this is not done at every turn.
+    /// Evicts down to `weight_max`, well below the limit so that evictions are rare.
     fn make_room(&mut self, weight_max: usize) {
         let ages = self.by_key.values().map(|item| (item.generation, item.used, item.weight));
         let mut ages: Vec<(u64, u64, usize)> = ages.collect();
@@ -102,7 +105,7 @@ impl<K: Hash + Eq + Clone, V> Kept<K, V> {
     }
 }
 
-/// What was kept stays with the original.
+/// The clone starts empty.
 impl<K: Hash + Eq + Clone, V: Clone> Clone for Cache<K, V> {
     fn clone(&self) -> Self {
         Self::new(self.weight_max)

@@ -1,4 +1,4 @@
-//! The columns that lists are sorted by, and the order of all listed nodes by each of them, both ways.
+//! Sort columns of lists, and the sorted order of all listed nodes by each column in both directions.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::domain::node::{NodeProfile, Rating};
 use crate::domain::value::{Text, Timestamp, named_values};
 
 named_values! {
-    /// The columns that a list can be sorted by (contract 4).
+    /// Sort columns of node lists (contract 4).
     SortColumn {
         Id = "id",
         Name = "name",
@@ -34,12 +34,12 @@ pub struct Sort {
 }
 
 impl Sort {
-    /// By id, ascending: what breaks every tie.
+    /// By id, ascending; breaks all ties.
     pub const ID: Self = Self { column: SortColumn::Id, descending: false };
-    /// The most downloaded first.
+    /// By downloads, descending.
     pub const DOWNLOADS: Self = Self { column: SortColumn::Downloads, descending: true };
 
-    /// The keys that make a difference: each column once, and none after the id, which has no ties.
+    /// Drops keys without effect: repeated columns, and keys after the id, which has no ties.
     #[must_use]
     pub fn effective(keys: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut kept: Vec<Self> = Vec::new();
@@ -51,18 +51,18 @@ impl Sort {
         kept
     }
 
-    /// Where the order by this key is among [`Orders`].
+    /// Returns the index of this order in [`Orders`].
     fn place(self) -> usize {
         let column = SortColumn::ALL.iter().position(|column| *column == self.column).unwrap_or(0);
         2 * column + usize::from(self.descending)
     }
 
-    /// Both directions of every column.
+    /// Returns both directions of every column.
     fn all() -> impl Iterator<Item = Self> {
         SortColumn::ALL.iter().flat_map(|column| [false, true].map(|descending| Self { column: *column, descending }))
     }
 
-    /// The order of two nodes by this key alone.
+    /// Compares two nodes by this key alone.
     #[must_use]
     pub fn compare(self, a: &Row, b: &Row) -> Ordering {
         let ascending = a.compare(b, self.column);
@@ -70,7 +70,7 @@ impl Sort {
     }
 }
 
-/// What a node is sorted by. Text is in lower case.
+/// Sort keys of a node; text is in lowercase.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Row {
     id: Arc<str>,
@@ -80,12 +80,12 @@ pub struct Row {
     numbers: Numbers,
 }
 
-/// What a node is sorted by but for text: what changes often.
+/// Numeric sort keys of a node, which change often.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Numbers {
-    /// In microseconds since the Unix epoch.
+    /// Microseconds since the Unix epoch.
     created_at: i64,
-    /// As above.
+    /// Microseconds since the Unix epoch.
     updated_at: i64,
     downloads: u64,
     github_stars: Option<u64>,
@@ -94,7 +94,7 @@ pub struct Numbers {
 }
 
 impl Row {
-    /// The keys of a node; `id` is its id without its case.
+    /// Creates the keys of a node; `id` is its lowercase id.
     #[must_use]
     pub fn new(node: &NodeProfile, id: &Arc<str>, publisher: &Arc<str>) -> Self {
         let lower = |text: &str| text.to_lowercase().into_boxed_str();
@@ -107,7 +107,7 @@ impl Row {
         }
     }
 
-    /// What stands in a column of times.
+    /// Returns the value of a time column.
     #[must_use]
     pub fn time(&self, column: SortColumn) -> Option<Timestamp> {
         match column {
@@ -117,18 +117,18 @@ impl Row {
         }
     }
 
-    /// The last time at which the node was created or changed.
+    /// Returns the later of creation and last change.
     #[must_use]
     pub fn touched_at(&self) -> Timestamp {
         Timestamp::from_micros(self.numbers.created_at.max(self.numbers.updated_at))
     }
 
-    /// Takes over other numbers; not while the node is listed.
+    /// Replaces the numbers of a node that is not listed.
     pub fn renumber(&mut self, numbers: Numbers) {
         self.numbers = numbers;
     }
 
-    /// What can be compared of a column without going to the row.
+    /// Returns a fixed-size prefix key, which is compared without accessing the row.
     fn key(&self, column: SortColumn) -> Key {
         match column {
             SortColumn::Id => Key::text(&self.id),
@@ -160,23 +160,24 @@ impl Row {
     }
 }
 
-/// The beginning of a value, in its order: nearly always enough, and near at hand while many are sorted.
+/// Order-preserving prefix of a value. It usually decides a comparison without access to the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     start: u128,
-    /// Whether there is no more of it.
+    /// `true` if the prefix is the complete value.
     whole: bool,
 }
 
 impl Key {
     fn text(text: &str) -> Self {
-        let (mut start, length) = ([0; 16], text.len().min(16));
+        let mut start = [0; 16];
+        let length = text.len().min(16);
         start[..length].copy_from_slice(&text.as_bytes()[..length]);
-        // A text that ends in zeros is not told from a shorter one.
+        // Zero padding is ambiguous: a text that ends in zero bytes has the same prefix as a shorter one.
         Self { start: u128::from_be_bytes(start), whole: false }
     }
 
-    /// Nothing comes before every number.
+    /// `None` sorts before every number.
     fn number(number: Option<impl Into<i128>>) -> Self {
         let above = |number: i128| number.cast_unsigned() ^ 1 << 127;
         Self { start: number.map_or(0, |number| above(number.into())), whole: true }
@@ -184,7 +185,7 @@ impl Key {
 }
 
 impl Numbers {
-    /// The numbers of a node.
+    /// Returns the numbers of a node.
     #[must_use]
     pub fn of(node: &NodeProfile) -> Self {
         Self {
@@ -197,7 +198,7 @@ impl Numbers {
         }
     }
 
-    /// The columns in which two nodes differ.
+    /// Returns the columns in which two nodes differ.
     fn differing(self, other: Self) -> impl Iterator<Item = SortColumn> {
         let differs = [
             (SortColumn::CreatedAt, self.created_at != other.created_at),
@@ -211,14 +212,14 @@ impl Numbers {
     }
 }
 
-/// The order of two nodes by some keys; ties go by id, ascending whatever the direction of the keys.
+/// Compares two nodes by some keys; ties are broken by ascending id.
 #[must_use]
 pub fn in_order(sort: &[Sort], a: &Row, b: &Row) -> Ordering {
     let mut by_keys = sort.iter().map(|key| key.compare(a, b));
     by_keys.find(|order| order.is_ne()).unwrap_or_else(|| a.id.cmp(&b.id))
 }
 
-/// All listed nodes in the order of every column, ascending and descending.
+/// All listed nodes, sorted by every column in both directions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Orders {
     by: Vec<Order>,
@@ -236,27 +237,27 @@ impl Orders {
         Self { by: both.collect::<Vec<_>>().into_iter().flatten().collect() }
     }
 
-    /// The order by one key.
+    /// Returns the order by one key.
     #[must_use]
     pub fn by(&self, key: Sort) -> &Order {
         &self.by[key.place()]
     }
 
-    /// A node is listed from now on.
+    /// Adds a node to the lists.
     pub fn insert(&mut self, slot: Slot, rows: &[Row]) {
         for key in Sort::all() {
             self.by[key.place()].insert(slot, |other| in_order(&[key], &rows[other as usize], &rows[slot as usize]));
         }
     }
 
-    /// A node is listed no more; its row is still the one with which it was listed.
+    /// Removes a node from the lists; its row must be the one with which it was added.
     pub fn remove(&mut self, slot: Slot, rows: &[Row]) {
         for key in Sort::all() {
             self.by[key.place()].remove(slot, |other| in_order(&[key], &rows[other as usize], &rows[slot as usize]));
         }
     }
 
-    /// The row of a listed node changes; only in the orders of the columns that differ does it move.
+    /// Replaces the row of a listed node. The node moves only in the orders of columns that differ.
     pub fn replace(&mut self, slot: Slot, rows: &mut [Row], row: Row) {
         let at = slot as usize;
         let moved: Vec<Sort> = Sort::all().filter(|key| key.compare(&rows[at], &row).is_ne()).collect();
@@ -269,7 +270,7 @@ impl Orders {
         }
     }
 
-    /// The numbers of a listed node change.
+    /// Replaces the numbers of a listed node.
     pub fn renumber(&mut self, slot: Slot, rows: &mut [Row], numbers: Numbers) {
         let at = slot as usize;
         let before = rows[at].numbers;
@@ -284,7 +285,7 @@ impl Orders {
         }
     }
 
-    /// Many nodes are listed from now on.
+    /// Adds many nodes to the lists.
     pub fn insert_all(&mut self, slots: &Bits, rows: &[Row]) {
         let by_id = by_id(rows, slots);
         for key in Sort::all() {
@@ -293,7 +294,7 @@ impl Orders {
         }
     }
 
-    /// Many nodes are listed no more.
+    /// Removes many nodes from the lists.
     pub fn remove_all(&mut self, slots: &Bits) {
         self.by.iter_mut().for_each(|order| order.retain(|slot| !slots.contains(slot)));
     }
@@ -306,7 +307,7 @@ fn by_id(rows: &[Row], slots: &Bits) -> Vec<Slot> {
     keyed.into_iter().map(|(_, slot)| slot).collect()
 }
 
-/// Sorts what is in the order of ids by a column, ascending and descending; ties stay in that order.
+/// Sorts slots, given in the order of ids, by a column in both directions. The sort is stable.
 fn both_ways(rows: &[Row], by_id: &[Slot], column: SortColumn) -> (Vec<Slot>, Vec<Slot>) {
     let compare = |a: &(Key, Slot), b: &(Key, Slot)| {
         a.0.start.cmp(&b.0.start).then_with(|| match (a.0.whole, b.0.whole) {
@@ -322,7 +323,7 @@ fn both_ways(rows: &[Row], by_id: &[Slot], column: SortColumn) -> (Vec<Slot>, Ve
     (ascending, ties.into_iter().rev().flat_map(slots).collect())
 }
 
-/// Sorts what is in the order of ids by a key; stable, so that ties stay in that order.
+/// Sorts slots, given in the order of ids, by a key. The sort is stable.
 fn sorted(rows: &[Row], by_id: &[Slot], key: Sort) -> Vec<Slot> {
     let mut slots = by_id.to_vec();
     slots.sort_by(|a, b| key.compare(&rows[*a as usize], &rows[*b as usize]));

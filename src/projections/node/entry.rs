@@ -1,4 +1,4 @@
-//! One node as readers are given it: shared, so that they can write its JSON after they have let the read models go.
+//! A shared node entry, whose JSON readers can render after they release the read models.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,10 +8,11 @@ use crate::domain::node::{Node, NodeEvent, NodeProfile, NodeStatus};
 use crate::domain::value::Timestamp;
 use crate::domain::version::Archive;
 
-/// Nodes with fewer versions keep no room for more: nearly all nodes are such, and a version is added seldom.
+/// Below this number of versions, the vector is kept without spare capacity: most nodes have few, and additions are
+/// rare.
 const VERSIONS_TIGHT: usize = 64;
 
-/// A node, what it shows of its publisher, and its JSON once somebody has asked for it.
+/// A node, the displayed data of its publisher, and its JSON once rendered.
 #[derive(Debug, Default)]
 pub struct Entry {
     node: Node,
@@ -22,25 +23,25 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A node of which nothing is known but its publisher.
+    /// Creates an entry that has only a publisher.
     #[must_use]
     pub fn new(owner: u32) -> Self {
         Self { owner, ..Self::default() }
     }
 
-    /// A node as it was saved.
+    /// Restores an entry from a snapshot.
     #[must_use]
     pub fn restored(node: Node, owner: u32, owner_name: Arc<str>, owner_hidden: bool) -> Self {
         Self { node, owner, owner_name, owner_hidden, fragment: OnceLock::new() }
     }
 
-    /// The node, deleted or not, and what it shows of its publisher.
+    /// Returns the node, even if deleted, with the displayed data of its publisher.
     #[must_use]
     pub fn inside(&self) -> (&Node, &Arc<str>, bool) {
         (&self.node, &self.owner_name, self.owner_hidden)
     }
 
-    /// Folds an event.
+    /// Applies an event.
     pub fn evolve(&mut self, event: &NodeEvent, at: Timestamp) {
         self.fragment.take();
         Node::evolve(&mut self.node, event, at);
@@ -51,19 +52,19 @@ impl Entry {
         }
     }
 
-    /// Takes over what is shown of the publisher.
+    /// Updates the displayed data of the publisher.
     pub fn show_owner(&mut self, name: &Arc<str>, hidden: bool) {
         self.fragment.take();
         (self.owner_name, self.owner_hidden) = (name.clone(), hidden);
     }
 
-    /// The number of the publisher.
+    /// Returns the number of the publisher.
     #[must_use]
     pub fn owner(&self) -> u32 {
         self.owner
     }
 
-    /// The node, unless it was deleted.
+    /// Returns the node unless it is deleted.
     #[must_use]
     pub fn profile(&self) -> Option<&NodeProfile> {
         match &self.node {
@@ -72,13 +73,13 @@ impl Entry {
         }
     }
 
-    /// Whether its publisher is banned.
+    /// Returns `true` if the publisher is banned or deleted.
     #[must_use]
     pub fn owner_is_banned(&self) -> bool {
         self.owner_hidden
     }
 
-    /// The archives of its versions, also of deleted ones, and when it is deleted itself.
+    /// Returns the archives of all versions, including those of deleted versions and nodes.
     pub fn archives(&self) -> impl Iterator<Item = &Archive> {
         let versions = match &self.node {
             Node::Present(profile) => profile.versions.as_slice(),
@@ -87,27 +88,27 @@ impl Entry {
         versions.iter().filter_map(|version| version.archive.as_ref())
     }
 
-    /// Whether lists show it to everybody.
+    /// Returns `true` if public lists show the node.
     #[must_use]
     pub fn is_visible(&self) -> bool {
         !self.owner_hidden && self.profile().is_some_and(|profile| profile.status == NodeStatus::Active)
     }
 
-    /// The status and what is said of it.
+    /// Returns the effective status and its detail.
     #[must_use]
     pub fn status(&self) -> Option<(NodeStatus, Option<&str>)> {
         self.profile().map(|profile| effective_status(profile, self.owner_hidden))
     }
 
-    /// The node as JSON, if it was written since it changed.
+    /// Returns the JSON if it was rendered since the last change.
     #[must_use]
     pub fn known_fragment(&self) -> Option<&Fragment> {
         self.fragment.get()
     }
 
-    /// The node as JSON, written when it is first asked for; `None` when it was deleted.
+    /// Returns the JSON, rendering it if necessary; `None` if the node is deleted.
     pub fn fragment(&self, links: &Links) -> Option<&Fragment> {
-        // Only what is there is written, and what changes is forgotten.
+        // A fragment exists only for nodes that are not deleted, and every change drops it.
         if let Some(fragment) = self.known_fragment() {
             return Some(fragment);
         }
@@ -117,7 +118,7 @@ impl Entry {
     }
 }
 
-/// The JSON is left behind: whoever clones an entry does so to change it.
+/// Omits the JSON, because an entry is cloned in order to change it.
 impl Clone for Entry {
     fn clone(&self) -> Self {
         Self {
@@ -130,7 +131,7 @@ impl Clone for Entry {
     }
 }
 
-/// Equal when they show the same, whether anybody has looked or not.
+/// Compares the contents, regardless of rendered JSON.
 impl PartialEq for Entry {
     fn eq(&self, other: &Self) -> bool {
         (self.owner, &self.owner_name, self.owner_hidden) == (other.owner, &other.owner_name, other.owner_hidden)

@@ -1,4 +1,4 @@
-//! What nodes say they run on: systems, accelerators, versions of the host.
+//! Platform declarations of nodes: operating systems, accelerators, host versions.
 
 use std::collections::HashMap;
 
@@ -10,19 +10,19 @@ use crate::domain::value::{Label, Labels, named_values};
 use crate::domain::version::{VersionFields, latest};
 
 named_values! {
-    /// The platforms from which lists are asked for (contract 4).
+    /// Client platforms of list requests (contract 4).
     FormFactor {
         GitWindows = "git-windows",
         GitMac = "git-mac",
         GitLinux = "git-linux",
         DesktopWindows = "desktop-win",
         DesktopMac = "desktop-mac",
-        /// Of which nothing is known, so that no node excludes it.
+        /// Unknown platform, which no node excludes.
         Other = "other",
     }
 }
 
-/// The systems of which the form factors tell.
+/// Operating systems of the form factors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Platform {
     Windows,
@@ -42,13 +42,14 @@ impl Platform {
         }
     }
 
-    /// Whether the name of a system, in lower case, means this one or any.
+    /// Returns `true` if a lowercase name of an operating system includes this platform.
     fn is_meant_by(self, name: &str) -> bool {
         let squeezed: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
         let words = || name.split(|c: char| !c.is_alphanumeric());
         let begins = |with: &str| words().any(|word| word.starts_with(with));
         let is = |word: &str| words().any(|other| other == word);
         let posix = || is("posix") && !squeezed.contains("linux") || is("unix");
+
         let own = match self {
             Self::Windows => begins("win") || is("microsoft"),
             Self::Mac => {
@@ -60,18 +61,18 @@ impl Platform {
     }
 }
 
-/// What one node says it runs on, itself and by its latest version.
+/// Declarations of a node and its latest version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Declared {
-    /// In lower case, each once; as are the accelerators.
+    /// Distinct and lowercase, like the accelerators.
     systems: Vec<String>,
     accelerators: Vec<String>,
-    /// The node's own range, else its latest version's.
+    /// Range of the node itself or, if absent, of its latest version.
     host: Option<String>,
 }
 
 impl Declared {
-    /// Collects what a node says.
+    /// Collects the declarations of a node.
     #[must_use]
     pub fn of(node: &NodeProfile) -> Self {
         let latest: Option<&VersionFields> = latest(&node.versions).map(|version| &version.fields);
@@ -83,6 +84,7 @@ impl Declared {
             values.dedup();
             values
         };
+
         let range = |range: &Option<Label>| range.as_ref().map(|range| range.as_str().trim().to_owned());
         let own = range(&node.fields.supported_host_version).filter(|range| !range.is_empty());
         Self {
@@ -92,34 +94,34 @@ impl Declared {
         }
     }
 
-    /// Whether it names systems, and not this one.
+    /// Returns `true` if systems are declared but not this one.
     fn excludes(&self, platform: Platform) -> bool {
         !self.systems.is_empty() && !self.systems.iter().any(|system| platform.is_meant_by(system))
     }
 }
 
-/// A value without its case and the space around it.
+/// Returns a value in lowercase without surrounding white space.
 #[must_use]
 pub fn fold(value: &str) -> String {
     value.trim().to_lowercase()
 }
 
-/// Which nodes say what.
+/// Index of the declarations.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facets {
     systems: Values,
     accelerators: Values,
-    /// For each platform the nodes that exclude it.
+    /// Nodes that exclude each platform.
     excluding: [Bits; 3],
-    /// Ranges that are understood, with the nodes that have them; all other nodes admit every host.
+    /// Parsed host ranges with their nodes; all other nodes admit every host.
     hosts: HashMap<Box<str>, (HostRange, Order)>,
 }
 
-/// By value the nodes that have it, by slot.
+/// Nodes by declared value.
 type Values = HashMap<Box<str>, Order>;
 
 impl Facets {
-    /// What a node said `before` is now what it says `after`.
+    /// Replaces the declarations of a node.
     pub fn change(&mut self, slot: Slot, before: &Declared, after: &Declared) {
         if before == after {
             return;
@@ -135,6 +137,7 @@ impl Facets {
                 values.entry(value.as_str().into()).or_default().insert_own(slot);
             }
         }
+
         for (platform, excluding) in Platform::ALL.into_iter().zip(&mut self.excluding) {
             excluding.set(slot, after.excludes(platform));
         }
@@ -156,26 +159,26 @@ impl Facets {
         }
     }
 
-    /// The nodes that name one of these systems.
+    /// Returns the nodes that declare one of these systems.
     #[must_use]
     pub fn systems(&self, wanted: &[String]) -> Bits {
         any_of(&self.systems, wanted)
     }
 
-    /// The nodes that name one of these accelerators.
+    /// Returns the nodes that declare one of these accelerators.
     #[must_use]
     pub fn accelerators(&self, wanted: &[String]) -> Bits {
         any_of(&self.accelerators, wanted)
     }
 
-    /// The nodes that exclude a platform.
+    /// Returns the nodes that exclude a platform.
     #[must_use]
     pub fn excluding(&self, form_factor: FormFactor) -> Option<&Bits> {
         let platform = Platform::of(form_factor)?;
         Platform::ALL.iter().position(|other| *other == platform).map(|at| &self.excluding[at])
     }
 
-    /// The nodes whose range keeps this host out.
+    /// Returns the nodes whose range excludes this host.
     #[must_use]
     pub fn refusing(&self, host: &HostVersion) -> Bits {
         let refusing = self.hosts.values().filter(|(range, _)| !range.admits(host));

@@ -1,7 +1,7 @@
-//! Versions of the host application: which ones a range such as `>=1.2, <2` admits.
+//! Version ranges of the host application, such as `>=1.2, <2`.
 //!
-//! Publishers write ranges as the package managers they know do, so the usual ways of writing are all understood: comparators
-//! separated by commas or spaces, alternatives by `||`, `^`, `~`, `~=`, wildcards, `a - b`, and partial versions.
+//! Publishers use the syntax of various package managers, so all common forms are accepted: comparators separated by
+//! commas or spaces, alternatives with `||`, `^`, `~`, `~=`, wildcards, `a - b`, and partial versions.
 
 use std::cmp::Ordering;
 
@@ -15,17 +15,17 @@ use crate::domain::version::SemVer;
 pub struct HostVersion(Version);
 
 impl HostVersion {
-    /// Reads a semantic version.
+    /// Parses a semantic version.
     ///
     /// # Errors
-    /// When it is none.
+    /// If the text is not a semantic version.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let checked = SemVer::parse(text)?;
         Version::parse(&checked.to_string()).map(Self).map_err(|_| Invalid::new("must be a semantic version"))
     }
 }
 
-/// A range of versions, as alternatives of bounds that must all hold.
+/// A version range: alternatives, each a list of bounds that must all hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRange(Vec<Vec<Bound>>);
 
@@ -33,22 +33,22 @@ pub struct HostRange(Vec<Vec<Bound>>);
 enum Bound {
     AtLeast(Version),
     Below(Version),
-    /// For an upper bound that names a version in full.
+    /// Upper bound given as a full version.
     AtMost(Version),
     Above(Version),
-    /// Not from the first up to below the second.
+    /// Excludes versions from the first up to, but not including, the second.
     Outside(Version, Version),
 }
 
 impl HostRange {
-    /// Reads a range; `None` for what cannot be understood.
+    /// Parses a range; `None` if the syntax is unknown.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         text.split("||").map(bounds).collect::<Option<_>>().map(Self)
     }
 
-    /// Whether a host of this version is within the range. Versions are compared by precedence alone, so that a
-    /// pre-release of a host is above the releases before it; a bound such as `<2` keeps the pre-releases of 2 out.
+    /// Returns `true` if the range contains the host's version. Compares by precedence alone, so a pre-release ranks
+    /// above earlier releases; a bound such as `<2` excludes the pre-releases of 2.
     #[must_use]
     pub fn admits(&self, HostVersion(host): &HostVersion) -> bool {
         let compare = |version: &Version| host.cmp_precedence(version);
@@ -64,10 +64,11 @@ impl HostRange {
     }
 }
 
-/// The bounds of one alternative.
+/// Parses the bounds of one alternative.
 fn bounds(text: &str) -> Option<Vec<Bound>> {
     let mut words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty()).peekable();
     let mut bounds = Vec::new();
+
     while let Some(word) = words.next() {
         let version_at = word.find(|c: char| !"<>=!~^".contains(c)).unwrap_or(word.len());
         let (operator, version) = word.split_at(version_at);
@@ -82,12 +83,13 @@ fn bounds(text: &str) -> Option<Vec<Bound>> {
     Some(bounds)
 }
 
-/// The bounds that one comparator stands for; `None` for an unknown operator.
+/// Returns the bounds of one comparator; `None` for an unknown operator.
 fn comparator(operator: &str, version: &Partial) -> Option<Vec<Bound>> {
     use Bound::{Above, AtLeast, AtMost, Below, Outside};
     let first = version.first();
+
     let bounds = match (operator, version.after()) {
-        // No part is given: any version is as good.
+        // Without a version number, every version matches.
         ("" | "=" | "==" | "===" | ">=" | "<=" | "~" | "~=" | "~>" | "^", None) => vec![],
         ("" | "=" | "==" | "===", Some(_)) if version.is_full() => vec![AtLeast(first.clone()), AtMost(first)],
         ("" | "=" | "==" | "===", Some(after)) => vec![AtLeast(first), Below(after)],
@@ -107,7 +109,7 @@ fn comparator(operator: &str, version: &Partial) -> Option<Vec<Bound>> {
     Some(bounds)
 }
 
-/// The lowest version above `version` in the order of precedence: what equals it lies below this.
+/// Returns the lowest version with a higher precedence than `version`.
 fn next_patch(version: &Version) -> Version {
     if version.pre.is_empty() {
         return floor(version.major, version.minor, version.patch.saturating_add(1));
@@ -116,7 +118,7 @@ fn next_patch(version: &Version) -> Version {
     Version { pre: longer, ..version.clone() }
 }
 
-/// A version of which the last parts may be missing.
+/// A version whose last parts may be missing.
 struct Partial {
     major: Option<u64>,
     minor: Option<u64>,
@@ -135,7 +137,10 @@ impl Partial {
             Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => number.parse().ok().map(Some),
             Some(_) => None,
         };
-        let (major, minor, patch) = (part()?, part()?, part()?);
+        let major = part()?;
+        let minor = part()?;
+        let patch = part()?;
+
         let orderly = (major.is_some() || minor.is_none()) && (minor.is_some() || patch.is_none());
         let pre = Prerelease::new(pre).ok().filter(|pre| pre.is_empty() || patch.is_some())?;
         (orderly && parts.next().is_none()).then_some(Self { major, minor, patch, pre })
@@ -145,25 +150,25 @@ impl Partial {
         self.patch.is_some()
     }
 
-    /// The lowest version, missing parts being zero.
+    /// Returns the lowest matching release; missing parts are zero.
     fn first(&self) -> Version {
         let [major, minor, patch] = [self.major, self.minor, self.patch].map(|part| part.unwrap_or(0));
         Version { major, minor, patch, pre: self.pre.clone(), build: BuildMetadata::EMPTY }
     }
 
-    /// The same, below its pre-releases, unless it is one itself.
+    /// Returns [`Partial::first`] including its pre-releases, unless it is a pre-release itself.
     fn floor(&self) -> Version {
         let first = self.first();
         if first.pre.is_empty() { floor(first.major, first.minor, first.patch) } else { first }
     }
 
-    /// Below which all versions are that begin with the given parts; `None` when no part is given.
+    /// Returns the exclusive upper bound of versions that start with the given parts; `None` without any part.
     fn after(&self) -> Option<Version> {
         let last = [self.major, self.minor, self.patch].iter().flatten().count().checked_sub(1)?;
         Some(self.next_of(last))
     }
 
-    /// The next version in which only the parts up to this one count: 0 the major, 1 the minor, 2 the patch.
+    /// Increments one part (0 major, 1 minor, 2 patch) and resets the parts after it.
     fn next_of(&self, part: usize) -> Version {
         let Version { major, minor, patch, .. } = self.first();
         match part {
@@ -173,7 +178,7 @@ impl Partial {
         }
     }
 
-    /// The first part that is not zero: what `^` keeps. Missing parts give way to those before them.
+    /// Returns the index of the first non-zero part, which `^` keeps; the preceding part if it is missing.
     fn leftmost(&self) -> usize {
         match (self.major, self.minor, self.patch) {
             (Some(0), Some(0), Some(_)) => 2,
@@ -183,7 +188,7 @@ impl Partial {
     }
 }
 
-/// The lowest of all versions and pre-releases of these numbers.
+/// Returns the lowest pre-release of a version.
 fn floor(major: u64, minor: u64, patch: u64) -> Version {
     let pre = Prerelease::new("0").unwrap_or(Prerelease::EMPTY);
     Version { major, minor, patch, pre, build: BuildMetadata::EMPTY }

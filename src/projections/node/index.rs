@@ -1,6 +1,6 @@
-//! Everything that lists are made from, derived from the nodes: made when it is first asked for, and kept up from then on.
+//! Indexes of node lists, derived from the nodes: built on first use, then updated with every change.
 //!
-//! A replay of the log makes none of it, so that a start sorts once and not at every event.
+//! A replay does not build them, so a start sorts once instead of after every event.
 
 use std::sync::Arc;
 
@@ -13,43 +13,43 @@ use super::owners::Owners;
 use super::search::{NodeWords, SearchIndex, words_of_node};
 use super::slots::{Bits, Slot};
 
-/// Moving one node in the orders costs about as much as copying this many.
+/// Moving one node in the orders costs about as much as copying this many nodes.
 const MOVE_COPIES: usize = 1000;
 
-/// The indexes.
+/// All indexes of lists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Indexes {
-    /// By slot; empty for deleted nodes.
+    /// Sort keys by slot; empty for deleted nodes.
     pub rows: Vec<Row>,
     /// Nodes that are not deleted.
     pub present: Bits,
-    /// Nodes that lists show to everybody.
+    /// Nodes that public lists show.
     pub visible: Bits,
-    /// The order of the visible ones.
+    /// Orders of the visible nodes.
     pub orders: Orders,
     pub facets: Facets,
     pub search: SearchIndex,
 }
 
-/// What is looked up by value and by word: costs more to collect than a row, and changes seldom.
+/// Declarations and search words of a node. Expensive to collect, and rarely changed.
 #[derive(Debug, Default)]
 pub struct Described {
     declared: Declared,
-    /// `None` when they stay as they are.
+    /// `None` if the event cannot change them.
     words: Option<NodeWords>,
 }
 
-/// How much of it an event can change.
+/// Index entries that an event can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
-    /// What versions declare, by value.
+    /// Declarations only.
     Declared,
-    /// That, and the words of the node.
+    /// Declarations and search words.
     All,
 }
 
 impl Described {
-    /// Collects it; nothing is said of a deleted node.
+    /// Collects the index entries; empty for a deleted node.
     #[must_use]
     pub fn of(entry: &Entry, told: Told) -> Self {
         let node = entry.profile();
@@ -59,7 +59,7 @@ impl Described {
 }
 
 impl Indexes {
-    /// Indexes all nodes; `keys` are their ids without their case.
+    /// Indexes all nodes; `keys` are their lowercase ids.
     #[must_use]
     pub fn build(entries: &[Arc<Entry>], keys: &[Arc<str>], owners: &Owners) -> Self {
         let slots = || (0..).zip(entries);
@@ -75,9 +75,11 @@ impl Indexes {
         Self { rows, present, visible, orders, facets, search }
     }
 
-    /// A node changed: its row, and whether it is there and visible.
+    /// Updates row, presence and visibility of a changed node.
     pub fn place(&mut self, slot: Slot, entry: &Entry, key: &Arc<str>, owners: &Owners) {
-        let (was_visible, is_visible) = (self.visible.contains(slot), entry.is_visible());
+        let was_visible = self.visible.contains(slot);
+        let is_visible = entry.is_visible();
+
         if slot as usize >= self.rows.len() {
             self.rows.resize_with(slot as usize + 1, Row::default);
         }
@@ -99,7 +101,7 @@ impl Indexes {
         }
     }
 
-    /// Of a node nothing changed that is shown in lists but numbers.
+    /// Updates a node of which only numbers changed.
     pub fn renumber(&mut self, slot: Slot, entry: &Entry) {
         let Some(numbers) = entry.profile().map(Numbers::of) else { return };
         if self.visible.contains(slot) {
@@ -109,7 +111,7 @@ impl Indexes {
         }
     }
 
-    /// What a node said `before` is not what it says now.
+    /// Replaces the declarations and words of a node.
     pub fn describe(&mut self, slot: Slot, before: &Described, entry: &Entry) {
         let told = if before.words.is_some() { Told::All } else { Told::Declared };
         let after = Described::of(entry, told);
@@ -119,7 +121,7 @@ impl Indexes {
         }
     }
 
-    /// Nodes came into the lists or left them, all for one reason.
+    /// Updates the visibility of many nodes, for example after a ban of their publisher.
     pub fn show(&mut self, slots: &[Slot], entries: &[Arc<Entry>]) {
         let turned = |on: bool| -> Bits {
             let turned = slots.iter().copied().filter(|slot| {
@@ -128,7 +130,9 @@ impl Indexes {
             });
             turned.collect()
         };
-        let (shown, hidden) = (turned(true), turned(false));
+        let shown = turned(true);
+        let hidden = turned(false);
+
         if slots.len() * MOVE_COPIES > self.rows.len() {
             self.orders.remove_all(&hidden);
             self.orders.insert_all(&shown, &self.rows);
@@ -136,6 +140,7 @@ impl Indexes {
             hidden.iter().for_each(|slot| self.orders.remove(slot, &self.rows));
             shown.iter().for_each(|slot| self.orders.insert(slot, &self.rows));
         }
+
         hidden.iter().for_each(|slot| self.visible.set(slot, false));
         shown.iter().for_each(|slot| self.visible.set(slot, true));
     }

@@ -1,7 +1,7 @@
-//! Lists of nodes: which nodes a query selects, and in which order.
+//! Node lists: filtering, searching and sorting.
 //!
 //! ```text
-//! filters ─▶ candidates (a set of slots) ─▶ search (scores) ─▶ kept orders, walked ─▶ slots ─▶ page
+//! filters ─▶ candidates (a set of slots) ─▶ search (scores) ─▶ stored orders ─▶ slots ─▶ page
 //! ```
 
 use std::sync::Arc;
@@ -20,45 +20,45 @@ use crate::domain::ids::NodeKey;
 use crate::domain::value::Timestamp;
 use crate::projections::page::{Page, PageRequest};
 
-/// Comparing two nodes costs about as much as taking this many steps in a kept order.
+/// Comparing two nodes costs about as much as this many steps through a stored order.
 const COMPARISON_STEPS: usize = 32;
-/// Nodes that are equal by the first column and are sorted for one page at most.
+/// Maximum nodes with equal first sort column that are sorted for one page.
 const TIES_MAX: usize = if cfg!(test) { 3 } else { 4096 };
 
-/// What a list of nodes is asked for.
+/// A request for one page of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NodeQuery {
     pub page: PageRequest,
     pub selection: Selection,
 }
 
-/// Which nodes, in which order.
+/// The filter and order of a list, independent of the page.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Selection {
-    /// [`Sort::effective`] keys: the first counts most, ties are broken by id, so that the order is total. None: by relevance
-    /// when something is searched for, else by id.
+    /// Keys from [`Sort::effective`], most significant first; ties are broken by id. Empty sorts by relevance with a
+    /// search, otherwise by id.
     pub sort: Vec<Sort>,
     pub filter: Filter,
-    /// An empty one means all nodes, the most downloaded first.
+    /// Search text. An empty one selects all nodes, the most downloaded first.
     pub search: Option<SearchText>,
-    /// Banned nodes, and those of banned publishers, too.
+    /// Includes banned nodes and nodes of banned publishers.
     pub include_banned: bool,
 }
 
-/// What nodes must be to be in a list; nothing is asked by default.
+/// Conditions of a list; the default selects all nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Filter {
-    /// Any of these, folded ([`super::facets::fold`]); all when empty.
+    /// Any of these, folded by [`super::facets::fold`]; all if empty.
     pub systems: Vec<String>,
-    /// As the systems.
+    /// Like `systems`.
     pub accelerators: Vec<String>,
-    /// Created or changed after this.
+    /// Created or changed after this time.
     pub after: Option<Timestamp>,
-    /// Only these nodes.
+    /// Restricts the list to these nodes.
     pub node_ids: Option<Vec<NodeKey>>,
-    /// Nodes whose range admits it.
+    /// Nodes whose host range contains this version.
     pub host: Option<HostVersion>,
-    /// Nodes that do not exclude it.
+    /// Nodes that do not exclude this platform.
     pub form_factor: Option<FormFactor>,
 }
 
@@ -69,12 +69,12 @@ impl Selection {
         if self.sort.is_empty() { by_default } else { &self.sort }
     }
 
-    /// What is searched for, if anything is.
+    /// Returns the search text unless it is empty.
     fn searched(&self) -> Option<&SearchText> {
         self.search.as_ref().filter(|search| !search.is_empty())
     }
 
-    /// How much memory it takes, about, in bytes.
+    /// Returns the approximate memory use in bytes.
     #[must_use]
     pub fn weight(&self) -> usize {
         let Filter { systems, accelerators, node_ids, .. } = &self.filter;
@@ -85,8 +85,7 @@ impl Selection {
 }
 
 impl Nodes {
-    /// One page of what a query selects. `fresh` leaves aside what was found for the same selection before; the answer is
-    /// the same.
+    /// Returns one page of a query. `fresh` bypasses the cache; the result is the same.
     #[must_use]
     pub fn list(&self, query: &NodeQuery, fresh: bool) -> Page<Slot> {
         let NodeQuery { page, selection } = query;
@@ -95,10 +94,12 @@ impl Nodes {
             let entries = order.from(page.offset()).take(limit).collect();
             return Page { entries, total: order.len() as u64, request: *page };
         }
+
         let known = if fresh { None } else { self.lists.get(selection, self.generation) };
         let slots = match known {
             Some(slots) => slots,
-            // Relevance is known of all or of none; else all is put in order only when another page of it is asked for.
+            // Relevance needs the score of every candidate. Other selections are sorted completely only if a second
+            // page is requested.
             None if selection.searched().is_some()
                 || !fresh && self.lists.asked_again(&(selection, self.generation)) =>
             {
@@ -110,23 +111,24 @@ impl Nodes {
                 return Page { entries, total: candidates.count() as u64, request: *page };
             }
         };
+
         page.cut(slots.iter().copied())
     }
 
-    /// The nodes of a page, to be read after the read models were let go.
+    /// Returns the entries of a page, which can be read after the read models are released.
     #[must_use]
     pub fn entries(&self, page: Page<Slot>) -> Page<Arc<Entry>> {
         page.map(|slot| self.entries[slot as usize].clone())
     }
 
-    /// The JSON of a page, if all of it is written.
+    /// Returns the JSON of a page if all of it is rendered.
     #[must_use]
     pub fn fragments(&self, page: &Page<Slot>) -> Option<Page<&Fragment>> {
         let entries = page.entries.iter().map(|slot| self.known_fragment(*slot)).collect::<Option<_>>()?;
         Some(Page { entries, total: page.total, request: page.request })
     }
 
-    /// Every slot that is selected, in order.
+    /// Returns all selected slots in order.
     fn select(&self, selection: &Selection, fresh: bool) -> Arc<[Slot]> {
         let slots: Arc<[Slot]> = self.select_anew(selection).into();
         if !fresh {
@@ -139,14 +141,17 @@ impl Nodes {
     fn select_anew(&self, selection: &Selection) -> Vec<Slot> {
         let indexes = self.indexes();
         let mut candidates = self.candidates(selection);
+
         let Some(search) = selection.searched() else { return indexes.arrange(&candidates, selection.keys()) };
         if search.is_wordless() {
             return Vec::new();
         }
+
         let mut scores = indexes.search.score(search, &self.owners, &mut candidates, indexes.rows.len());
         if !selection.sort.is_empty() {
             return indexes.arrange(&candidates, selection.keys());
         }
+
         let exact = self.by_key.get(search.exact()).filter(|slot| candidates.contains(**slot));
         if let Some(exact) = exact {
             scores[*exact as usize] = search.best();
@@ -155,7 +160,7 @@ impl Nodes {
         bucketed(&slots, usize::from(search.best()) + 1, |slot| usize::from(search.best() - scores[slot as usize]))
     }
 
-    /// The slots that pass the filter.
+    /// Returns the slots that pass the filter.
     fn candidates(&self, Selection { filter, include_banned, .. }: &Selection) -> Bits {
         let indexes = self.indexes();
         let all = if *include_banned { &indexes.present } else { &indexes.visible };
@@ -166,6 +171,7 @@ impl Nodes {
             }
             None => all.clone(),
         };
+
         if !filter.systems.is_empty() {
             candidates.intersect(&indexes.facets.systems(&filter.systems));
         }
@@ -178,6 +184,7 @@ impl Nodes {
         if let Some(host) = &filter.host {
             candidates.subtract(&indexes.facets.refusing(host));
         }
+
         match filter.after {
             Some(after) if filter.node_ids.is_some() => {
                 candidates.retain(|slot| indexes.rows[slot as usize].touched_at() > after);
@@ -190,7 +197,7 @@ impl Nodes {
 }
 
 impl Indexes {
-    /// The kept order that is the answer as it is, if there is one.
+    /// Returns the stored order that equals the whole list, if there is one.
     fn whole(&self, selection: &Selection) -> Option<&Order> {
         let all_visible = !selection.include_banned || self.visible == self.present;
         let unfiltered = selection.filter == Filter::default() && selection.searched().is_none();
@@ -198,7 +205,7 @@ impl Indexes {
         (all_visible && unfiltered && keys.len() == 1).then(|| self.orders.by(keys[0]))
     }
 
-    /// The nodes that were created or changed after a time: as many steps as there are such, and banned ones.
+    /// Returns the nodes created or changed after a time. Takes one step per such node and per banned node.
     fn touched_after(&self, after: Timestamp) -> Bits {
         let mut touched = self.present.clone();
         touched.subtract(&self.visible);
@@ -211,22 +218,25 @@ impl Indexes {
         touched
     }
 
-    /// One page of a set in order.
+    /// Returns one page of a set in order.
     fn page(&self, candidates: &Bits, selection: &Selection, page: PageRequest) -> Vec<Slot> {
         let found = self.around(candidates, selection, page);
         found.unwrap_or_else(|| page.part(self.arrange(candidates, selection.keys()).into_iter()))
     }
 
-    /// The same out of the kept order of the first column: further columns matter only among those that are equal by it, and
-    /// only where the page is. `None` when that costs more than to put all in order.
+    /// Returns one page from the stored order of the first column. Further columns matter only for ties at the page,
+    /// which are sorted. `None` if sorting the whole set is cheaper.
     fn around(&self, candidates: &Bits, selection: &Selection, page: PageRequest) -> Option<Vec<Slot>> {
-        let (keys, offset) = (selection.keys(), page.offset());
+        let keys = selection.keys();
+        let offset = page.offset();
         let shows_hidden = selection.include_banned && self.visible != self.present;
         if shows_hidden || Self::sorts_quickly(candidates.count(), self.rows.len(), keys.len()) {
             return None;
         }
+
         let first = *keys.first()?;
-        let (order, tied_by) = (self.orders.by(first), (keys.len() > 1).then_some(first));
+        let order = self.orders.by(first);
+        let tied_by = (keys.len() > 1).then_some(first);
         let (mut slots, skipped) = if *candidates == self.visible {
             let before = order.back_from(order.len().saturating_sub(offset));
             self.with_ties(tied_by, before, order.from(offset), page)?
@@ -235,12 +245,13 @@ impl Indexes {
             let before: Vec<Slot> = slots.by_ref().take(offset).collect();
             self.with_ties(tied_by, before.into_iter().rev(), slots, page)?
         };
+
         slots.sort_unstable_by(|a, b| in_order(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
         Some(PageRequest { page: 1, limit: page.limit }.part(slots.into_iter().skip(skipped)))
     }
 
-    /// The slots of a page that begins with `after`, with all that are equal to its ends by the key, and how many of these come
-    /// before it; `None` when there are too many.
+    /// Returns the slots of the page that begins with `after`, extended by the ties at both ends, and the number of
+    /// ties before the page; `None` if there are too many.
     fn with_ties(
         &self,
         key: Option<Sort>,
@@ -253,9 +264,11 @@ impl Indexes {
         let (Some(first), Some(last)) = (slots.first().copied(), slots.last().copied()) else {
             return Some((slots, 0));
         };
+
         let equal = |a: Slot, b: Slot| {
             key.is_some_and(|key| key.compare(&self.rows[a as usize], &self.rows[b as usize]).is_eq())
         };
+
         slots.extend(after.take_while(|slot| equal(*slot, last)).take(TIES_MAX));
         let own = slots.len();
         slots.extend(before.take_while(|slot| equal(*slot, first)).take(TIES_MAX));
@@ -263,24 +276,26 @@ impl Indexes {
         (skipped < TIES_MAX && own < limit.saturating_add(TIES_MAX)).then_some((slots, skipped))
     }
 
-    /// Whether sorting so few costs less than walking the kept orders.
+    /// Returns `true` if sorting this many nodes is cheaper than scanning the stored orders.
     fn sorts_quickly(count: usize, rows: usize, keys: usize) -> bool {
         let comparisons = count * (count.checked_ilog2().unwrap_or(0) as usize + 1);
         comparisons * COMPARISON_STEPS < rows * keys
     }
 
-    /// Puts a set in order, by sorting it when it is small and by walking the kept orders when it is not.
+    /// Sorts a set: small sets directly, large ones by scanning the stored orders.
     fn arrange(&self, candidates: &Bits, keys: &[Sort]) -> Vec<Slot> {
         let count = candidates.count();
         if Self::sorts_quickly(count, self.rows.len(), keys.len()) {
             return self.sorted(candidates, keys);
         }
+
         let (last, before) = keys.split_last().unwrap_or((&Sort::ID, &[]));
         let mut slots: Vec<Slot> = Vec::with_capacity(count);
         slots.extend(self.orders.by(*last).iter().filter(|slot| candidates.contains(*slot)));
         for key in before.iter().rev() {
             slots = self.regrouped(&slots, candidates, *key);
         }
+
         let mut hidden = candidates.clone();
         hidden.subtract(&self.visible);
         self.merged(slots, &self.sorted(&hidden, keys), keys)
@@ -292,10 +307,12 @@ impl Indexes {
         slots
     }
 
-    /// Sorts by a key what is in order by further keys: ties stay as they are. The kept order tells which nodes are equal.
+    /// Sorts slots, already ordered by the following keys, by a key. The sort is stable; the stored order gives the
+    /// groups of equal nodes.
     fn regrouped(&self, slots: &[Slot], candidates: &Bits, key: Sort) -> Vec<Slot> {
         let mut groups = vec![0_u32; self.rows.len()];
-        let (mut group, mut before) = (0_u32, None);
+        let mut group = 0_u32;
+        let mut before = None;
         for slot in self.orders.by(key).iter().filter(|slot| candidates.contains(*slot)) {
             let row = &self.rows[slot as usize];
             if before.is_some_and(|before| key.compare(before, row).is_ne()) {
@@ -307,12 +324,14 @@ impl Indexes {
         bucketed(slots, group as usize + 1, |slot| groups[slot as usize] as usize)
     }
 
-    /// Two lists in order as one.
+    /// Merges two sorted lists.
     fn merged(&self, slots: Vec<Slot>, few: &[Slot], keys: &[Sort]) -> Vec<Slot> {
         if few.is_empty() {
             return slots;
         }
-        let (mut merged, mut from) = (Vec::with_capacity(slots.len() + few.len()), 0);
+        let mut merged = Vec::with_capacity(slots.len() + few.len());
+        let mut from = 0;
+
         for slot in few {
             let row = &self.rows[*slot as usize];
             let to =
@@ -321,22 +340,25 @@ impl Indexes {
             merged.push(*slot);
             from = to;
         }
+
         merged.extend_from_slice(&slots[from..]);
         merged
     }
 }
 
-/// Sorts by a small number, keeping the order of those that have the same.
+/// Stable sort by a small number.
 fn bucketed(slots: &[Slot], buckets: usize, bucket: impl Fn(Slot) -> usize) -> Vec<Slot> {
     let mut ends = vec![0_usize; buckets];
     for slot in slots {
         ends[bucket(*slot)] += 1;
     }
+
     let mut end = 0;
     for place in &mut ends {
         let count = std::mem::replace(place, end);
         end += count;
     }
+
     let mut sorted = vec![0; slots.len()];
     for slot in slots {
         let at = &mut ends[bucket(*slot)];

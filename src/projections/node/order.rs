@@ -1,21 +1,21 @@
-//! Entries kept in an order, in chunks: a page anywhere in the list, and moving one entry, cost little however long it is.
+//! Sorted list in chunks: reading a page at any offset and moving an entry are fast for any length.
 //!
-//! Entries may be the slots of nodes, whose keys are with the nodes: whoever inserts or removes says how the entries compare
-//! to the one meant.
+//! Entries can be slots whose sort keys are stored with the nodes, so the caller of an insertion or removal passes the
+//! comparison with the entry.
 
 use std::cmp::Ordering;
 
 use super::slots::Slot;
 
-/// A longer chunk is split.
+/// Maximum entries of a chunk; a larger one is split.
 const CHUNK_MAX: usize = 512;
-/// How full chunks are made when the whole list is made: most insertions find room.
+/// Entries per chunk of a newly built list; leaves capacity for insertions.
 const CHUNK_FILL: usize = 384;
 
-/// A list of entries in an order that has no ties.
+/// A sorted list without ties.
 #[derive(Debug, Clone)]
 pub struct Order<T = Slot> {
-    /// None is empty.
+    /// Non-empty chunks.
     chunks: Vec<Vec<T>>,
     len: usize,
 }
@@ -26,9 +26,9 @@ impl<T> Default for Order<T> {
     }
 }
 
-/// A list in the order of the entries themselves.
+/// A list in the natural order of its entries.
 impl<T: Copy + Ord> Order<T> {
-    /// Adds an entry, unless it is there.
+    /// Adds an entry if it is missing.
     pub fn insert_own(&mut self, entry: T) {
         let (at, within) = self.place(|other| other.cmp(&entry));
         if self.chunks.get(at).is_none_or(|chunk| chunk.get(within) != Some(&entry)) {
@@ -36,18 +36,18 @@ impl<T: Copy + Ord> Order<T> {
         }
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub fn remove_own(&mut self, entry: T) {
         self.remove(entry, |other| other.cmp(&entry));
     }
 
-    /// The entries from this one on.
+    /// Returns the entries from this one on.
     pub fn own_from(&self, entry: T) -> impl Iterator<Item = T> {
         let (at, within) = self.place(|other| other.cmp(&entry));
         self.chunks[at..].iter().flatten().copied().skip(within)
     }
 
-    /// How many entries come after this one, which may be there or not.
+    /// Returns the number of entries after this one, which may be missing.
     #[must_use]
     pub fn count_after(&self, entry: T) -> usize {
         let at = self.chunks.partition_point(|chunk| chunk.last().is_some_and(|last| *last <= entry));
@@ -58,19 +58,19 @@ impl<T: Copy + Ord> Order<T> {
 }
 
 impl<T: Copy + PartialEq> Order<T> {
-    /// A list that is in order already.
+    /// Creates a list from sorted entries.
     #[must_use]
     pub fn from_sorted(entries: &[T]) -> Self {
         Self { chunks: entries.chunks(CHUNK_FILL).map(<[T]>::to_vec).collect(), len: entries.len() }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Adds an entry; `compare` tells how another compares to it.
+    /// Adds an entry; `compare` compares another entry with it.
     pub fn insert(&mut self, entry: T, compare: impl Fn(T) -> Ordering) {
         self.len += 1;
         let (at, within) = self.place(compare);
@@ -81,6 +81,7 @@ impl<T: Copy + PartialEq> Order<T> {
             }
             return;
         }
+
         let chunk = &mut self.chunks[at];
         chunk.insert(within, entry);
         if chunk.len() > CHUNK_MAX {
@@ -89,8 +90,8 @@ impl<T: Copy + PartialEq> Order<T> {
         }
     }
 
-    /// Takes an entry out; `compare` tells how another compares to it, by the key with which it was inserted. Gives whether it
-    /// was there.
+    /// Removes an entry; `compare` compares another entry with it, by the key with which it was inserted. Returns
+    /// `true` if it was present.
     pub fn remove(&mut self, entry: T, compare: impl Fn(T) -> Ordering) -> bool {
         let (at, within) = self.place(compare);
         let Some(chunk) = self.chunks.get_mut(at).filter(|chunk| chunk.get(within) == Some(&entry)) else {
@@ -104,16 +105,17 @@ impl<T: Copy + PartialEq> Order<T> {
         true
     }
 
-    /// The chunk and the place in it of the first entry that is not before the one meant.
+    /// Returns the chunk and the index in it of the first entry that is not before the compared one.
     fn place(&self, compare: impl Fn(T) -> Ordering) -> (usize, usize) {
         let before = |entry: &T| compare(*entry).is_lt();
         let at = self.chunks.partition_point(|chunk| chunk.last().is_some_and(before));
         (at, self.chunks.get(at).map_or(0, |chunk| chunk.partition_point(before)))
     }
 
-    /// Adds many entries that are in order; none is there yet.
+    /// Adds many sorted entries, none of which is present.
     pub fn insert_all(&mut self, entries: &[T], compare: impl Fn(T, T) -> Ordering) {
-        let (mut merged, mut new) = (Vec::with_capacity(self.len + entries.len()), entries.iter().copied().peekable());
+        let mut merged = Vec::with_capacity(self.len + entries.len());
+        let mut new = entries.iter().copied().peekable();
         for old in self.iter() {
             while let Some(new) = new.next_if(|new| compare(*new, old).is_lt()) {
                 merged.push(new);
@@ -124,20 +126,21 @@ impl<T: Copy + PartialEq> Order<T> {
         *self = Self::from_sorted(&merged);
     }
 
-    /// Leaves only the entries that pass.
+    /// Keeps only the entries that pass.
     pub fn retain(&mut self, mut keep: impl FnMut(T) -> bool) {
         let kept: Vec<T> = self.iter().filter(|entry| keep(*entry)).collect();
         *self = Self::from_sorted(&kept);
     }
 
-    /// All entries in order.
+    /// Returns all entries in order.
     pub fn iter(&self) -> impl Iterator<Item = T> {
         self.chunks.iter().flatten().copied()
     }
 
-    /// The entries from a place on.
+    /// Returns the entries from an offset on.
     pub fn from(&self, offset: usize) -> impl Iterator<Item = T> {
-        let (mut first, mut skipped) = (0, offset);
+        let mut first = 0;
+        let mut skipped = offset;
         while let Some(chunk) = self.chunks.get(first).filter(|chunk| chunk.len() <= skipped) {
             skipped -= chunk.len();
             first += 1;
@@ -145,9 +148,10 @@ impl<T: Copy + PartialEq> Order<T> {
         self.chunks[first..].iter().flatten().copied().skip(skipped)
     }
 
-    /// The entries from a place on, counted and given from the end.
+    /// Returns the entries in reverse order, skipping `offset` entries at the end.
     pub fn back_from(&self, offset: usize) -> impl Iterator<Item = T> {
-        let (mut end, mut skipped) = (self.chunks.len(), offset);
+        let mut end = self.chunks.len();
+        let mut skipped = offset;
         while let Some(chunk) = end.checked_sub(1).map(|at| &self.chunks[at]).filter(|chunk| chunk.len() <= skipped) {
             skipped -= chunk.len();
             end -= 1;
@@ -156,7 +160,7 @@ impl<T: Copy + PartialEq> Order<T> {
     }
 }
 
-/// Equal as lists, however they are cut into chunks.
+/// Compares the entries, regardless of the chunks.
 impl<T: Copy + PartialEq> PartialEq for Order<T> {
     fn eq(&self, other: &Self) -> bool {
         self.len == other.len && self.iter().eq(other.iter())

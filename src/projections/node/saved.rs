@@ -1,4 +1,4 @@
-//! Nodes as a snapshot keeps them: what was folded from the log, without what is made from it.
+//! Snapshot representation of nodes, without derived data.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -12,17 +12,17 @@ use super::slots::Slot;
 use super::{LISTS_MAX, Nodes};
 use crate::domain::node::Node;
 
-/// A node that was read from a snapshot.
+/// A node read from a snapshot.
 #[derive(Debug, Deserialize)]
 pub struct SavedNode {
     key: String,
     node: Node,
     owner: u32,
-    /// What it shows of its publisher, where that is not what the publisher shows now.
+    /// Displayed name and visibility of the publisher, if they differ from the publisher's current ones.
     shown: Option<(String, bool)>,
 }
 
-/// The same, to be written.
+/// A node to write to a snapshot.
 #[derive(Debug, Serialize)]
 pub struct NodeToSave<'n> {
     key: &'n str,
@@ -31,7 +31,7 @@ pub struct NodeToSave<'n> {
     shown: Option<(&'n str, bool)>,
 }
 
-/// A publisher as its nodes show it.
+/// A publisher read from a snapshot.
 #[derive(Debug, Deserialize)]
 pub struct SavedOwner {
     id: String,
@@ -40,7 +40,7 @@ pub struct SavedOwner {
     slots: Vec<Slot>,
 }
 
-/// The same, to be written.
+/// A publisher to write to a snapshot.
 #[derive(Debug, Serialize)]
 pub struct OwnerToSave<'o> {
     id: &'o str,
@@ -50,7 +50,7 @@ pub struct OwnerToSave<'o> {
 }
 
 impl Nodes {
-    /// What a snapshot is written from: shares the nodes, and leaves behind what can be made anew.
+    /// Returns a copy for a snapshot, which shares the nodes and omits derived data.
     #[must_use]
     pub fn captured(&self) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Nodes {
         }
     }
 
-    /// What was folded into these nodes and not into the others; `None` when it is the same.
+    /// Returns the first difference in data folded from the log; `None` if there is none.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Option<String> {
         let both = self.entries.iter().zip(&other.entries).zip(self.keys.iter().zip(&other.keys));
@@ -75,7 +75,8 @@ impl Nodes {
         if let Some((_, (key, _))) = first {
             return Some(format!("node {key}"));
         }
-        let (here, there) = (self.entries.len(), other.entries.len());
+        let here = self.entries.len();
+        let there = other.entries.len();
         if here != there {
             return Some(format!("nodes ({here} and {there})"));
         }
@@ -83,7 +84,7 @@ impl Nodes {
         (!same).then(|| "the publishers of nodes".to_owned())
     }
 
-    /// Every publisher, by number.
+    /// Returns all publishers, by number.
     pub fn saved_owners(&self) -> impl Iterator<Item = OwnerToSave<'_>> {
         self.owners.iter().map(|(_, id, owner)| OwnerToSave {
             id,
@@ -93,7 +94,7 @@ impl Nodes {
         })
     }
 
-    /// Every node, by slot.
+    /// Returns all nodes, by slot.
     pub fn saved(&self) -> impl Iterator<Item = NodeToSave<'_>> {
         self.entries.iter().zip(&self.keys).map(|(entry, key)| {
             let (node, name, hidden) = entry.inside();
@@ -103,14 +104,14 @@ impl Nodes {
         })
     }
 
-    /// Takes back publishers, which come before the nodes.
+    /// Restores publishers, which must precede the nodes.
     pub fn restore_owners(&mut self, owners: Vec<SavedOwner>) {
         for SavedOwner { id, name, hidden, slots } in owners {
             self.owners.restore(&id, &name, hidden, slots);
         }
     }
 
-    /// Takes back nodes, in their order.
+    /// Restores nodes, in order.
     pub fn restore(&mut self, nodes: Vec<SavedNode>) {
         for SavedNode { key, node, owner, shown } in nodes {
             let slot = Slot::try_from(self.entries.len()).unwrap_or(Slot::MAX);
@@ -121,6 +122,7 @@ impl Nodes {
             if let Node::Present(profile) = &node {
                 self.by_version.extend(profile.versions.iter().map(|version| (version.id, slot)));
             }
+
             let key: Arc<str> = key.into();
             self.entries.push(Arc::new(Entry::restored(node, owner, name, hidden)));
             self.keys.push(key.clone());
@@ -129,7 +131,7 @@ impl Nodes {
         }
     }
 
-    /// Takes back the count of changes.
+    /// Restores the generation.
     pub fn restore_generation(&mut self, generation: u64) {
         self.generation = generation;
     }

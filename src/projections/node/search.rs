@@ -1,4 +1,4 @@
-//! Finding nodes by words: which word stands where, and how well a node fits a query.
+//! Full-text search of nodes: inverted index and scores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,39 +11,39 @@ use super::words::{joined, pairs, words, words_of_name};
 use crate::domain::node::NodeProfile;
 use crate::domain::value::{Invalid, Labels, Text};
 
-/// Where a word of a node can stand, from what counts least to what counts most; each is a bit.
+/// Fields in which a word can occur, one bit each, in ascending weight.
 const DESCRIPTION: u8 = 1;
 const AUTHOR: u8 = 2;
 const TAGS: u8 = 4;
 const NAMES: u8 = 8;
-/// How many bits there are.
+/// Number of field bits.
 const PLACES: u32 = 4;
-/// What one word can add to a score at most.
+/// Maximum score of one word.
 const WORD_MAX: u16 = 8;
 
-/// Most characters of a query.
+/// Maximum characters of a query.
 pub const QUERY_MAX: usize = 200;
-/// Most words of a query.
+/// Maximum words of a query.
 const QUERY_WORDS_MAX: usize = 64;
 
-/// What is searched for.
+/// A parsed search query.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SearchText {
-    /// As it was given, in lower case.
+    /// The query in lowercase.
     exact: String,
-    /// The last one may be the beginning of a word.
+    /// The words of the query; the last one can be a prefix.
     words: Vec<String>,
-    /// All words as one, if there are several.
+    /// All words joined into one, if there are several.
     joined: Option<String>,
-    /// Each word and the next as one.
+    /// Each two adjacent words joined into one.
     pairs: Vec<String>,
 }
 
 impl SearchText {
-    /// Takes a query apart.
+    /// Parses a query.
     ///
     /// # Errors
-    /// When it is longer than anybody types.
+    /// If the query has more than [`QUERY_MAX`] characters or too many words.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         if text.chars().count() > QUERY_MAX {
             return Err(Invalid::new(format!("must be at most {QUERY_MAX} characters")));
@@ -57,56 +57,58 @@ impl SearchText {
         Ok(Self { exact: text.trim().to_lowercase(), words, joined, pairs })
     }
 
-    /// Whether nothing in particular is searched for.
+    /// Returns `true` if the query is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.exact.is_empty()
     }
 
-    /// Whether something is searched for in which there is no word: nothing is found by it.
+    /// Returns `true` if the query is not empty but contains no word; it matches nothing.
     #[must_use]
     pub fn is_wordless(&self) -> bool {
         self.words.is_empty() && !self.is_empty()
     }
 
-    /// The key of the node that has this very id, if there is one.
+    /// Returns the key of a node whose id equals the query.
     #[must_use]
     pub fn exact(&self) -> &str {
         &self.exact
     }
 
-    /// The score of the node that has this very id: more than words can give.
+    /// Returns the score of a node whose id equals the query, which is above all other scores.
     #[must_use]
     pub fn best(&self) -> u16 {
         u16::try_from(self.words.len()).unwrap_or(u16::MAX).saturating_mul(WORD_MAX).saturating_add(1)
     }
 }
 
-/// What a node is found by.
+/// Search words of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeWords {
-    /// Every word and where it stands, sorted.
+    /// Distinct words with their field bits, sorted.
     words: Vec<(String, u8)>,
-    /// The fingerprints of what two words of the description are as one, sorted. There are too many of these to keep each as
-    /// text.
+    /// Fingerprints of adjacent description words joined into one, sorted. There are too many to store as text.
     pairs: Vec<u64>,
 }
 
-/// The words by which a node is found, but for those of its publisher.
+/// Returns the search words of a node, without those of its publisher.
 #[must_use]
 pub fn words_of_node(node: &NodeProfile) -> NodeWords {
     let fields = &node.fields;
+
     let names = [Some(node.id.as_str()), fields.name.as_ref().map(Text::as_str)];
     let names = names.into_iter().flatten().flat_map(words_of_name).map(|word| (word, NAMES));
     let tags = fields.tags.as_ref().into_iter().flat_map(Labels::iter);
     let tags = tags.flat_map(words_of_name).map(|word| (word, TAGS));
     let author = fields.author.as_ref().map_or("", Text::as_str);
     let author = words_of_name(author).into_iter().map(|word| (word, AUTHOR));
+
     let description: Vec<String> = words(fields.description.as_ref().map_or("", Text::as_str)).collect();
     let mut joined: Vec<u64> = pairs(&description).map(|(a, b)| fingerprint([a, b])).collect();
     joined.sort_unstable();
     joined.dedup();
     let description = description.into_iter().map(|word| (word, DESCRIPTION));
+
     let mut all: Vec<(String, u8)> = names.chain(tags).chain(author).chain(description).collect();
     all.sort_unstable();
     all.dedup_by(|next, kept| {
@@ -119,11 +121,11 @@ pub fn words_of_node(node: &NodeProfile) -> NodeWords {
     NodeWords { words: all, pairs: joined }
 }
 
-/// Bits of a slot beside a fingerprint.
+/// Low bits of a fingerprint that hold a slot.
 const SLOT_BITS: u32 = 28;
 
-/// The fingerprint of a text that is given in parts (FNV-1a, mixed; the low bits are free for a slot). That two of all the
-/// words that are searched for and written have the same one is possible and harmless: a node more is found.
+/// Returns the fingerprint of a text given in parts: FNV-1a, mixed, with the low bits left free for a slot. A collision
+/// only adds a node to the result.
 fn fingerprint<'t>(parts: impl IntoIterator<Item = &'t str>) -> u64 {
     let bytes = parts.into_iter().flat_map(str::bytes);
     let hash =
@@ -136,11 +138,11 @@ type Postings = BTreeMap<Box<str>, Order>;
 /// The inverted index.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SearchIndex {
-    /// By word: the slots that have it, each with its places in the lowest bits, ascending.
+    /// Slots by word, each with its field bits in the lowest bits, ascending.
     nodes: Postings,
-    /// Fingerprints with the slots whose descriptions have two words that are this as one, ascending.
+    /// Fingerprints of joined word pairs with the slot in the low bits, ascending.
     pairs: Order<u64>,
-    /// By word: the publishers that have it in their id or name, ascending.
+    /// Publishers by word of their id or name, ascending.
     owners: Postings,
 }
 
@@ -152,15 +154,17 @@ impl SearchIndex {
         Self { nodes, pairs, owners: Postings::new() }
     }
 
-    /// What was `before` among the words of a node is now `after`.
+    /// Replaces the words of a node.
     pub fn change(&mut self, slot: Slot, before: &NodeWords, after: &NodeWords) {
-        // Both are sorted, so that what stayed is found without a look into the index.
+        // Both lists are sorted, so unchanged words are found without accessing the index.
         for (word, places) in before.words.iter().filter(|word| after.words.binary_search(word).is_err()) {
             take_out(&mut self.nodes, word, pack(slot, *places));
         }
+
         for (word, places) in after.words.iter().filter(|word| before.words.binary_search(word).is_err()) {
             put_in(&mut self.nodes, word, pack(slot, *places));
         }
+
         for pair in before.pairs.iter().filter(|pair| after.pairs.binary_search(pair).is_err()) {
             if let Some(entry) = beside(*pair, slot) {
                 self.pairs.remove_own(entry);
@@ -173,7 +177,7 @@ impl SearchIndex {
         }
     }
 
-    /// What a publisher was called `before` it is called now.
+    /// Replaces the words of a publisher after a change of its name.
     pub fn rename_owner(&mut self, owner: u32, id: &str, before: Option<&str>, after: &str) {
         let words_of = |name: &str| [words_of_name(id), words_of_name(name)].concat();
         for word in before.into_iter().flat_map(words_of) {
@@ -184,14 +188,15 @@ impl SearchIndex {
         }
     }
 
-    /// Scores what fits the query among `candidates`, and takes the rest out of them. `slots` is how many slots there are.
+    /// Scores the candidates and removes those that do not match. `slots` is the total number of slots.
     #[must_use]
     pub fn score(&self, query: &SearchText, owners: &Owners, candidates: &mut Bits, slots: usize) -> Vec<u16> {
         let mut together = vec![0; slots];
         if let Some(word) = &query.joined {
-            // Separators do not matter: all words as one are as good as each of them.
+            // Separators do not matter: the joined words match as well as the separate ones.
             self.rank_names(word, &mut together);
         }
+
         let mut scores = vec![0_u16; slots];
         let mut levels = vec![0_u8; slots];
         let mut fitting = candidates.clone();
@@ -215,7 +220,7 @@ impl SearchIndex {
         scores
     }
 
-    /// Notes for every slot how well one word fits it, 0 when it does not.
+    /// Raises the level of every slot that matches one word.
     fn rank(&self, word: &str, by_prefix: bool, owners: &Owners, levels: &mut [u8]) {
         for (found, nodes) in matches(&self.nodes, word, by_prefix) {
             note(nodes.iter(), found.len() == word.len(), levels);
@@ -228,7 +233,7 @@ impl SearchIndex {
         }
     }
 
-    /// Notes the slots in whose descriptions the word is written as two: as little as the beginning of a word counts.
+    /// Raises the level of slots whose description contains the word as two words; counts like a prefix.
     fn rank_descriptions(&self, word: &str, levels: &mut [u8]) {
         let pair = fingerprint([word]);
         let found = self.pairs.own_from(pair).take_while(|entry| entry >> SLOT_BITS == pair >> SLOT_BITS);
@@ -243,7 +248,7 @@ impl SearchIndex {
             if found.len() == beginning.len() {
                 note(named, true, levels);
             } else {
-                // Perhaps the beginning of another word altogether: it counts least.
+                // A prefix can belong to an unrelated word, so it has the lowest weight.
                 named.for_each(|packed| raise(levels, packed >> PLACES, 1));
             }
         }
@@ -263,7 +268,7 @@ fn raise(levels: &mut [u8], slot: Slot, level: u8) {
     }
 }
 
-/// From 1 for the beginning of a word of the description to 8 for a whole word of the id or name.
+/// Returns the weight of a match, from 1 for a prefix in the description to 8 for a whole word in id or name.
 fn level(places: u8, whole: bool) -> u8 {
     let best = u8::try_from(places.checked_ilog2().unwrap_or(0)).unwrap_or(0);
     2 * best + 1 + u8::from(whole)
@@ -279,7 +284,7 @@ fn pack(slot: Slot, places: u8) -> u32 {
     slot << PLACES | u32::from(places)
 }
 
-/// A fingerprint and the slot of which it is; `None` when there are more slots than are searched.
+/// Combines a fingerprint with a slot; `None` if the slot exceeds the available bits.
 fn beside(pair: u64, slot: Slot) -> Option<u64> {
     (slot >> SLOT_BITS == 0).then_some(pair | u64::from(slot))
 }

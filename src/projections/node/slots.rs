@@ -1,6 +1,6 @@
-//! Sets of nodes by their slots: one bit a node.
+//! Bit sets of nodes by slot.
 
-/// The place of a node among all nodes, in the order in which they were created. Never given to another.
+/// Index of a node, in the order of creation; never reused.
 pub type Slot = u32;
 
 /// A set of slots.
@@ -10,7 +10,7 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// Adds a slot or takes it out.
+    /// Adds or removes a slot.
     pub fn set(&mut self, slot: Slot, on: bool) {
         let (word, bit) = place(slot);
         if word >= self.words.len() {
@@ -26,20 +26,20 @@ impl Bits {
         }
     }
 
-    /// Whether the slot is in the set.
+    /// Returns `true` if the slot is in the set.
     #[must_use]
     pub fn contains(&self, slot: Slot) -> bool {
         let (word, bit) = place(slot);
         self.words.get(word).is_some_and(|word| word & bit != 0)
     }
 
-    /// How many slots are in the set.
+    /// Returns the number of slots in the set.
     #[must_use]
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Leaves only what is in `other` too.
+    /// Keeps only slots that are also in `other`.
     pub fn intersect(&mut self, other: &Self) {
         self.words.truncate(other.words.len());
         for (word, other) in self.words.iter_mut().zip(&other.words) {
@@ -47,14 +47,14 @@ impl Bits {
         }
     }
 
-    /// Takes out what is in `other`.
+    /// Removes the slots in `other`.
     pub fn subtract(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word &= !other;
         }
     }
 
-    /// Leaves only the slots that pass.
+    /// Keeps only the slots that pass.
     pub fn retain(&mut self, mut keep: impl FnMut(Slot) -> bool) {
         for (index, word) in self.words.iter_mut().enumerate() {
             for slot in ones(index, *word) {
@@ -65,7 +65,7 @@ impl Bits {
         }
     }
 
-    /// The slots, ascending.
+    /// Returns the slots, ascending.
     pub fn iter(&self) -> impl Iterator<Item = Slot> {
         self.words.iter().enumerate().flat_map(|(index, word)| ones(index, *word))
     }
@@ -79,7 +79,7 @@ impl FromIterator<Slot> for Bits {
     }
 }
 
-/// Equal as sets, whatever room they take.
+/// Compares the slots, regardless of trailing zeros.
 impl PartialEq for Bits {
     fn eq(&self, other: &Self) -> bool {
         let common = self.words.len().min(other.words.len());

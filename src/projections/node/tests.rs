@@ -1,4 +1,4 @@
-//! Lists of nodes against a plain model: filter everything, sort everything, cut a page.
+//! Tests of lists against a simple model that filters, sorts and pages all nodes.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ const PUBLISHERS: [&str; 3] = ["acme", "beta", "core"];
 const SYSTEMS: [&str; 4] = ["Linux", "windows", "macOS", "OS Independent"];
 const RANGES: [&str; 5] = [">=1, <2", "^2", "", "newest", "<3"];
 
-/// Something that happens to the registry; which node or publisher is chosen by a number.
+/// An event of the registry; a number selects the node or publisher.
 #[derive(Debug, Clone)]
 enum Happening {
     Created { node: u8, publisher: usize, fields: u64 },
@@ -85,7 +85,7 @@ pub(super) fn reason() -> Reason {
     Reason::recorded("because".to_owned())
 }
 
-/// Applies what happens to the read models, warm ones and cold ones alike.
+/// Applies an event to the read models.
 fn apply(happening: &Happening, at: Timestamp, nodes: &mut Nodes) {
     use Happening as H;
     let (node, event) = match happening {
@@ -170,7 +170,7 @@ fn selection() -> impl Strategy<Value = Selection> {
     })
 }
 
-/// The nodes that are selected, found the plain way.
+/// Returns the selected nodes according to the model.
 fn expected(nodes: &Nodes, selection: &Selection) -> Vec<NodeId> {
     let all = (0..24_u8).map(|node| id(node).key());
     let mut found: Vec<&NodeProfile> = all

@@ -1,4 +1,4 @@
-//! Nodes and versions as they are shown: the seed's `Node` and `NodeVersion`.
+//! JSON views of nodes and versions: the seed's `Node` and `NodeVersion`.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use crate::domain::publisher::{PublisherProfile, PublisherStatus};
 use crate::domain::value::{Labels, Link, Text};
 use crate::domain::version::{NodeVersion, VersionStatus, latest};
 
-/// What a node of a banned publisher says of its status.
+/// Status detail of a node whose publisher is banned.
 pub const PUBLISHER_BANNED: &str = "the publisher is banned";
 
-/// Where what we hand out is found.
+/// Base of generated URLs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Links {
-    /// The base of every URL, without a slash at the end.
+    /// Base URL without a trailing slash.
     pub public_url: String,
 }
 
 impl Links {
-    /// Where the archive of a version is downloaded.
+    /// Returns the download URL of a version.
     #[must_use]
     pub fn download(&self, node: &str, version: &str) -> String {
-        // Of what semantic versions are made only the plus sign means something else in some decoders.
+        // Some decoders read the plus sign as a space; all other characters of versions are safe.
         format!("{}/nodes/{node}/versions/{}/download", self.public_url, version.replace('+', "%2B"))
     }
 }
@@ -41,7 +41,7 @@ pub struct VersionView<'m> {
     created_at: String,
     dependencies: Vec<&'m str>,
     deprecated: bool,
-    /// Absent before there is an archive, and while nobody gets it.
+    /// Absent without an archive, and while it cannot be downloaded.
     #[serde(rename = "downloadUrl", skip_serializing_if = "Option::is_none")]
     download_url: Option<String>,
     id: String,
@@ -61,14 +61,16 @@ pub struct VersionView<'m> {
 }
 
 impl<'m> VersionView<'m> {
-    /// A version of a node as everybody sees it: without the reason of its status, and without a link to an archive that nobody
-    /// gets: because the version was deleted, or because it, its node or, which is told here, the publisher is banned.
+    /// Creates the public view of a version, without the reason of its status. The download URL is absent if the
+    /// version is deleted or banned, or if its node or publisher is banned.
     #[must_use]
     pub fn new(node: &'m NodeProfile, version: &'m NodeVersion, publisher_banned: bool, links: &Links) -> Self {
-        let (fields, number) = (&version.fields, version.number.to_string());
+        let fields = &version.fields;
+        let number = version.number.to_string();
         let node_status = effective_status(node, publisher_banned).0;
         let gone = matches!(version.status, VersionStatus::Banned | VersionStatus::Deleted);
         let archive = version.archive.as_ref().filter(|_| !gone && node_status != NodeStatus::Banned);
+
         Self {
             changelog: fields.changelog.as_ref().map(Text::as_str),
             host_node_extract_status: version.host_node_extract_status.as_ref().map(Text::as_str),
@@ -90,14 +92,14 @@ impl<'m> VersionView<'m> {
         }
     }
 
-    /// The same with the reason of its status, if there is one.
+    /// Adds the reason of the status, if there is one.
     #[must_use]
     pub fn with_status_reason(self, version: &'m NodeVersion) -> Self {
         Self { status_reason: version.status_reason.as_ref().map(Text::as_str), ..self }
     }
 }
 
-/// The publisher as a node shows it.
+/// The publisher in the view of a node.
 #[derive(Debug, Serialize)]
 struct OwnerView<'m> {
     id: &'m str,
@@ -150,7 +152,7 @@ pub struct NodeView<'m> {
 }
 
 impl<'m> NodeView<'m> {
-    /// A node as everybody sees it; its publisher is shown by its id alone when it is not known.
+    /// Creates the public view of a node. Without `publisher`, its id is the name.
     #[must_use]
     pub fn new(node: &'m NodeProfile, publisher: Option<&'m PublisherProfile>, links: &Links) -> Self {
         let name = publisher.map_or(node.publisher.as_str(), publisher_name);
@@ -158,10 +160,11 @@ impl<'m> NodeView<'m> {
         Self::of(node, name, banned, links)
     }
 
-    /// A node with what it shows of its publisher.
+    /// Creates the view from the displayed data of the publisher.
     pub(super) fn of(node: &'m NodeProfile, publisher_name: &'m str, publisher_banned: bool, links: &Links) -> Self {
         let fields = &node.fields;
         let (status, status_detail) = effective_status(node, publisher_banned);
+
         Self {
             author: fields.author.as_ref().map(Text::as_str),
             banner_url: shown(fields.banner_url.as_ref()),
@@ -194,7 +197,7 @@ impl<'m> NodeView<'m> {
     }
 }
 
-/// The status of a node and what is said of it, as its publisher lets it be.
+/// Returns the status of a node and its detail, taking a ban of the publisher into account.
 #[must_use]
 pub fn effective_status(node: &NodeProfile, publisher_banned: bool) -> (NodeStatus, Option<&str>) {
     if publisher_banned && node.status == NodeStatus::Active {
@@ -203,20 +206,20 @@ pub fn effective_status(node: &NodeProfile, publisher_banned: bool) -> (NodeStat
     (node.status, node.status_detail.as_ref().map(Text::as_str))
 }
 
-/// The name for people: the id when none was given.
+/// Returns the display name, or the id if there is none.
 #[must_use]
 pub fn publisher_name(profile: &PublisherProfile) -> &str {
     let given = profile.fields.name.as_ref().map(Text::as_str).filter(|name| !name.is_empty());
     given.unwrap_or(profile.id.as_str())
 }
 
-/// A list as it is shown: never absent.
+/// Returns the entries of a list; empty if absent.
 #[must_use]
 pub fn entries(labels: Option<&Labels>) -> Vec<&str> {
     labels.into_iter().flat_map(Labels::iter).collect()
 }
 
-/// A link as it is shown: the empty one means none (contract 4).
+/// Returns a link unless it is empty, which means none (contract 4).
 #[must_use]
 pub fn shown(link: Option<&Link>) -> Option<&str> {
     link.map(Link::as_str).filter(|link| !link.is_empty())
@@ -230,7 +233,7 @@ fn texts(translations: &Translations) -> BTreeMap<&str, BTreeMap<&str, &str>> {
     languages.collect()
 }
 
-/// A node written as JSON, ready to be joined with others. Cheap to clone.
+/// A node rendered as JSON. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Fragment {
     pub json: Bytes,
@@ -239,7 +242,7 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// Writes a view.
+    /// Renders a view.
     #[must_use]
     #[expect(clippy::missing_panics_doc, reason = "it cannot panic: see the proof")]
     pub fn write(view: &NodeView<'_>) -> Self {

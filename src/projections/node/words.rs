@@ -1,18 +1,19 @@
-//! The words of a text, as search compares them: in lower case, cut at everything that is no letter or digit.
+//! Tokenization for search: lowercase words, split at characters other than letters and digits.
 
-/// The words of a text.
+/// Returns the words of a text.
 ///
-/// Scripts that are written without spaces have no words that could be told apart here: each of their characters is one.
+/// In scripts without spaces, every character is a word.
 pub fn words(text: &str) -> impl Iterator<Item = String> {
     let pieces = text.split(|c: char| !c.is_alphanumeric()).filter(|piece| !piece.is_empty());
     pieces.flat_map(|piece| characters_apart(&piece.to_lowercase()))
 }
 
-/// The words of a name: also those that only capitals tell apart, neighbours as one word, and all of it as one, so that
-/// `face tools`, `facetools` and `face-tools` each find `FaceTools`.
+/// Returns the words of a name, also split at capitals, with adjacent words joined, and with the whole name as one
+/// word. `face tools`, `facetools` and `face-tools` all find `FaceTools`.
 #[must_use]
 pub fn words_of_name(name: &str) -> Vec<String> {
-    let (apart, by_humps): (Vec<String>, Vec<String>) = (words(name).collect(), words(&humps_apart(name)).collect());
+    let apart: Vec<String> = words(name).collect();
+    let by_humps: Vec<String> = words(&humps_apart(name)).collect();
     let mut found: Vec<String> = pairs(&apart).chain(pairs(&by_humps)).map(|(a, b)| format!("{a}{b}")).collect();
     found.extend(apart.into_iter().chain(by_humps));
     found.push(joined(name));
@@ -22,27 +23,29 @@ pub fn words_of_name(name: &str) -> Vec<String> {
     found
 }
 
-/// Every two words that follow each other and may be written as one. Characters that stand alone are no such words.
+/// Returns each two adjacent words that may be written as one. Excludes single characters and scripts without spaces.
 pub fn pairs(words: &[String]) -> impl Iterator<Item = (&str, &str)> {
     let both = words.iter().zip(words.iter().skip(1)).map(|(a, b)| (a.as_str(), b.as_str()));
     both.filter(|(a, b)| a.len() + b.len() > 2 && ![a, b].iter().any(|word| word.chars().all(is_unspaced)))
 }
 
-/// The text as one word.
+/// Returns the text as one word.
 #[must_use]
 pub fn joined(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// `faceTools` as `face Tools`, `VAELoader` as `VAE Loader`.
+/// Splits at capitals: `faceTools` becomes `face Tools`, `VAELoader` becomes `VAE Loader`.
 fn humps_apart(name: &str) -> String {
     let characters: Vec<char> = name.chars().collect();
     let mut apart = String::with_capacity(name.len() + 8);
     for (at, c) in characters.iter().enumerate() {
         let before = at.checked_sub(1).map(|at| characters[at]);
+
         let after_lower = before.is_some_and(|before| before.is_lowercase() || before.is_ascii_digit());
         let last_capital =
             before.is_some_and(char::is_uppercase) && characters.get(at + 1).is_some_and(|c| c.is_lowercase());
+
         if c.is_uppercase() && (after_lower || last_capital) {
             apart.push(' ');
         }
@@ -51,7 +54,7 @@ fn humps_apart(name: &str) -> String {
     apart
 }
 
-/// Cuts a word so that each character of a script without spaces stands alone.
+/// Splits a word so that each character of a script without spaces is a word.
 fn characters_apart(word: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut alone = true;
@@ -66,7 +69,7 @@ fn characters_apart(word: &str) -> Vec<String> {
     parts
 }
 
-/// Kana and Han, of which texts have no spaces between words.
+/// Returns `true` for Kana and Han, which are written without spaces.
 fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{20000}'..='\u{2fa1f}')
 }

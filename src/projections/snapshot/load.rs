@@ -1,4 +1,4 @@
-//! Reading a snapshot: some chunks at a time, hashed on one core while they are decoded on the others.
+//! Loading snapshots. One core hashes a group of chunks while the others decode it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,23 +14,23 @@ use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 use crate::projections::version::Versions;
 
-/// Chunks that are in memory at a time.
+/// Chunks in memory at a time.
 const AT_ONCE: usize = 8;
 
-/// A snapshot of this release, whose contents are still to be read.
+/// An opened snapshot of this release whose contents are not yet read.
 pub struct Found {
     pub anchor: Anchor,
     path: PathBuf,
     file: File,
     header: [u8; HEADER_BYTES],
-    /// Bytes that are left to read.
+    /// Bytes left to read.
     left: u64,
 }
 
-/// A chunk as it is in the file.
+/// A chunk of the file.
 struct Chunk {
     kind: u8,
-    /// With what comes before the values.
+    /// Header and values.
     bytes: Vec<u8>,
 }
 
@@ -45,35 +45,37 @@ impl Chunk {
 }
 
 impl Found {
-    /// Looks for a snapshot; `None` when there is none.
+    /// Opens the snapshot; `None` if there is none.
     ///
     /// # Errors
-    /// Why the one that is there is not to be used.
+    /// If the snapshot cannot be used.
     pub fn look(directory: &Path) -> Result<Option<Self>, Unusable> {
         let path = file_in(directory);
         let mut file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(|error| Unusable::damaged(&path, &error))?,
         };
-        let (mut header, length) = ([0; HEADER_BYTES], file.metadata().map_or(0, |metadata| metadata.len()));
+        let mut header = [0; HEADER_BYTES];
+        let length = file.metadata().map_or(0, |metadata| metadata.len());
         file.read_exact(&mut header).map_err(|_| Unusable::damaged(&path, "it ends within its header"))?;
         let anchor = parse_header(&header, &path)?;
         Ok(Some(Self { anchor, path, file, header, left: length - HEADER_BYTES as u64 }))
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The models that were saved.
+    /// Loads the models.
     ///
     /// # Errors
-    /// Why the snapshot is not to be used.
+    /// If the snapshot cannot be used.
     pub fn load(mut self, links: Links) -> Result<Models, Unusable> {
         let mut models = Models::new(links);
         let mut hash = Sha256::new_with_prefix(self.header);
+
         loop {
             let (chunks, ended) = self.next_chunks().map_err(|error| Unusable::damaged(&self.path, &error))?;
             let hashing = || chunks.iter().for_each(|chunk| hash.update(&chunk.bytes));
@@ -87,17 +89,19 @@ impl Found {
                 break;
             }
         }
+
         let mut told = [0; HASH_BYTES];
         let whole = self.left == HASH_BYTES as u64 && self.file.read_exact(&mut told).is_ok();
         if !whole || told != *hash.finalize() {
             return Err(Unusable::damaged(&self.path, "the hash of its contents does not fit"));
         }
+
         models.versions = Versions::of(&models.nodes);
         models.position = self.anchor.position;
         Ok(models)
     }
 
-    /// Some chunks, and whether they are the last.
+    /// Reads the next chunks; the flag is `true` after the last one.
     fn next_chunks(&mut self) -> io::Result<(Vec<Chunk>, bool)> {
         let mut chunks = Vec::with_capacity(AT_ONCE);
         while chunks.len() < AT_ONCE {
@@ -106,6 +110,7 @@ impl Found {
             if kind == [END] {
                 return Ok((chunks, true));
             }
+
             let mut header = [0; CHUNK_HEADER_BYTES];
             header[0] = kind[0];
             self.read(&mut header[1..])?;
@@ -113,6 +118,7 @@ impl Found {
             if u64::from(length) > self.left {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
+
             let mut bytes = vec![0; CHUNK_HEADER_BYTES + length as usize];
             bytes[..CHUNK_HEADER_BYTES].copy_from_slice(&header);
             self.read(&mut bytes[CHUNK_HEADER_BYTES..])?;

@@ -14,7 +14,7 @@ use crate::projections::read_models::Models;
 use crate::projections::task::Tasks;
 use crate::projections::task::index::{Listed, Mark};
 
-/// What a chunk holds.
+/// Kind of a chunk's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -36,7 +36,7 @@ pub enum Kind {
     Streams,
 }
 
-/// A chunk that was read.
+/// A decoded chunk.
 pub enum Part {
     Owners(Vec<SavedOwner>),
     Nodes(Vec<SavedNode>),
@@ -57,10 +57,10 @@ pub enum Part {
 }
 
 impl Part {
-    /// Reads the values of a chunk.
+    /// Decodes the values of a chunk.
     ///
     /// # Errors
-    /// When they are not of this kind.
+    /// If the kind is unknown or the values have another type.
     pub fn read(kind: u8, bytes: &[u8]) -> Result<Self, DecodeError> {
         Ok(match kind {
             k if k == Kind::Owners as u8 => Self::Owners(values(bytes)?),
@@ -83,7 +83,7 @@ impl Part {
         })
     }
 
-    /// Puts the values where they belong; parts come in the order in which they were written.
+    /// Restores the values; chunks must be restored in the order of writing.
     pub fn restore(self, models: &mut Models) {
         match self {
             Self::Owners(owners) => models.nodes.restore_owners(owners),

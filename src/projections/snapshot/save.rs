@@ -1,4 +1,4 @@
-//! Writing a snapshot: chunk by chunk under another name, synced, and then put in place of the one before.
+//! Saving snapshots: written to a draft file and synced, then renamed over the previous snapshot.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -16,17 +16,17 @@ use crate::events::codec::pack;
 use crate::events::journal::Anchor;
 use crate::projections::read_models::Models;
 
-/// Writes `models`, which were folded up to `anchor`, into `directory`. The snapshot before stays until this one is durable;
-/// of one that fails nothing is left. Gives the bytes of the file.
+/// Saves `models`, folded up to `anchor`, in `directory`. The previous snapshot remains until this one is durable; a
+/// failed draft is removed. Returns the size of the file in bytes.
 ///
 /// # Errors
-/// When the file system refuses.
+/// If the file system reports an error.
 pub fn save(models: &Models, anchor: &Anchor, directory: &Path, mishaps: &Mishaps) -> io::Result<u64> {
     fs::create_dir_all(directory)?;
     let path = file_in(directory);
     let draft = draft_in(directory);
     let bytes = write_draft(models, anchor, &draft, mishaps).inspect_err(|_| {
-        // A full disk stays full otherwise.
+        // Free the space of the failed draft.
         drop(fs::remove_file(&draft));
     })?;
     fs::rename(&draft, &path)?;
@@ -35,10 +35,10 @@ pub fn save(models: &Models, anchor: &Anchor, directory: &Path, mishaps: &Mishap
     Ok(bytes)
 }
 
-/// Removes what a crash left of a snapshot that was being written.
+/// Removes a draft left by a crash.
 ///
 /// # Errors
-/// When the file system refuses.
+/// If the file system reports an error.
 pub fn remove_draft(directory: &Path) -> io::Result<()> {
     match fs::remove_file(draft_in(directory)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -58,12 +58,12 @@ fn write_draft(models: &Models, anchor: &Anchor, draft: &Path, mishaps: &Mishaps
     out.finish(mishaps)
 }
 
-/// The file being written.
+/// The draft file.
 struct Chunks {
     file: File,
     hash: Sha256,
     bytes: u64,
-    /// Of the open chunk.
+    /// Values of the open chunk.
     values: Vec<u8>,
 }
 
@@ -81,14 +81,17 @@ impl Chunks {
         self.values(Kind::Users, models.users.saved())?;
         self.values(Kind::Publishers, models.publishers.saved())?;
         self.values(Kind::Tokens, models.tokens.saved())?;
+
         let (of_publishers, of_users) = models.tokens.saved_lists();
         self.values(Kind::TokensOfPublishers, of_publishers)?;
         self.values(Kind::TokensOfUsers, of_users)?;
+
         self.values(Kind::Tasks, [&models.tasks])?;
         let (owners, blocks, marks) = models.tasks.index.saved();
         self.values(Kind::TaskOwners, owners)?;
         self.values(Kind::TaskBlocks, blocks)?;
         self.values(Kind::TaskMarks, marks)?;
+
         self.values(Kind::Deliveries, [&models.deliveries])?;
         let (claims, order) = models.claims.saved();
         self.values(Kind::Claims, claims)?;
@@ -119,7 +122,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// Makes the file durable.
+    /// Writes the end marker and the hash, and syncs the file.
     fn finish(mut self, mishaps: &Mishaps) -> io::Result<u64> {
         let hash = self.hash.finalize();
         self.file.write_all(&[END])?;

@@ -1,4 +1,4 @@
-//! What is read back is what was written, and nothing else is taken for a snapshot.
+//! Tests that a snapshot restores what was saved, and that invalid files are rejected.
 
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ use crate::events::stream::{Position, StreamId, Version};
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 
-/// What happens, and to which of a few things.
+/// Operation and the numbers of its objects.
 type Op = (u8, u8, u8);
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -48,7 +48,7 @@ fn reason(n: u8) -> Reason {
     Reason::recorded(text(n))
 }
 
-/// An event of a node; `seen` is one of its versions.
+/// Creates an event of a node; `seen` is one of its versions.
 fn node_event(kind: u8, a: u8, b: u8, nth: u8, seen: VersionId) -> NodeEvent {
     let fields = || NodeFields {
         name: Some(Name::recorded(text(b))),
@@ -162,7 +162,7 @@ fn recorded(nth: usize, (kind, a, b): Op, seen: VersionId) -> RecordedEvent {
     }
 }
 
-/// A history that can have been: versions are those of nodes that are there, and of each node its own.
+/// Creates a valid history: versions belong to existing nodes.
 fn history(ops: &[Op]) -> Vec<RecordedEvent> {
     let (mut made, mut there, mut gone) = ([const { Vec::new() }; 4], [false; 4], [false; 4]);
     let record = |(nth, (kind, a, b)): (usize, &Op)| {
@@ -198,7 +198,7 @@ fn anchor(position: Position) -> Anchor {
     Anchor { log: Uuid::from_u128(9), position, chain: ChainHash([7; 32]), segment: 1, offset: 512 }
 }
 
-/// A snapshot of the models that some events make.
+/// Saves a snapshot of the models folded from some events.
 fn saved(events: &[RecordedEvent]) -> (tempfile::TempDir, Models) {
     let directory = tempfile::tempdir().unwrap();
     let mut models = Models::new(links());
@@ -231,7 +231,7 @@ proptest! {
     }
 }
 
-/// Some of everything.
+/// Creates a history with all kinds of events.
 fn rich() -> Vec<RecordedEvent> {
     let ops: Vec<Op> = (0..160_u8).map(|n| (n % 22, n / 7 % 4, n / 3 % 4)).collect();
     history(&ops)

@@ -1,7 +1,7 @@
-//! Every task that was ever submitted, in a few words each: what lists of tasks and the retention of files look at.
+//! Index of all tasks ever submitted, for task lists and the retention of files.
 //!
-//! A task takes 64 bytes, and 4 more in the list of its owner; entries lie in blocks that
-//! a snapshot shares instead of copying them (`docs/tasks.md` has the figures as they were measured).
+//! A task takes 64 bytes, plus 4 in the list of its owner. Entries are stored in blocks that a snapshot shares instead
+//! of copying (measurements: `docs/tasks.md`).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,51 +18,51 @@ mod ledger;
 
 pub use ledger::{Entry, EntryState, Ledger};
 
-/// Tasks a block.
+/// Tasks per block.
 const BLOCK: usize = 1024;
-/// Marks of files that stand with the task itself: two inputs and a result.
+/// File marks stored in the entry itself: two inputs and a result.
 const MARKS: usize = 3;
 
-/// The end of a task that has none yet: an `Option` would take another 8 bytes.
+/// End time of an unfinished task; an `Option` would add 8 bytes.
 const NOT_ENDED: Timestamp = Timestamp::from_micros(i64::MAX);
 
-/// What is remembered of a task.
+/// Entry of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
     pub id: TaskId,
-    /// Where it was submitted in the log.
+    /// Position of its submission in the log.
     pub position: Position,
     pub created_at: Timestamp,
-    /// When it ended; [`NOT_ENDED`] before.
+    /// Time of its end; [`NOT_ENDED`] until then.
     ended_at: Timestamp,
-    /// The number of its owner.
+    /// Number of its owner.
     owner: u32,
-    /// The files that it names; 0 is none.
+    /// Marks of its files; 0 is unused.
     files: [Mark; MARKS],
     pub credits: Credits,
     pub kind: TaskKind,
     pub status: TaskStatus,
 }
 
-/// A file by a part of its hash: two files that share one are taken for one, and kept as long as either is needed.
+/// Prefix of a file's hash. Files with the same mark are treated as one and retained while either is needed.
 pub type Mark = u32;
 
-/// The mark of a file, which is never 0.
+/// Returns the mark of a file, which is never 0.
 #[must_use]
 pub fn mark_of(digest: &Digest) -> Mark {
     let [a, b, c, d, ..] = digest.0;
     u32::from_le_bytes([a, b, c, d]).max(1)
 }
 
-/// The index. Cheap to clone as far as blocks are concerned.
+/// The index. Cloning shares the blocks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Index {
-    /// In the order of the log; all but the last are full.
+    /// Entries in log order; all blocks except the last are full.
     blocks: Vec<Arc<Vec<Listed>>>,
-    /// Owners by their numbers; nobody is one of them, whose are the tasks of anonymous callers.
+    /// Owners by number; `None` stands for all anonymous callers.
     owners: Vec<Option<UserId>>,
     of_owner: HashMap<Option<UserId>, Owned>,
-    /// Marks of tasks that name more files than an entry has room for.
+    /// Marks that do not fit into the entry of their task.
     more: HashMap<TaskId, Vec<Mark>>,
 }
 
@@ -70,18 +70,18 @@ pub struct Index {
 struct Owned {
     number: u32,
     ledger: Ledger,
-    /// Places of the tasks in the order of the log.
+    /// Places of the tasks in log order.
     places: Vec<u32>,
 }
 
-/// Which tasks a list has.
+/// Conditions of a task list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Of this owner; `None`: of all.
+    /// Tasks of this owner; `None` is all owners.
     pub owner: Option<UserId>,
-    /// Of one of these kinds; empty: of any.
+    /// Any of these kinds; empty is all kinds.
     pub kinds: Vec<TaskKind>,
-    /// In one of these states; empty: in any.
+    /// Any of these states; empty is all states.
     pub states: Vec<TaskStatus>,
     /// Submitted at this time or later.
     pub from: Option<Timestamp>,
@@ -105,9 +105,9 @@ impl Filter {
 /// A part of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found<T = TaskId> {
-    /// The newest first.
+    /// Tasks, newest first.
     pub tasks: Vec<T>,
-    /// Before which position to go on; `None`: there is nothing more.
+    /// Position before which the list continues; `None` at the end.
     pub rest: Option<Position>,
 }
 
@@ -118,7 +118,7 @@ impl<T> Default for Found<T> {
 }
 
 impl Index {
-    /// Takes in what happened to a task; `record` is how it is now.
+    /// Applies an event of a task; `record` is the state after it.
     pub fn apply(&mut self, record: &TaskRecord, event: &TaskEvent, submitted: Position) {
         let task = record.submission.task;
         match event {
@@ -137,10 +137,12 @@ impl Index {
                 }
             }
         }
+
         let Some(entry) = self.entry_mut(submitted).filter(|entry| entry.status != record.status) else { return };
         entry.status = record.status;
         entry.ended_at = if record.is_terminal() { record.updated_at } else { NOT_ENDED };
-        let (credits, status) = (entry.credits, entry.status);
+        let credits = entry.credits;
+        let status = entry.status;
         if let Some(owned) = self.of_owner.get_mut(&record.submission.owner) {
             owned.ledger.settle(credits, status);
         }
@@ -153,6 +155,7 @@ impl Index {
             self.owners.push(submission.owner);
             Owned { number: next, ..Owned::default() }
         });
+
         let entry = Listed {
             id: submission.task,
             position,
@@ -165,10 +168,12 @@ impl Index {
             status: record.status,
         };
         own.ledger.hold(entry.credits);
+
         let full = self.blocks.last().is_none_or(|block| block.len() >= BLOCK);
         if full {
             self.blocks.push(Arc::new(Vec::with_capacity(BLOCK)));
         }
+
         let place = (self.blocks.len() - 1) * BLOCK + self.blocks.last().map_or(0, |block| block.len());
         own.places.push(u32::try_from(place).unwrap_or(u32::MAX));
         if let Some(block) = self.blocks.last_mut() {
@@ -193,7 +198,7 @@ impl Index {
         block.get_mut(place % BLOCK).filter(|entry| entry.position == submitted)
     }
 
-    /// The place of the first task that was submitted at `position` or later.
+    /// Returns the place of the first task submitted at `position` or later.
     fn first_from(&self, position: Position) -> usize {
         let block = self.blocks.partition_point(|block| block.last().is_some_and(|last| last.position < position));
         let within = self.blocks.get(block);
@@ -204,7 +209,7 @@ impl Index {
         self.blocks.get(place / BLOCK)?.get(place % BLOCK)
     }
 
-    /// The tasks before a position that a filter lets through, at most `limit` after looking at no more than `looked`.
+    /// Returns at most `limit` matching tasks before a position, newest first; examines at most `looked` tasks.
     #[must_use]
     pub fn newest(&self, filter: &Filter, before: Option<Position>, limit: usize, looked: usize) -> Found {
         let end = before.map_or_else(|| self.len(), |before| self.first_from(before));
@@ -216,13 +221,13 @@ impl Index {
         self.gather(places[..own].iter().rev().map(|place| *place as usize), |task| filter.pick(task), limit, looked)
     }
 
-    /// What a caller has spent and what is held; anonymous callers are one.
+    /// Returns the credits of a caller; anonymous callers share one ledger.
     #[must_use]
     pub fn ledger_of(&self, owner: Option<UserId>) -> Ledger {
         self.of_owner.get(&owner).map(|owned| owned.ledger).unwrap_or_default()
     }
 
-    /// Returns the number of tasks that a caller has submitted since a time; anonymous callers are one.
+    /// Returns the number of tasks that a caller has submitted since a time; anonymous callers share one count.
     #[must_use]
     pub fn count_since(&self, owner: Option<UserId>, since: Timestamp) -> u64 {
         let places = self.of_owner.get(&owner).map_or(&[][..], |owned| &owned.places);
@@ -230,8 +235,8 @@ impl Index {
         (places.len() - places.partition_point(is_before)) as u64
     }
 
-    /// Returns the credits that a caller has spent since a time, without those that were refunded; anonymous callers are one.
-    /// Looks at those tasks and no others.
+    /// Returns the credits that a caller has spent since a time, without refunds; anonymous callers share one sum.
+    /// Examines only the tasks in that period.
     #[must_use]
     pub fn spent_since(&self, owner: Option<UserId>, since: Timestamp) -> u64 {
         let places = self.of_owner.get(&owner).map_or(&[][..], |owned| &owned.places);
@@ -240,7 +245,7 @@ impl Index {
         recent.map(Listed::spent).fold(0, u64::saturating_add)
     }
 
-    /// The entries of a caller's ledger, the newest first, as [`Index::newest`].
+    /// Returns the ledger entries of a caller, newest first; the limits are those of [`Index::newest`].
     #[must_use]
     pub fn entries_of(
         &self,
@@ -264,6 +269,7 @@ impl Index {
     ) -> Found<T> {
         let mut found = Found::default();
         let mut last = None;
+
         for (nth, task) in places.filter_map(|place| self.at(place)).enumerate() {
             if found.tasks.len() >= limit || nth >= looked {
                 found.rest = last;
@@ -275,19 +281,19 @@ impl Index {
         found
     }
 
-    /// How many tasks there ever were.
+    /// Returns the number of all tasks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
     }
 
-    /// Whether there never was a task.
+    /// Returns `true` if no task was ever submitted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// The marks of the files of every task that has not ended, or ended after `since`.
+    /// Returns the file marks of all tasks that are unfinished or ended after `since`.
     #[must_use]
     pub fn marks_since(&self, since: Timestamp) -> HashSet<Mark> {
         let mut marks = HashSet::new();
@@ -300,20 +306,22 @@ impl Index {
         marks
     }
 
-    /// The same index without what is made anew from it; shares the blocks.
+    /// Returns a copy for a snapshot, which shares the blocks and omits derived data.
     #[must_use]
     pub fn captured(&self) -> Self {
-        let (blocks, owners, more) = (self.blocks.clone(), self.owners.clone(), self.more.clone());
+        let blocks = self.blocks.clone();
+        let owners = self.owners.clone();
+        let more = self.more.clone();
         Self { blocks, owners, of_owner: HashMap::new(), more }
     }
 
-    /// What a snapshot keeps: owners by their numbers, blocks, and the marks that stand apart.
+    /// Returns the parts of a snapshot: owners by number, blocks, and additional marks.
     #[expect(clippy::type_complexity, reason = "three parts, named above")]
     pub fn saved(&self) -> (&[Option<UserId>], impl Iterator<Item = &Vec<Listed>>, &HashMap<TaskId, Vec<Mark>>) {
         (&self.owners, self.blocks.iter().map(|block| &**block), &self.more)
     }
 
-    /// Puts owners back, in the order of their numbers.
+    /// Restores owners in the order of their numbers.
     pub fn restore_owners(&mut self, owners: Vec<Option<UserId>>) {
         for owner in owners {
             let number = u32::try_from(self.owners.len()).unwrap_or(u32::MAX);
@@ -322,7 +330,7 @@ impl Index {
         }
     }
 
-    /// Puts blocks back, after their owners and in their order.
+    /// Restores blocks in order; the owners must be restored first.
     pub fn restore_blocks(&mut self, blocks: Vec<Vec<Listed>>) {
         for block in blocks {
             let first = self.blocks.len() * BLOCK;
@@ -338,7 +346,7 @@ impl Index {
         }
     }
 
-    /// Puts back the marks that stand apart.
+    /// Restores additional marks.
     pub fn restore_more(&mut self, more: Vec<(TaskId, Vec<Mark>)>) {
         self.more.extend(more);
     }

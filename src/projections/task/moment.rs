@@ -1,4 +1,4 @@
-//! A task as it was at one moment of its history.
+//! State of a task at a point of its history.
 
 use crate::domain::decider::Decider;
 use crate::domain::task::{Task, TaskEvent, TaskRecord, TaskStatus};
@@ -6,18 +6,18 @@ use crate::domain::value::Timestamp;
 use crate::events::envelope::RecordedEvent;
 use crate::events::stream::Position;
 
-/// A task, and how it came to be as it is.
+/// A task with the history of its states.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskMoment {
-    /// The last event of the task up to then.
+    /// Position of the task's last event.
     pub position: Position,
     pub record: TaskRecord,
-    /// When it came to each of its states, the oldest first.
+    /// Time at which each state was reached, oldest first.
     pub states: Vec<(TaskStatus, Timestamp)>,
 }
 
 impl TaskMoment {
-    /// The task at the end of its history; `None` when there is no task.
+    /// Returns the task at the end of its history; `None` if there is no task.
     #[must_use]
     pub fn last_of(history: &[RecordedEvent]) -> Option<Self> {
         let mut last = None;
@@ -25,7 +25,7 @@ impl TaskMoment {
         last
     }
 
-    /// The task after each event that changes what its owner is shown.
+    /// Returns the task after each event that changes what its owner sees.
     #[must_use]
     pub fn all_of(history: &[RecordedEvent]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
@@ -40,15 +40,17 @@ impl TaskMoment {
     }
 }
 
-/// Folds a history, looking at the task after every event.
+/// Folds a history and calls `look` after every event.
 fn follow<'h>(history: &'h [RecordedEvent], mut look: impl FnMut(&TaskMoment, &'h TaskEvent)) {
-    let (mut task, mut states) = (Task::default(), Vec::new());
+    let mut task = Task::default();
+    let mut states = Vec::new();
     for recorded in history {
         let Some(event) = Task::narrow(&recorded.event) else { continue };
         Task::evolve(&mut task, event, recorded.at);
         let Task::Present(record) = &task else { continue };
+
         let reached = event.status_change(record.submission.work.gateway());
-        // A job that a vendor took twice was in progress once.
+        // A job that a vendor accepted twice enters the state only once.
         if let Some(reached) = reached.filter(|reached| states.last().is_none_or(|(last, _)| last < reached)) {
             states.push((reached, recorded.at));
         }

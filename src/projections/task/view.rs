@@ -1,4 +1,4 @@
-//! Tasks as they are shown to their owners and told to their webhooks.
+//! Views of tasks for their owners and webhooks.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::domain::image::Picture;
 use crate::domain::task::{Failure, Results, Stage, TaskRecord, TaskStatus};
 use crate::domain::video::{Clip, Credits};
 
-/// An image task as it is shown to its owner and told to its webhook: the seed's `ImageTask`, and why it failed.
+/// View of an image task: the seed's `ImageTask`, extended by the failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImageTaskView {
     /// URLs of the results.
@@ -18,7 +18,7 @@ pub struct ImageTaskView {
     pub error: Option<FailureView>,
 }
 
-/// Why a task failed.
+/// View of a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailureView {
     pub code: String,
@@ -26,7 +26,7 @@ pub struct FailureView {
 }
 
 impl FailureView {
-    /// As it is shown.
+    /// Creates the view of a failure.
     #[must_use]
     pub fn of(failure: &Failure) -> Self {
         Self { code: failure.code.to_string(), message: failure.message.to_string() }
@@ -34,14 +34,14 @@ impl FailureView {
 }
 
 impl ImageTaskView {
-    /// The task as it is now.
+    /// Creates the view of a task's current state.
     #[must_use]
     pub fn of_record(record: &TaskRecord, public_url: &str) -> Self {
         let failure = if let Stage::Failed { failure } = &record.stage { Some(failure) } else { None };
         Self::new(record.submission.task, record.status, record.results(), failure, public_url)
     }
 
-    /// A task by its parts; results are served below `public_url`, which has no trailing slash.
+    /// Creates the view from parts. Result URLs start with `public_url`, which has no trailing slash.
     #[must_use]
     pub fn new(
         task: TaskId,
@@ -59,7 +59,7 @@ impl ImageTaskView {
     }
 }
 
-/// Where what was made is served, below `public_url`, which has no trailing slash.
+/// Returns the URLs of results; they start with `public_url`, which has no trailing slash.
 #[must_use]
 pub fn urls(results: &Results, public_url: &str) -> Vec<String> {
     let names: Vec<String> = match results {
@@ -70,26 +70,26 @@ pub fn urls(results: &Results, public_url: &str) -> Vec<String> {
     names.into_iter().map(|name| format!("{public_url}/media/{name}")).collect()
 }
 
-/// A video task as it is shown and told to its callback: the creations answer (contract 7).
+/// View of a video task: the response of `creations` (contract 7).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CreationsView {
     pub id: String,
     pub state: &'static str,
-    /// Empty when there is none.
+    /// Empty without a failure.
     pub err_code: String,
-    /// Why it failed, in a sentence.
+    /// Message of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     pub credits: Credits,
-    /// As it was given, while it is kept.
+    /// The payload as submitted, while it is retained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<String>,
-    /// From 0 to 1; never falls.
+    /// From 0 to 1; never decreases.
     pub progress: f64,
     pub creations: Vec<CreationView>,
 }
 
-/// A video that was made.
+/// A generated video.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CreationView {
     pub id: String,
@@ -100,12 +100,12 @@ pub struct CreationView {
     pub watermarked_url: Option<String>,
 }
 
-/// A video task at one moment, as far as a view is made of it.
+/// State of a video task, as needed for its view.
 #[derive(Debug, Clone, Copy)]
 pub struct VideoMoment<'m> {
     pub task: TaskId,
     pub status: TaskStatus,
-    /// How far it came before it ended, if it has.
+    /// Last status before the end, or the current status.
     pub reached: TaskStatus,
     pub credits: Credits,
     pub results: Option<&'m Results>,
@@ -113,15 +113,17 @@ pub struct VideoMoment<'m> {
 }
 
 impl CreationsView {
-    /// The task as it is now, without its payload; `reached` is how far it came before it ended, if it has.
+    /// Creates the view of the current state without the payload. `reached` is the last status before the end.
     #[must_use]
     pub fn of_record(record: &TaskRecord, reached: TaskStatus, public_url: &str) -> Self {
         let failure = if let Stage::Failed { failure } = &record.stage { Some(failure) } else { None };
-        let (task, status, credits) = (record.submission.task, record.status, record.submission.work.credits());
+        let task = record.submission.task;
+        let status = record.status;
+        let credits = record.submission.work.credits();
         Self::new(VideoMoment { task, status, reached, credits, results: record.results(), failure }, None, public_url)
     }
 
-    /// The task at that moment; results are served below `public_url`, which has no trailing slash.
+    /// Creates the view of a state. Result URLs start with `public_url`, which has no trailing slash.
     #[must_use]
     pub fn new(moment: VideoMoment<'_>, payload: Option<String>, public_url: &str) -> Self {
         let VideoMoment { task, status, reached, credits, results, failure } = moment;
@@ -138,7 +140,7 @@ impl CreationsView {
     }
 }
 
-/// The one video of a task has the id of the task.
+/// Returns the video of a task, which has the id of the task.
 fn creations(task: TaskId, results: Option<&Results>, public_url: &str) -> Vec<CreationView> {
     let Some(Results::Video(creation)) = results else { return Vec::new() };
     let url = |name: String| format!("{public_url}/media/{name}");
@@ -151,7 +153,7 @@ fn creations(task: TaskId, results: Option<&Results>, public_url: &str) -> Vec<C
     }]
 }
 
-/// How far a task is by its states alone: one that fails stays as far as it was.
+/// Returns the progress derived from states alone; a failed task keeps the progress that it had reached.
 #[must_use]
 pub fn progress(status: TaskStatus, reached: TaskStatus) -> f64 {
     match (status, reached) {

@@ -1,4 +1,4 @@
-//! What is said of a node and its versions, as events: split so that every event fits into the log (ADR 5).
+//! Events for the fields of nodes and versions, split so that each fits into the log (ADR 5).
 
 use super::Events;
 use crate::domain::ids::{NodeId, PublisherId};
@@ -37,12 +37,13 @@ pub(super) fn administration(facts: NodeFacts, current: &NodeFacts) -> Vec<NodeE
     facts.changing(current).into_iter().map(|facts| NodeEvent::NodeAdministered { facts }).collect()
 }
 
-/// One event for each language whose texts change.
+/// Returns one event per language whose texts change.
 pub(super) fn translation(translations: Translations, current: &Translations) -> Events {
     let differs = |(language, texts): &(_, Texts)| match current.get(language) {
         Some(known) => known != texts,
         None => !texts.is_empty(),
     };
+
     let changed: Translations = translations.into_iter().filter(differs).collect();
     let added = changed.keys().filter(|language| !current.contains_key(*language)).count();
     let dropped = changed.values().filter(|texts| texts.is_empty()).count();

@@ -1,4 +1,4 @@
-//! Every rule of the states of nodes and versions, and of what administrators do.
+//! Tests of the states of nodes and versions and of administrators' commands.
 
 use super::super::{Node, Rating, Texts};
 use super::*;
@@ -66,7 +66,7 @@ fn profile(history: &[NodeEvent]) -> NodeProfile {
     }
 }
 
-/// A node with one version, 1.0.0, of this status.
+/// Returns a history with one version, 1.0.0, in the given status.
 fn with_version(status: VersionStatus) -> Vec<NodeEvent> {
     let mut history = vec![created(), NodeEvent::VersionPublished { version: draft(1, "1.0.0") }];
     if status == VersionStatus::Banned || status == VersionStatus::Flagged {
@@ -104,7 +104,7 @@ fn detail(detail: &str) -> NodeFacts {
     NodeFacts { status_detail: Some(text(detail)), ..NodeFacts::default() }
 }
 
-/// Everything but a creation. A publisher asks where one can.
+/// Returns every command except creations, with a publisher where possible.
 fn every_command() -> Vec<NodeCommand> {
     let (change, facts) =
         (VersionFields { deprecated: Some(true), ..VersionFields::default() }, VersionFacts::default());
@@ -124,7 +124,7 @@ fn every_command() -> Vec<NodeCommand> {
         NodeCommand::Review { user: user(1), stars: stars(5) },
         NodeCommand::Translate { publisher: Some(acme()), translations: translations.clone() },
         NodeCommand::Translate { publisher: None, translations },
-        // Up to here what a ban stops.
+        // A ban stops all commands above this line.
         NodeCommand::CountDownloads { count: 3 },
         set_status(None, VersionStatus::Deleted, None),
         administer(named("New"), NodeFacts::default(), None),
@@ -148,7 +148,7 @@ fn translations(languages: &[(&str, &str)]) -> Translations {
     languages.iter().map(|(language, name)| (text(language), texts(name))).collect()
 }
 
-/// A name in some language; none when it is empty.
+/// Returns a translated name; no texts if `name` is empty.
 fn texts(name: &str) -> Texts {
     if name.is_empty() { Texts::new() } else { [(text::<200, true>("name"), text(name))].into() }
 }

@@ -1,4 +1,4 @@
-//! Reviews, downloads, and which events are changes of a node.
+//! Tests of reviews, downloads, and the events that count as changes of a node.
 
 use super::*;
 use crate::domain::decider::Decider;
@@ -46,7 +46,7 @@ fn profile(history: &[NodeEvent]) -> NodeProfile {
     }
 }
 
-/// What the event leaves of a node with a version, and when it then says to have changed.
+/// Returns a node with a version after the event.
 fn after(event: &NodeEvent) -> NodeProfile {
     let mut state = state_after::<Node>(&[created(), published()]);
     Node::evolve(&mut state, event, NOW);

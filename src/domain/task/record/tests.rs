@@ -1,4 +1,4 @@
-//! Video tasks, which queue, and music tasks, which are streamed.
+//! Tests of video tasks, which are queued, and of music tasks, which are streamed.
 
 use uuid::Uuid;
 
@@ -28,12 +28,12 @@ fn url(name: &str) -> CallbackUrl {
     CallbackUrl::parse(&format!("https://a.example/{name}")).unwrap()
 }
 
-/// A video of a picture that is here.
+/// Returns a video whose picture is stored.
 fn submission() -> Submission {
     submission_of(work(VideoJob::StartEnd(Generate::default()), vec![Source::Kept(picture(1))]))
 }
 
-/// A video that goes on, with a picture for its end, neither of which is here.
+/// Returns a video extension whose video and end picture are not stored.
 fn extension() -> Submission {
     let video = Footage { creation: TaskId(Uuid::from_u128(3)), url: url("x.mp4"), kept: None, at_vendor: None };
     let (model, resolution) = (ExtendModel::Vq2Pro, ExtendResolution::P540);
@@ -57,7 +57,7 @@ fn stream() -> MusicStream {
     MusicStream { title: text("Waltz"), millis: 30_000, bytes: 480_000 }
 }
 
-/// What commands record, one after the other, and the status after each.
+/// Returns the events of each command, run in order, and the status after it.
 fn told(commands: Vec<TaskCommand>) -> Vec<(Vec<TaskEvent>, Option<TaskStatus>)> {
     let mut state = Task::default();
     let mut tell = |command| {

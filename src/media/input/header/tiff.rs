@@ -68,11 +68,11 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
     let is_cmyk = photometric == 5;
     let source = if is_cmyk { 3 * sample_bytes } else { stored };
     let has_alpha = !is_cmyk && matches!(samples, 2 | 4);
-    let buffer = u64::from(width) * u64::from(height) * stored;
+    let buffer = u64::from(width).saturating_mul(u64::from(height)).saturating_mul(stored);
     // JPEG streams are copied and decoded whole; what they announce need not be the size of their strip.
     let apart = if matches!(compression, 6 | 7) { jpeg::embedded_bytes(bytes) } else { 0 };
     // The picture as it is stored, and the values of the tags.
-    let decoder = buffer + apart + VALUE.saturating_mul(values);
+    let decoder = buffer.saturating_add(apart).saturating_add(VALUE.saturating_mul(values));
     let memory = Memory { decoder, source, output: if has_alpha { 4 } else { 3 } };
     Some(Header { format: ImageFormat::Tiff, width, height, orientation, memory })
 }

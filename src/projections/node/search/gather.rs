@@ -1,5 +1,4 @@
-//! Indexing many nodes at once: what [`super::words_of_node`] gives for each of them, without a piece of memory for every
-//! word of every node.
+//! Bulk indexing of nodes. Gives the same words as [`super::words_of_node`] without an allocation per word and node.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,14 +12,15 @@ use crate::domain::node::NodeProfile;
 use crate::domain::value::{Labels, Text};
 use crate::projections::node::slots::Slot;
 
-/// Nodes that are indexed together, on one core.
+/// Nodes that one thread indexes together.
 const SHARE: usize = 8192;
 
-/// By word: the slots that have it, each with its places, ascending; and the fingerprints of pairs beside their slots.
+/// Returns slots with field bits by word, and the fingerprints of word pairs with their slots, both ascending.
 pub fn postings(entries: &[Arc<Entry>]) -> (Postings, Order<u64>) {
     let shares: Vec<Share> = entries.par_chunks(SHARE).enumerate().map(|(nth, part)| Share::of(nth, part)).collect();
     let mut pairs = Vec::with_capacity(shares.iter().map(|share| share.pairs.len()).sum());
-    let (mut words, mut found) = (Vec::new(), Vec::with_capacity(shares.len()));
+    let mut words = Vec::new();
+    let mut found = Vec::with_capacity(shares.len());
     for (nth, share) in shares.into_iter().enumerate() {
         pairs.extend(share.pairs);
         words.extend(share.words.into_iter().map(|(word, place)| Word {
@@ -31,26 +31,28 @@ pub fn postings(entries: &[Arc<Entry>]) -> (Postings, Order<u64>) {
         }));
         found.push(share.found);
     }
+
     words.par_sort_unstable_by(|a, b| (a.begins, &a.text, a.nth).cmp(&(b.begins, &b.text, b.nth)));
     let sort_pairs = move || {
         pairs.par_sort_unstable();
         pairs.dedup();
         Order::from_sorted(&pairs)
     };
+
     rayon::join(|| joined_up(words, &found), sort_pairs)
 }
 
-/// A word of a share.
+/// A word of a batch.
 struct Word {
-    /// Most words differ in this, which needs no look elsewhere.
+    /// Prefix that decides most comparisons without accessing the text.
     begins: u64,
     text: Box<str>,
-    /// The share, and the place of its slots there.
+    /// Index of the batch, and the range of the word's slots in it.
     nth: usize,
     place: Range<usize>,
 }
 
-/// The first bytes of a word, which compare as it does.
+/// Returns the first bytes of a word in an order-preserving form.
 fn beginning(word: &str) -> u64 {
     let mut bytes = [0; 8];
     let length = word.len().min(8);
@@ -58,10 +60,11 @@ fn beginning(word: &str) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// One list for each word out of those of the shares, which come in order.
+/// Merges the sorted words of all batches into one list per word.
 fn joined_up(words: Vec<Word>, found: &[Vec<u32>]) -> Postings {
     let mut lists: Vec<(Box<str>, Order)> = Vec::with_capacity(words.len());
-    let (mut words, mut slots) = (words.into_iter().peekable(), Vec::new());
+    let mut words = words.into_iter().peekable();
+    let mut slots = Vec::new();
     while let Some(Word { text, nth, place, .. }) = words.next() {
         slots.clear();
         slots.extend_from_slice(&found[nth][place]);
@@ -73,13 +76,13 @@ fn joined_up(words: Vec<Word>, found: &[Vec<u32>]) -> Postings {
     lists.into_iter().collect()
 }
 
-/// The words of some nodes.
+/// Words of a batch of nodes.
 struct Share {
-    /// Each word once, with the place of its slots.
+    /// Distinct words with the range of their slots.
     words: Vec<(Box<str>, Range<usize>)>,
-    /// Slots with the places of a word in them; of each word ascending.
+    /// Slots with field bits, grouped by word, ascending in each group.
     found: Vec<u32>,
-    /// Fingerprints of pairs of words beside their slots, in no order.
+    /// Fingerprints of word pairs with their slots, unsorted.
     pairs: Vec<u64>,
 }
 
@@ -97,16 +100,16 @@ impl Share {
     }
 }
 
-/// Some nodes while they are read.
+/// State while a batch is read.
 #[derive(Default)]
 struct Reading {
     numbers: HashMap<Box<str>, u32>,
-    /// Numbers of words with the slots that have them, ascending by slot.
+    /// Numbers of words with slots and field bits, ascending by slot.
     found: Vec<(u32, u32)>,
-    /// Of the present node: numbers of words with their places in the lowest bits.
+    /// Numbers of the current node's words, with field bits in the lowest bits.
     here: Vec<u32>,
     pairs: Vec<u64>,
-    /// A word in lower case, and the one before it.
+    /// Buffers for the current and the previous lowercase word.
     buffer: String,
     before: String,
 }
@@ -124,7 +127,7 @@ impl Reading {
         self.description(fields.description.as_ref().map_or("", Text::as_str), slot);
     }
 
-    /// As [`words_of_name`]; in a plain name without capitals there are only its words, neighbours as one, and all of it as one.
+    /// Adds the words of a name like [`words_of_name`]. ASCII names without capitals take a faster path.
     fn name(&mut self, name: &str, place: u8) {
         let plain = name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
         if !plain {
@@ -133,6 +136,7 @@ impl Reading {
             }
             return;
         }
+
         let mut before = "";
         let mut buffer = std::mem::take(&mut self.buffer);
         for word in pieces(name) {
@@ -145,6 +149,7 @@ impl Reading {
             }
             before = word;
         }
+
         self.buffer = buffer;
         let whole = joined(name);
         if !whole.is_empty() {
@@ -152,7 +157,7 @@ impl Reading {
         }
     }
 
-    /// As [`words`], with [`pairs`] of them.
+    /// Adds the words of a description like [`words`], with their [`pairs`].
     fn description(&mut self, text: &str, slot: Slot) {
         if !text.is_ascii() {
             let words: Vec<String> = words(text).collect();
@@ -162,7 +167,9 @@ impl Reading {
             self.pairs.extend(pairs(&words).filter_map(|(a, b)| beside(fingerprint([a, b]), slot)));
             return;
         }
-        let (mut word, mut before) = (std::mem::take(&mut self.buffer), std::mem::take(&mut self.before));
+        let mut word = std::mem::take(&mut self.buffer);
+        let mut before = std::mem::take(&mut self.before);
+
         before.clear();
         for piece in pieces(text) {
             word.clear();
@@ -174,6 +181,7 @@ impl Reading {
             }
             std::mem::swap(&mut word, &mut before);
         }
+
         (self.buffer, self.before) = (word, before);
     }
 
@@ -186,7 +194,7 @@ impl Reading {
         self.here.push(pack(number, place));
     }
 
-    /// The node was read: each of its words once, with all its places.
+    /// Finishes a node: merges the field bits of each word.
     fn settle(&mut self, slot: Slot) {
         self.here.sort_unstable();
         for same in self.here.chunk_by(|a, b| a >> PLACES == b >> PLACES) {
@@ -196,22 +204,25 @@ impl Reading {
         self.here.clear();
     }
 
-    /// Everything was read: what was found, word by word.
+    /// Finishes the batch: groups the slots by word.
     fn sorted(self) -> Share {
         let mut ends = vec![0; self.numbers.len()];
         for (number, _) in &self.found {
             ends[*number as usize] += 1;
         }
+
         let mut end = 0;
         for count in &mut ends {
             end += std::mem::replace(count, end);
         }
+
         let mut found = vec![0; self.found.len()];
         for (number, entry) in self.found {
             let at = &mut ends[number as usize];
             found[*at] = entry;
             *at += 1;
         }
+
         let starts = |number: u32| number.checked_sub(1).map_or(0, |before| ends[before as usize]);
         let place = |number: u32| starts(number)..ends[number as usize];
         let words = self.numbers.into_iter().map(|(word, number)| (word, place(number))).collect();
@@ -219,12 +230,12 @@ impl Reading {
     }
 }
 
-/// The words of a text in ASCII, as they are written.
+/// Returns the words of an ASCII text, in their original case.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|piece| !piece.is_empty())
 }
 
-/// Whether two words in ASCII are a pair ([`pairs`]); nothing comes before the first one.
+/// Returns `true` if two ASCII words form a pair ([`pairs`]); `before` is empty for the first word.
 fn are_pair(before: &str, word: &str) -> bool {
     !before.is_empty() && before.len() + word.len() > 2
 }

@@ -1,4 +1,4 @@
-//! What is found by words, and in which order.
+//! Tests of matches and their order.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::projections::node::tests::{ids, publisher_profile, reason};
 use crate::projections::node::{Nodes, Sort, SortColumn};
 use crate::projections::page::PageRequest;
 
-/// Nodes by id, name, author, tags and description, all of one publisher.
+/// Creates nodes from id, name, author, tags and description, all of one publisher.
 fn registry(nodes: &[(&str, &str, &str, &[&str], &str)]) -> Nodes {
     let mut registry = Nodes::default();
     registry.warm_up();
@@ -92,7 +92,7 @@ fn words_that_are_written_as_one_find_those_that_are_not_and_the_other_way_round
     for query in ["faceswap", "FaceSwap"] {
         assert_eq!(all(query), "abcdeg", "{query}");
     }
-    // Apart, the words may stand anywhere.
+    // Separate words can occur in any field.
     for query in ["face swap", "face-swap", "Face_Swap"] {
         assert_eq!(all(query), "abcdefg", "{query}");
     }

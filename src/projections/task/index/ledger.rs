@@ -1,6 +1,6 @@
-//! What callers have spent: held at a submission, then charged or given back once, as the task ends (contract 7).
+//! Credits of callers: held at submission, then charged or refunded once when the task ends (contract 7).
 //!
-//! There is no account of its own: every task is an entry, and what became of its credits follows from its status (ADR 15).
+//! There is no separate account. Every task is an entry, and its status determines the state of its credits (ADR 15).
 
 use super::{Listed, NOT_ENDED};
 use crate::domain::ids::TaskId;
@@ -8,19 +8,19 @@ use crate::domain::task::{TaskKind, TaskStatus};
 use crate::domain::value::{Timestamp, named_values};
 use crate::domain::video::Credits;
 
-/// The sums of a caller, in credits. What was held at all is `held + charged + refunded`.
+/// Totals of a caller, in credits. The total ever held is `held + charged + refunded`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ledger {
-    /// Of tasks that have not ended.
+    /// Credits of unfinished tasks.
     pub held: u64,
-    /// Of tasks that were done.
+    /// Credits of completed tasks.
     pub charged: u64,
-    /// Of tasks that failed or were cancelled.
+    /// Credits of failed and cancelled tasks.
     pub refunded: u64,
 }
 
 named_values! {
-    /// What became of the credits of a task.
+    /// State of the credits of a task.
     EntryState {
         Held = "held",
         Charged = "charged",
@@ -36,7 +36,7 @@ pub struct Entry {
     pub credits: Credits,
     pub state: EntryState,
     pub held_at: Timestamp,
-    /// When they were charged or given back.
+    /// Time of the charge or refund.
     pub settled_at: Option<Timestamp>,
 }
 
@@ -58,7 +58,7 @@ impl EntryState {
 }
 
 impl Entry {
-    /// The entry of a task that costs something.
+    /// Returns the entry of a task; `None` if it costs nothing.
     pub(super) fn of(task: &Listed) -> Option<Self> {
         let settled_at = (task.ended_at != NOT_ENDED).then_some(task.ended_at);
         (task.credits > 0).then(|| Self {
@@ -77,7 +77,7 @@ impl Ledger {
         self.held += u64::from(credits);
     }
 
-    /// A task that holds these credits has come to this status. A task ends once, so this happens once.
+    /// Moves the credits of a task according to its new status. A task ends only once, so its credits move only once.
     pub(super) fn settle(&mut self, credits: Credits, status: TaskStatus) {
         let credits = u64::from(credits);
         let side = match EntryState::of(status) {

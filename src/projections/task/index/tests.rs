@@ -1,4 +1,4 @@
-//! Lists, marks and what a snapshot keeps, against plain lists.
+//! Tests of lists, marks and snapshots of the index against simple lists.
 
 use uuid::Uuid;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, Source, Upscale};
 use crate::domain::task::{Stage, Submission, Work};
 
-/// More than two blocks, of three owners; every fourth has ended, a second after it began.
+/// Number of tasks: more than two blocks, with three owners. Every fourth task ended a second after its start.
 const TASKS: u64 = 2 * BLOCK as u64 + 100;
 
 fn user(number: u64) -> UserId {
@@ -21,7 +21,7 @@ fn second(number: u64) -> Timestamp {
     Timestamp::from_micros(i64::try_from(number).unwrap() * 1_000_000)
 }
 
-/// A picture of its own for every number.
+/// Returns a distinct picture for every number.
 fn picture(number: u64) -> Picture {
     let mut digest = Digest([7; 32]);
     digest.0[..8].copy_from_slice(&(number + 1).to_le_bytes());
@@ -56,7 +56,7 @@ fn index() -> Index {
     index
 }
 
-/// All of a list, by pages.
+/// Reads a whole list page by page.
 fn all(index: &Index, filter: &Filter, limit: usize, looked: usize) -> Vec<TaskId> {
     let mut found = index.newest(filter, None, limit, looked);
     let mut tasks = found.tasks.clone();

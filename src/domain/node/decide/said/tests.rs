@@ -1,4 +1,4 @@
-//! Languages, and the largest inputs of contract 4: nothing is lost, and no event is larger than the log takes.
+//! Tests with many languages and the largest inputs of contract 4: no field is lost and every event fits into the log.
 
 use super::*;
 use crate::domain::decider::Decider;
@@ -106,7 +106,7 @@ fn a_node_has_a_number_of_languages() {
     assert_eq!(translate(&history, translations(&[(first, ""), (last, "a")])), exchanged);
 }
 
-/// As many four-byte characters as the field takes.
+/// Returns the longest text of the field, in four-byte characters.
 fn widest<const MAX: usize, const MULTILINE: bool>() -> Text<MAX, MULTILINE> {
     text(&"𝒳".repeat(MAX))
 }
@@ -163,7 +163,7 @@ fn largest_version_facts() -> VersionFacts {
     VersionFacts { created_at: Some(NOW), tags_admin: Some(longest()), host_node_extract_status: Some(widest()) }
 }
 
-/// Every set of fields is one part: none could be split further.
+/// Returns `true` if no event can be split further.
 fn are_split(events: &[NodeEvent]) -> bool {
     events.iter().all(|event| match event {
         NodeEvent::NodeCreated { fields, .. } | NodeEvent::NodeRevised { change: fields } => {

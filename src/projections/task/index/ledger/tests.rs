@@ -1,4 +1,4 @@
-//! Holds, charges and refunds against a simple account: random submissions, ends and crashes, and callers of whom one is nobody.
+//! Tests of holds, charges and refunds against a simple model, with random submissions, ends and crashes.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::events::envelope::{Actor, RecordedEvent};
 use crate::events::stream::{Position, StreamId, Version};
 use crate::projections::task::Tasks;
 
-/// What is asked of a task: by its number and that of its owner.
+/// Operation on a task, given by its number and that of its owner.
 #[derive(Debug, Clone, Copy)]
 enum Op {
     Submit {
@@ -32,7 +32,7 @@ enum Op {
     Fail(u8),
     Cancel(u8),
     Forget(u8),
-    /// Everything in memory is lost, and folded again.
+    /// Discards the memory and folds the log again.
     Crash,
 }
 
@@ -51,7 +51,7 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The third is nobody.
+/// Returns an owner; the third one is anonymous.
 fn owner_of(number: u8) -> Option<UserId> {
     (number < 2).then(|| UserId(Uuid::from_u128(u128::from(number) + 1)))
 }
@@ -93,13 +93,13 @@ fn command(op: Op) -> Option<(u8, TaskCommand)> {
     })
 }
 
-/// A log, what was folded from it, and the account that is kept by hand.
+/// A log, the index folded from it, and the model.
 #[derive(Default)]
 struct World {
     log: Vec<RecordedEvent>,
     tasks: Tasks,
     states: HashMap<u8, Task>,
-    /// Task → owner and credits, while they are held.
+    /// Held credits: task → owner and credits.
     held: HashMap<u8, (u8, u64)>,
     charged: [u64; 3],
     refunded: [u64; 3],
