@@ -245,7 +245,7 @@ async fn anonymous_tasks_are_limited_together_and_one_address_has_half() {
     assert_eq!(refused.json()["error"], "quota_exceeded");
     assert_eq!(told(&refused)[0], "\"tasks-a-day\";r=0;t=43200");
     let accepted = app.post_as(&alice.token, VIDEO, film).await.expect(200);
-    assert!(told(&accepted)[0].starts_with("\"tasks-a-day\";r=19999;t=43200"), "{}", told(&accepted)[0]);
+    assert!(told(&accepted)[0].contains("\"tasks-a-day\";r=19999;t=43200"), "{}", told(&accepted)[0]);
     app.stop().await;
 }
 
