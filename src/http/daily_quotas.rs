@@ -131,7 +131,9 @@ impl Admitted {
     /// 429 if the address has submitted its share today.
     pub fn charge_anonymous_task(&self) -> Result<(), Problem> {
         let quota = &self.shared().daily.anonymous_tasks;
-        self.charge_daily("anonymous-tasks-a-day", quota, &self.account(), 1)?.map(Charge::keep);
+        if let Some(charge) = self.charge_daily("anonymous-tasks-a-day", quota, &self.account(), 1)? {
+            charge.keep();
+        }
         Ok(())
     }
 
@@ -141,7 +143,9 @@ impl Admitted {
     /// 429 if the account has fewer left today.
     pub fn charge_bytes(&self, account: Account, bytes: usize) -> Result<(), Problem> {
         let charge = self.charge_daily("bytes-a-day", &self.shared().daily.bytes, &account, bytes as u64)?;
-        charge.map(Charge::keep);
+        if let Some(charge) = charge {
+            charge.keep();
+        }
         Ok(())
     }
 
