@@ -124,7 +124,7 @@ fn relight() -> Value {
     let usual = Relight::default();
     let instead = |other| format!("Mutually exclusive with `{other}`.");
     body([
-        field_of("advanced_settings", "Advanced settings.", light_settings()),
+        field_of("advanced_settings", "Tone, engine and how the light is transferred.", light_settings()),
         flag("change_background", "`true` to relight the background too.", usual.change_background),
         image("Picture to relight."),
         flag(
