@@ -18,7 +18,7 @@ pub const TASK_STREAMS_MAX: usize = 1024;
 pub const TASK_STREAMS_PER_ACCOUNT: usize = 64;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Pointer of errors in [`LAST_EVENT_ID`].
+/// Pointer of errors in the `Last-Event-ID` header.
 pub const OF_LAST_SEEN: &str = "/Last-Event-ID";
 /// Disables response buffering in proxies.
 pub const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
