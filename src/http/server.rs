@@ -73,7 +73,7 @@ pub struct Services {
     pub personal: Keyring,
     pub surroundings: Surroundings,
     pub admin: AdminCredential,
-    /// Validates tokens of an OpenID Connect issuer, if one is configured.
+    /// Validates tokens of an `OpenID` Connect issuer, if one is configured.
     pub oidc: Option<Oidc>,
     /// Checked before every change: rejects writes while the disk is full.
     pub space: Space,

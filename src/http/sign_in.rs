@@ -1,4 +1,4 @@
-//! Sign-in with tokens of an OpenID Connect issuer (contract 3, ADR 17). The first token of a person creates an
+//! Sign-in with tokens of an `OpenID` Connect issuer (contract 3, ADR 17). The first token of a person creates an
 //! account.
 
 use std::time::Duration;
