@@ -155,9 +155,11 @@ fn respond_tagged(
     let current = conditional::is_current(request.headers(), &tag);
     response.insert_header((ETAG, tag)).insert_header((CACHE_CONTROL, "no-cache"));
     response.append_header((VARY, "authorization"));
+
     if current {
         return response.status(StatusCode::NOT_MODIFIED).finish();
     }
+
     respond_json(response, body, coded)
 }
 

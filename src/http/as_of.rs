@@ -26,6 +26,7 @@ use crate::projections::task::{CreationsView, ImageTaskView};
 pub fn state_of(folded: &Folded, thing: &Thing, keyring: &Keyring) -> Option<Value> {
     let models = &folded.models;
     let id = thing.id();
+
     match thing.kind() {
         StreamKind::User => written(&UserView::new(models.users.find(UserId::parse(id).ok()?)?, keyring)?),
         StreamKind::Publisher => publisher(models, &PublisherId::parse(id).ok()?, keyring),

@@ -30,7 +30,7 @@ use crate::domain::policy::Action;
 
 /// Limits of one read.
 const BOUNDS: Bounds = Bounds { events: 256, bytes: 64 * 1024, looked: 4096 };
-/// Maximum of open audit streams.
+/// Maximum number of open audit streams.
 pub const AUDIT_STREAMS_MAX: usize = 256;
 
 /// Open event stream.
@@ -153,10 +153,12 @@ impl Feed {
         let after = self.after;
         let batch = web::block(move || audit.batch(&filter, after, BOUNDS)).await.map_err(Problem::internal)?;
         let Batch { events, reached, end, head } = batch.map_err(super::audit::refusal)?;
+
         // A filter may begin after the last event; readers could not resume from there.
         self.after = reached.min(head);
         // The range of the filter is complete: later events cannot match.
         self.ended |= reached >= end && end < head;
+
         Ok(events.iter().fold(String::new(), |mut text, (position, event)| {
             // Writing to a string cannot fail. Canonical JSON has no line breaks.
             let _ = write!(text, "id: {position}\ndata: {}\n\n", event.get());

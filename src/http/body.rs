@@ -20,7 +20,7 @@ pub use budget::BodyBudget;
 
 /// Maximum nesting depth of a JSON body.
 pub const DEPTH_MAX: usize = 64;
-/// Maximum of elements of a JSON body, counted by commas and opening brackets.
+/// Maximum number of elements of a JSON body, counted by commas and opening brackets.
 pub const ELEMENTS_MAX: usize = 100_000;
 /// Size in bytes above which JSON is parsed on a blocking thread.
 const PARSED_IN_PLACE_MAX: usize = 128 * 1024;

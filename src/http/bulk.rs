@@ -24,7 +24,7 @@ use crate::projections::node::Nodes;
 use crate::projections::node::entry::Entry;
 use crate::projections::node::view::{Links, VersionView};
 
-/// Maximum of identifiers in a request (contract 4).
+/// Maximum number of identifiers in a request (contract 4).
 pub const IDENTIFIERS_MAX: usize = 1000;
 /// Approximate size of a chunk of the response, in bytes; smaller responses are sent at once.
 const PIECE_BYTES: usize = 256 * 1024;

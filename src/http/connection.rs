@@ -42,7 +42,7 @@ const TOO_MANY: &[u8] =
 #[derive(Clone)]
 pub struct ConnectionOptions {
     pub workers: usize,
-    /// Maximum of open connections.
+    /// Maximum number of open connections.
     pub connections: usize,
     pub per_address: ConnectionLimit,
     /// Maximum time without write progress before a connection is closed.

@@ -10,7 +10,7 @@ use crate::domain::ids::UserId;
 use crate::domain::policy::Action;
 use crate::projections::task::index::{Entry, Found, Ledger};
 
-/// Maximum of tasks scanned for a page; tasks without a price are skipped.
+/// Maximum number of tasks scanned for a page; tasks without a price are skipped.
 const LOOKED: usize = 65_536;
 
 /// Totals of a user and a page of entries.

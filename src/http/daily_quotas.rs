@@ -26,7 +26,7 @@ pub struct DailyLimits {
 
 /// Usage of the daily quotas. Administrators may register any number of nodes, versions and publishers.
 pub struct DailyQuotas {
-    /// Bytes that one account may send to be stored: bodies of media submissions, archives, and files fetched for its tasks.
+    /// Bytes that one account may store: bodies of media submissions, archives, and files fetched for its tasks.
     pub bytes: DailyQuota<Account>,
     pub nodes: DailyQuota<PublisherId>,
     pub versions: DailyQuota<PublisherId>,
@@ -36,8 +36,8 @@ pub struct DailyQuotas {
 }
 
 impl DailyQuotas {
-    /// Creates the quotas. What publishers registered earlier today is counted from the read models, so that a restart does
-    /// not renew it.
+    /// Creates the quotas. Today's registrations of publishers are counted from the read models, so that a restart does
+    /// not reset them.
     #[must_use]
     pub fn new(bytes: DailyQuota<Account>, limits: DailyLimits, models: &ReadModels, clock: &Surroundings) -> Self {
         let quotas = Self {

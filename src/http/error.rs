@@ -23,10 +23,8 @@ macro_rules! codes {
         pub enum Code { $($variant),+ }
 
         impl Code {
-            /// All codes.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// Returns the stable name.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $code),+ }
@@ -227,7 +225,6 @@ impl Problem {
         self
     }
 
-    /// Returns the code.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code

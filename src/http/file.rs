@@ -24,7 +24,7 @@ use super::gate::Admitted;
 use super::range::{self, Piece, Ranges, Span};
 use crate::domain::value::Digest;
 
-/// Maximum of concurrent downloads.
+/// Maximum number of concurrent downloads.
 pub const DOWNLOADS_MAX: usize = 2048;
 /// Size of a read from disk, in bytes.
 const CHUNK: u64 = 64 * 1024;

@@ -22,7 +22,7 @@ pub const EVERYTHING: [Method; 5] = [Method::GET, Method::HEAD, Method::POST, Me
 
 /// Set by browsers; pages cannot forge it.
 pub const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// Maximum of characters of a client's header value that an error message repeats.
+/// Maximum number of characters of a client's header value that an error message repeats.
 const TOLD_CHARS: usize = 100;
 
 /// Origins that may send writes.

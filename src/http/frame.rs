@@ -228,6 +228,7 @@ fn percent_decode(text: &str) -> Option<Vec<u8>> {
             decoded.push(byte);
             continue;
         }
+
         let mut digit = || char::from(bytes.next()?).to_digit(16);
         let high = digit()?;
         let low = digit()?;

@@ -123,10 +123,12 @@ impl Route {
     ) -> HttpResponse {
         let answered = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(self.panicked()));
         let mut response = answered.unwrap_or_else(|problem| problem.respond(request.path()));
+
         limits::tell(&request, &mut response);
         if let Some(code) = code_in(&response).filter(|_| response.status() == StatusCode::TOO_MANY_REQUESTS) {
             meter.refused(code.as_str());
         }
+
         meter.answer(response.status().as_u16());
         response
     }

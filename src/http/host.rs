@@ -13,7 +13,7 @@ use super::error::{Code, Problem};
 
 /// Paths that orchestrators and metric collectors request by the machine's address.
 const PROBES: [&str; 3] = ["/health", "/ready", "/metrics"];
-/// Maximum of characters of a rejected host in the error message.
+/// Maximum number of characters of a rejected host in the error message.
 const SHOWN_CHARS: usize = 100;
 
 /// Hosts by which clients may address the service.
@@ -50,7 +50,7 @@ impl AllowedHosts {
     /// Checks the hosts in the request target and in the `Host` header.
     ///
     /// # Errors
-    /// 421 if a host is not allowed, 400 if there is none. HTTP/1.0 reads may omit it.
+    /// 421 if a host is not allowed; 400 without a host, except for HTTP/1.0 reads.
     pub fn check(&self, request: &ServiceRequest) -> Result<(), Problem> {
         let Self::Listed { open_to_probes, .. } = self else { return Ok(()) };
         if *open_to_probes && PROBES.contains(&request.path()) {

@@ -97,7 +97,7 @@ async fn submit_wrapped(call: Submitting, read: ReadJob) -> Result<Answer, Probl
     wait.told_in(Answer::ok(&Data { data })?)
 }
 
-/// Submits a task and returns it; with `Prefer: wait`, as it is after the wait.
+/// Submits a task and returns it; with `Prefer: wait`, in the state after the wait.
 async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, Wait), Problem> {
     let user = call.user()?;
     let owner = user.id;

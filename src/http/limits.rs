@@ -122,7 +122,7 @@ impl Limits {
         }
     }
 
-    /// Returns the owner of a caller's idempotency keys. Anonymous callers are told apart by address.
+    /// Returns the owner of a caller's idempotency keys. Anonymous callers are distinguished by address.
     pub fn key_owner(&self, identity: &Identity, request: &HttpRequest) -> String {
         match (identity.actor(), Caller::at(self.origin(request))) {
             (Some(actor), _) => actor.to_string(),

@@ -45,6 +45,7 @@ pub(super) fn foreseen(services: &Services) -> Foreseen {
 fn look(services: &Services) -> Looked {
     let Seen { read_models, tasks, deliveries, probe, storage } = Seen::now(services);
     let circuit = |name: &'static str| State { all: &Circuit::NAMES, is: name };
+
     Looked {
         head: probe.head,
         read_models,

@@ -122,6 +122,7 @@ fn derived_id(fields: &mut Fields<'_, '_>, name: Option<&Name>) -> Option<NodeId
 /// Reads the descriptive fields that are present.
 pub fn read_node_fields(fields: &mut Fields<'_, '_>) -> NodeFields {
     let support = read_support(fields);
+
     NodeFields {
         author: fields.text("author", Name::parse),
         banner_url: fields.text("banner_url", Link::parse),

@@ -42,7 +42,9 @@ fn read_filter(query: &mut Query) -> Filter {
     // An id that cannot exist matches no node; ignoring it would widen the list to all nodes.
     let keys: Vec<NodeKey> = named.iter().filter_map(|id| NodeId::parse(id).ok()).map(|id| id.key()).collect();
     let node_ids = (!named.is_empty()).then(|| sorted(keys));
+
     let folded = |query: &Query, name| sorted(query.many(name).into_iter().map(fold).collect());
+
     Filter {
         systems: folded(query, "supported_os"),
         accelerators: folded(query, "supported_accelerator"),

@@ -49,7 +49,7 @@ impl<T> Paths<T> {
         Self { root: Place::default() }
     }
 
-    /// Returns the value of `pattern`, inserting the result of `make` if there is none. Parameters are written
+    /// Returns the value of `pattern`; inserts the result of `make` if it is missing. Parameters are written
     /// `{name}`.
     pub fn entry(&mut self, pattern: &'static str, make: impl FnOnce() -> T) -> &mut T {
         let mut names = Vec::new();

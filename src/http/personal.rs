@@ -15,7 +15,7 @@ use crate::space::Space;
 /// `Retry-After` in seconds while a key is missing: an operator must restore it.
 const RETRY_AFTER: u32 = 30;
 
-/// E-mail address and name as they are recorded.
+/// Encrypted e-mail address and name.
 pub type Sealed = (Option<Personal>, Option<Personal>);
 
 impl Problem {

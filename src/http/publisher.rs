@@ -108,6 +108,7 @@ impl<'m> PublisherView<'m> {
             let Contact { email, name, erased } = Contact::new(user, insider, keyring);
             MemberView { id: id.clone(), role: role.as_str(), user: MemberUserView { email, id, name, erased } }
         };
+
         let fields = &profile.fields;
         Self {
             created_at: profile.created_at.to_string(),

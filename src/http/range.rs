@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use actix_web::web::Bytes;
 
-/// Maximum of ranges in a request; with more, the header is ignored, as RFC 9110 allows.
+/// Maximum number of ranges in a request; with more, the header is ignored, as RFC 9110 allows.
 const RANGES_MAX: usize = 16;
 
 /// Meaning of a Range header for a file of known length.
@@ -82,6 +82,7 @@ fn read_one(text: &str) -> Option<Asked> {
         let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
         digits.then(|| text.parse().unwrap_or(u64::MAX))
     };
+
     match text.split_once('-')? {
         ("", count) => Some(Asked::LastBytes(number(count)?)),
         (first, "") => Some(Asked::From { first: number(first)?, last: u64::MAX }),

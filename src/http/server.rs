@@ -172,9 +172,9 @@ pub struct HttpOptions {
     pub allowed_hosts: AllowedHosts,
     /// Worker threads: 1 to [`WORKERS_MAX`].
     pub workers: usize,
-    /// Maximum of open connections.
+    /// Maximum number of open connections.
     pub connections: usize,
-    /// Maximum of open connections of one address; trusted proxies are exempt.
+    /// Maximum number of open connections of one address; trusted proxies are exempt.
     pub connections_per_address: usize,
     /// Maximum time without write progress before a connection is closed.
     pub write_within: Duration,
@@ -197,7 +197,7 @@ pub struct HttpOptions {
     pub log_client: ClientAddress,
     /// Retention of task results after the task has ended.
     pub media_retention: Duration,
-    /// Maximum of pending webhook deliveries of one account.
+    /// Maximum number of pending webhook deliveries of one account.
     pub callbacks_per_account: usize,
     /// `true` if versions stay `Pending` after their upload.
     pub moderation: bool,
@@ -209,7 +209,7 @@ pub struct HttpOptions {
 /// Settings of the music gateway.
 #[derive(Debug, Clone, Copy)]
 pub struct MusicOptions {
-    /// Maximum of concurrent streams.
+    /// Maximum number of concurrent streams.
     pub streams: usize,
     /// Maximum duration of one stream.
     pub deadline: Duration,

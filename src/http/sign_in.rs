@@ -16,7 +16,7 @@ use crate::domain::user::{Email, User, UserCommand, UserOpening, UserProfile, Us
 use crate::domain::value::Name;
 use crate::oidc::{Oidc, Person, Refused};
 
-/// Maximum of erased accounts of one person.
+/// Maximum number of erased accounts of one person.
 const ERASED_MAX: u32 = 1000;
 
 /// Resolves a token to its user. `request` provides the metadata of a new account; without it, no account is created.

@@ -12,9 +12,9 @@ use crate::audit::Position;
 
 /// Reconnection delay of clients, in milliseconds.
 pub const RETRY_MILLIS: u32 = 2000;
-/// Maximum of open task streams.
+/// Maximum number of open task streams.
 pub const TASK_STREAMS_MAX: usize = 1024;
-/// Maximum of open task streams of one account.
+/// Maximum number of open task streams of one account.
 pub const TASK_STREAMS_PER_ACCOUNT: usize = 64;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");

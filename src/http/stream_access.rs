@@ -37,6 +37,7 @@ impl StreamAccess {
         let mut changes = shared.services.models.access_changes();
         // Changes since the authentication have not been seen.
         changes.mark_changed();
+
         Ok(Self {
             secret: authorize::bearer(call.headers())?.unwrap_or_default().to_owned(),
             was_banned: call.identity().ban().is_some(),

@@ -22,13 +22,13 @@ const CREDITS_A_DAY: &str = "credits-a-day";
 /// Quotas of one caller; 0 a day is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quotas {
-    /// Maximum of unfinished tasks.
+    /// Maximum number of unfinished tasks.
     pub unfinished: usize,
-    /// Maximum of tasks a day.
+    /// Maximum number of tasks a day.
     pub tasks_a_day: u64,
-    /// Maximum of tasks a day of all anonymous callers together.
+    /// Maximum number of tasks a day of all anonymous callers together.
     pub anonymous_tasks_a_day: u64,
-    /// Maximum of credits a day; refunds do not count.
+    /// Maximum credits a day; refunds do not count.
     pub credits_a_day: u64,
 }
 

@@ -13,11 +13,11 @@ use crate::domain::value::Digest;
 use crate::media::archive::store::Archives;
 use crate::quota::Account;
 
-/// Maximum of concurrent uploads.
+/// Maximum number of concurrent uploads.
 const UPLOADS_MAX: usize = 32;
-/// Maximum of concurrent uploads of one account.
+/// Maximum number of concurrent uploads of one account.
 const UPLOADS_PER_ACCOUNT: usize = 4;
-/// Maximum of archives unpacked concurrently.
+/// Maximum number of archives unpacked concurrently.
 const CHECKS_MAX: usize = 2;
 
 /// Limiter of archive uploads.

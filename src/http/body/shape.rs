@@ -107,6 +107,7 @@ impl Shape {
                     let known = one.fields.remove(&name).unwrap_or(Self::Skipped);
                     one.fields.insert(name, known.or(shape));
                 }
+
                 let either = |one: Option<Box<Self>>, other: Option<Box<Self>>| match (one, other) {
                     (Some(one), Some(other)) => Some(Box::new(one.or(*other))),
                     (one, other) => one.or(other),

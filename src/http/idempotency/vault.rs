@@ -238,7 +238,7 @@ impl Vault {
         }
 
         let mut taken = self.taken.lock();
-        // Count responses written meanwhile, even if the scan found them too.
+        // Add the responses written during the scan; those that it found too count twice until the next sweep.
         *taken = found.plus(taken.minus(before));
     }
 

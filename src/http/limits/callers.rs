@@ -13,7 +13,7 @@ use crate::quota::subscriber;
 
 /// Number of shards, so that requests of different callers rarely contend. A power of two.
 const SHARDS: usize = 64;
-/// Maximum of callers in a shard.
+/// Maximum number of callers in a shard.
 const SHARD_MAX: usize = 1024;
 
 /// Unit of rate limiting.

@@ -6,7 +6,7 @@
 pub struct Rate {
     /// Microseconds per request at the sustained rate.
     interval: i64,
-    /// Maximum of requests at once.
+    /// Maximum number of requests at once.
     burst: i64,
 }
 
@@ -31,7 +31,7 @@ impl Rate {
         Some(Self { interval, burst: i64::from(burst.max(1)) })
     }
 
-    /// Returns the maximum of requests at once.
+    /// Returns the maximum number of requests at once.
     #[must_use]
     pub fn burst(&self) -> i64 {
         self.burst

@@ -79,7 +79,6 @@ impl Record {
     /// Records an intermediate event. Returns `Failure::cancelled` if the task has ended already.
     async fn note(&self, command: TaskCommand) -> Result<(), Failure> {
         let Some(why) = self.why() else { return Ok(()) };
-
         match self.dispatch.task(self.task, command, why).await {
             Ok(_) => Ok(()),
             Err(CommandError::Rejected(_)) => Err(Failure::cancelled()),
@@ -98,10 +97,8 @@ impl Drop for Record {
         let dispatch = self.dispatch.clone();
         let task = self.task;
         let failure = Failure::new(CLIENT_GONE, "the client went away before the music had ended");
-
         // Without a runtime the service is stopping, and the next start ends the task.
         let Ok(runtime) = Handle::try_current() else { return };
-
         runtime.spawn(async move {
             match dispatch.task(task, TaskCommand::Fail { failure }, why).await {
                 Ok(_) | Err(CommandError::Rejected(_)) => {}
@@ -111,7 +108,6 @@ impl Drop for Record {
     }
 }
 
-/// Music stream being sent.
 pub struct Feed {
     record: Record,
     held: Held,
@@ -120,11 +116,9 @@ pub struct Feed {
     watching: JoinHandle<()>,
     models: ReadModels,
     changes: watch::Receiver<Position>,
-    /// `true` once the service shuts down.
     closing: watch::Receiver<bool>,
     billing_rate: u32,
     heard: Heard,
-    /// Lines to send next.
     lines: VecDeque<Bytes>,
     /// Time of the next blank line.
     due: Instant,
@@ -139,7 +133,7 @@ impl Drop for Feed {
     }
 }
 
-/// Summary of the data sent so far.
+/// Summary of the data sent so far, and source of the lines.
 #[derive(Default)]
 struct Heard {
     /// Title of the first file; titles of further files are not recorded.
@@ -378,7 +372,6 @@ impl Heard {
         (0..self.files).map(told).map(seconds).collect()
     }
 
-    /// Returns the summary to record.
     fn stream(&self) -> MusicStream {
         let title = self.title.clone().unwrap_or_else(|| Text::recorded(String::new()));
         MusicStream { title, millis: self.millis, bytes: self.bytes }

@@ -19,7 +19,7 @@ const PROMPT_BYTES_MAX: usize = 16 * 1024;
 const DURATION_BYTES_MAX: usize = 64;
 /// Placeholder for text over the limit: invalid for every field, so that the error states what is allowed.
 const NEVER: &str = "\0";
-/// Maximum of parts, including ignored ones.
+/// Maximum number of parts, including ignored ones.
 const PARTS_MAX: usize = 64;
 
 /// Reads the form. An empty duration counts as absent, because browsers send empty fields.

@@ -22,7 +22,7 @@ use crate::projections::task::index::{Filter, Found};
 pub const LIMIT_DEFAULT: u64 = 20;
 /// Maximum page size; larger values are clamped.
 pub const LIMIT_MAX: u64 = 100;
-/// Maximum of tasks scanned before the lock is released to writers.
+/// Maximum number of tasks scanned before the lock is released to writers.
 const LOOKED: usize = 65_536;
 
 /// Page of tasks.

@@ -114,6 +114,7 @@ pub(super) fn submitted<'b>(
 
 fn generated<'b>(job: &Generate, work: &VideoWork, body: &'b Value) -> Echo<'b> {
     let given = |name: &str| body.get(name).filter(|value| !value.is_null());
+
     Echo::Generate {
         aspect_ratio: work.aspect_ratio().map(|ratio| ratio.to_string()),
         bgm: job.bgm,

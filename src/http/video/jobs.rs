@@ -49,10 +49,10 @@ pub(super) struct Bounds {
 /// Reader of one endpoint's fields; returns `None` only after adding an error.
 pub(super) type ReadJob = fn(&mut Fields<'_, '_>, &Bounds) -> Option<Asked>;
 
-/// Maximum of images of `start-end2video` and `reference2video`, regardless of `video.max_images` (contract 7).
+/// Maximum number of images of `start-end2video` and `reference2video`, regardless of `video.max_images` (contract 7).
 pub const START_END_IMAGES: usize = 2;
 pub const REFERENCE_IMAGES: usize = 7;
-/// Maximum of images of `extend`: the end frame.
+/// Maximum number of images of `extend`: the end frame.
 pub const EXTEND_IMAGES: usize = 1;
 
 #[expect(clippy::unnecessary_wraps, reason = "all readers have the signature of ReadJob")]
