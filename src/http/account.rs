@@ -14,14 +14,14 @@ use crate::quota::Account;
 #[must_use]
 pub fn account_of(identity: &Identity, request: &HttpRequest, proxies: &TrustedProxies) -> Account {
     match identity {
-        // A person who erased an account and signed in again is still the same person.
+        // Erasing an account and signing in again does not reset the quotas of its person.
         Identity::User(profile) => Account::User(Former::of(request).first().copied().unwrap_or(profile.id)),
         Identity::Token { issued_by, .. } => Account::User(*issued_by),
         Identity::Anonymous => Account::at(client_address(request, proxies)),
     }
 }
 
-/// Returns the address of the client, as far as trusted proxies tell it.
+/// Returns the client's address, as seen through trusted proxies.
 pub fn client_address(request: &HttpRequest, proxies: &TrustedProxies) -> IpAddr {
     let peer = request.peer_addr();
     peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| proxies.origin(peer, request.headers()))

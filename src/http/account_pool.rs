@@ -79,7 +79,7 @@ impl Drop for PoolPlace {
         held.total -= 1;
         if let Some(own) = held.by_account.get_mut(&self.account) {
             *own -= 1;
-            // Accounts without a place are forgotten, so that memory stays bounded by the number of places.
+            // Accounts without a place are removed, so that memory stays bounded by the number of places.
             if *own == 0 {
                 held.by_account.remove(&self.account);
             }

@@ -1,4 +1,4 @@
-//! What administrators do: users and their tokens, and bans.
+//! Administration of users, tokens and bans.
 
 use std::collections::HashSet;
 
@@ -19,10 +19,10 @@ use crate::domain::token::TokenSubject;
 use crate::domain::user::{Email, User, UserCommand, UserFields, UserOpening};
 use crate::domain::value::{Invalid, Name, Reason};
 
-/// Users of a page, when the caller does not say.
+/// Default page size.
 const LIMIT_DEFAULT: u64 = 10;
 
-/// One page of users.
+/// Page of users.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct UserPage {
@@ -33,15 +33,17 @@ struct UserPage {
     total_pages: u64,
 }
 
-/// `GET /admin/users`: all users, or those that are named, oldest first; of those who were erased that they were there.
+/// `GET /admin/users`: all or the named users, oldest first. Erased users appear with their id only.
 pub async fn list_users(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let request = query.page(LIMIT_DEFAULT);
     let only: HashSet<_> = query.many_checked("user_id", UserId::parse).into_iter().collect();
     query.finish()?;
+
     let page = call.services().models.read().users.page(request, &only).map(User::clone);
     let keyring = &call.services().personal;
     personal::ready(keyring, page.entries.iter().filter_map(User::profile)).await;
+
     Answer::ok(&UserPage {
         total: page.total,
         page: request.page,
@@ -51,16 +53,19 @@ pub async fn list_users(call: Call<{ Action::Administer as u8 }>) -> Result<Answ
     })
 }
 
-/// `POST /admin/users`: opens an account.
+/// `POST /admin/users`: creates an account.
 pub async fn create_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
     let services = call.services();
     let id = UserId(services.surroundings.uuid());
     let Given { email, name, is_admin, is_approved } = fields::read(&body, |fields| Some(read_fields(fields)))?;
-    let (is_admin, is_approved) = (is_admin.unwrap_or(false), is_approved.unwrap_or(false));
+
+    let is_admin = is_admin.unwrap_or(false);
+    let is_approved = is_approved.unwrap_or(false);
     let (email, name) = personal::seal(&call, id, email, name).await?;
     let opening = UserOpening { id, email, name, is_admin, is_approved };
     services.dispatch.user(id, UserCommand::Create(opening), call.why()).await?;
+
     with_view(&call, id, Answer::created).await
 }
 
@@ -69,16 +74,18 @@ pub async fn update_user(mut call: Call<{ Action::Administer as u8 }>) -> Result
     let user = call.known_user()?;
     let body = call.json().await?;
     let Given { email, name, is_admin, is_approved } = fields::read(&body, |fields| Some(read_fields(fields)))?;
+
     if is_admin == Some(false) {
         spare(&call, user, "cease to be an administrator")?;
     }
+
     let (email, name) = personal::seal(&call, user, email, name).await?;
     let change = UserFields { email, name, is_admin, is_approved };
     call.services().dispatch.user(user, UserCommand::Revise { change }, call.why()).await?;
     with_view(&call, user, Answer::ok).await
 }
 
-/// What a body says of a user.
+/// User fields of a body.
 struct Given {
     email: Option<Email>,
     name: Option<Name>,
@@ -95,7 +102,7 @@ fn read_fields(fields: &mut Fields<'_, '_>) -> Given {
     }
 }
 
-/// Keeps administrators from locking everybody out: not themselves, and never the one of the bootstrap token.
+/// Protects administrators from locking themselves out, and the administrator of the bootstrap token from anyone.
 fn spare(call: &Admitted, user: UserId, fate: &str) -> Result<(), Problem> {
     let whom = if call.services().admin.user == user {
         "the administrator of the bootstrap token"
@@ -116,7 +123,7 @@ async fn with_view(
     user::show(call, profile.ok_or_else(|| Problem::not_found("user"))?, answer).await
 }
 
-/// `POST /admin/users/{user_id}/tokens`: a token that speaks for a user.
+/// `POST /admin/users/{user_id}/tokens`: issues a token for a user.
 pub async fn issue_token(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let user = call.known_user()?;
     let body = call.json().await?;
@@ -124,14 +131,14 @@ pub async fn issue_token(mut call: Call<{ Action::Administer as u8 }>) -> Result
     Answer::created(&IssuedTokenView::new(&issued))
 }
 
-/// `GET /admin/users/{user_id}/tokens`: the valid ones, oldest first.
+/// `GET /admin/users/{user_id}/tokens`: the valid tokens, oldest first.
 pub async fn list_tokens(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let user = call.known_user()?;
     let tokens: Vec<_> = call.services().models.read().tokens.of_user(user).cloned().collect();
     Answer::ok(&tokens.iter().map(KeptTokenView::new).collect::<Vec<_>>())
 }
 
-/// `DELETE /admin/users/{user_id}/tokens/{token_id}`: refused from the next request on.
+/// `DELETE /admin/users/{user_id}/tokens/{token_id}`: effective from the next request.
 pub async fn revoke_token(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let user = call.known_user()?;
     take_back(&call, |subject| *subject == TokenSubject::User(user)).await
@@ -186,7 +193,7 @@ pub async fn unban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<
     Ok(Answer::no_content())
 }
 
-/// Why somebody or something is banned, or is not any more (contract 4: each with a reason).
+/// Reads the reason of a ban or its removal, which is required (contract 4).
 async fn read_reason(call: &mut Call<{ Action::Administer as u8 }>) -> Result<Reason, Problem> {
     let body = call.json().await?;
     fields::read(&body, |fields| {

@@ -1,4 +1,4 @@
-//! What handlers answer with when all went well.
+//! Successful responses of handlers.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
@@ -12,16 +12,16 @@ use super::conditional;
 use super::error::Problem;
 use super::payload::Payload;
 
-/// Bodies below this many bytes are not worth compressing.
+/// Minimum size of a compressed body, in bytes.
 pub const COMPRESSED_FROM: usize = 1024;
 
-/// Keeps a body from being compressed; the frame takes the header off again.
+/// Returns a header that disables compression; the frame removes it again.
 #[must_use]
 pub fn identity() -> (HeaderName, HeaderValue) {
     (CONTENT_ENCODING, HeaderValue::from_static("identity"))
 }
 
-/// An answer, complete but for what all answers have.
+/// Response without the common headers.
 pub struct Answer {
     status: StatusCode,
     content: Content,
@@ -32,7 +32,7 @@ enum Content {
     Json(Bytes),
     /// JSON without an entity tag.
     Untagged(Payload),
-    /// JSON whose entity tag is known.
+    /// JSON with its entity tag.
     Tagged(Payload, String),
     Text(String),
     Empty,
@@ -40,18 +40,18 @@ enum Content {
 }
 
 impl Answer {
-    /// 200 with a JSON body.
+    /// Creates a 200 with a JSON body.
     ///
     /// # Errors
-    /// When the body cannot be written as JSON, which is a fault of ours.
+    /// An internal error if the body cannot be serialized.
     pub fn ok(body: &impl Serialize) -> Result<Self, Problem> {
         Self::json(StatusCode::OK, body)
     }
 
-    /// 201 with a JSON body.
+    /// Creates a 201 with a JSON body.
     ///
     /// # Errors
-    /// When the body cannot be written as JSON, which is a fault of ours.
+    /// An internal error if the body cannot be serialized.
     pub fn created(body: &impl Serialize) -> Result<Self, Problem> {
         Self::json(StatusCode::CREATED, body)
     }
@@ -61,19 +61,19 @@ impl Answer {
         Ok(Self { status, content: Content::Json(bytes.into()), headers: Vec::new() })
     }
 
-    /// 200 with JSON that is ready, and a strong tag that changes with it.
+    /// Creates a 200 with serialized JSON and its strong entity tag.
     #[must_use]
     pub fn tagged(body: impl Into<Payload>, tag: &str) -> Self {
         Self { status: StatusCode::OK, content: Content::Tagged(body.into(), tag.to_owned()), headers: Vec::new() }
     }
 
-    /// 200 with JSON that is ready.
+    /// Creates a 200 with serialized JSON and no entity tag.
     #[must_use]
     pub fn untagged(body: Payload) -> Self {
         Self { status: StatusCode::OK, content: Content::Untagged(body), headers: Vec::new() }
     }
 
-    /// 304: the caller has the representation with this tag.
+    /// Creates a 304 with the client's entity tag.
     #[must_use]
     pub fn unchanged(tag: &str) -> Self {
         Self {
@@ -83,42 +83,42 @@ impl Answer {
         }
     }
 
-    /// 200 with plain text.
+    /// Creates a 200 with plain text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { status: StatusCode::OK, content: Content::Text(text.into()), headers: Vec::new() }
     }
 
-    /// 204: done, and nothing to tell.
+    /// Creates a 204.
     #[must_use]
     pub fn no_content() -> Self {
         Self { status: StatusCode::NO_CONTENT, content: Content::Empty, headers: Vec::new() }
     }
 
-    /// 302 to another place.
+    /// Creates a 302.
     ///
     /// # Errors
-    /// When the place cannot stand in a header.
+    /// If the location is not a valid header value.
     pub fn found_at(location: String) -> Result<Self, Problem> {
         Self { status: StatusCode::FOUND, content: Content::Empty, headers: Vec::new() }.with(LOCATION, location)
     }
 
-    /// A response that a handler built itself.
+    /// Wraps a response that the handler built.
     #[must_use]
     pub fn ready(response: HttpResponse) -> Self {
         Self { status: response.status(), content: Content::Ready(response), headers: Vec::new() }
     }
 
-    /// The same with one more header.
+    /// Adds a header.
     ///
     /// # Errors
-    /// When the value cannot stand in a header.
+    /// If the value is not a valid header value.
     pub fn with(mut self, name: HeaderName, value: impl TryIntoHeaderValue) -> Result<Self, Problem> {
         let value = value.try_into_value().map_err(|_| Problem::internal(format!("{name} cannot have this value")))?;
         self.headers.push((name, value));
         Ok(self)
     }
 
-    /// The response. JSON that was asked for with GET gets a strong tag, and is not sent to callers who have it already.
+    /// Builds the response. JSON responses to GET get a strong entity tag, and become a 304 if the client has it.
     #[must_use]
     pub fn respond(self, request: &HttpRequest) -> HttpResponse {
         let mut response = HttpResponse::build(self.status);
@@ -126,6 +126,7 @@ impl Answer {
         for header in self.headers {
             response.append_header(header);
         }
+
         match self.content {
             Content::Ready(ready) => ready,
             Content::Empty => response.finish(),
@@ -143,7 +144,7 @@ impl Answer {
     }
 }
 
-/// JSON with its tag, or a 304 for a caller who has it.
+/// Builds a JSON response with its entity tag, or a 304 if the client has it.
 fn respond_tagged(
     request: &HttpRequest,
     mut response: HttpResponseBuilder,
@@ -154,13 +155,15 @@ fn respond_tagged(
     let current = conditional::is_current(request.headers(), &tag);
     response.insert_header((ETAG, tag)).insert_header((CACHE_CONTROL, "no-cache"));
     response.append_header((VARY, "authorization"));
+
     if current {
         return response.status(StatusCode::NOT_MODIFIED).finish();
     }
+
     respond_json(response, body, coded)
 }
 
-/// JSON; small enough to be left as it is, compressed already, or compressed on its way out.
+/// Builds a JSON response; small bodies are exempt from compression.
 fn respond_json(mut response: HttpResponseBuilder, body: Payload, coded: bool) -> HttpResponse {
     if body.size() < COMPRESSED_FROM && !coded {
         response.insert_header(identity());

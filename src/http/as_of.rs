@@ -1,4 +1,4 @@
-//! How a thing is shown to an administrator, by its kind: for those who ask how it was.
+//! States of subjects for administrators, as of any time in the past.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -20,11 +20,13 @@ use crate::projections::node::view::{NodeView, VersionView};
 use crate::projections::read_models::Models;
 use crate::projections::task::{CreationsView, ImageTaskView};
 
-/// What the service would have shown of a thing to an administrator; `None` when it was not there. A node has all its versions
-/// besides, a token whom it speaks for and when it was revoked. Blocks for the key of a user that is not in memory.
+/// Renders a subject as an administrator would have seen it; `None` if it did not exist. Nodes include all versions;
+/// tokens include subject and revocation time. Blocks if a user's key is not in memory.
 #[must_use]
 pub fn state_of(folded: &Folded, thing: &Thing, keyring: &Keyring) -> Option<Value> {
-    let (models, id) = (&folded.models, thing.id());
+    let models = &folded.models;
+    let id = thing.id();
+
     match thing.kind() {
         StreamKind::User => written(&UserView::new(models.users.find(UserId::parse(id).ok()?)?, keyring)?),
         StreamKind::Publisher => publisher(models, &PublisherId::parse(id).ok()?, keyring),
@@ -38,7 +40,7 @@ pub fn state_of(folded: &Folded, thing: &Thing, keyring: &Keyring) -> Option<Val
     }
 }
 
-/// As its gateway shows it, with its kind and what was asked for; what a caller gets back as it was is not part of the log.
+/// Renders a task as its gateway does, with kind and request. Fields the caller passed through are not in the log.
 fn task(record: &TaskRecord, reached: TaskStatus, public_url: &str) -> Option<Value> {
     let work = &record.submission.work;
     let mut state = match work.gateway() {
@@ -60,10 +62,13 @@ fn publisher(models: &Models, id: &PublisherId, keyring: &Keyring) -> Option<Val
 }
 
 fn node(models: &Models, id: &NodeId) -> Option<Value> {
-    let (node, links) = (models.nodes.get(&id.key())?, models.nodes.links());
+    let node = models.nodes.get(&id.key())?;
+    let links = models.nodes.links();
     let publisher = models.publishers.get(&node.publisher);
+
     let banned = publisher.is_some_and(|publisher| publisher.status == PublisherStatus::Banned);
     let mut state = written(&NodeView::new(node, publisher, links))?;
+
     let mut versions: Vec<_> = node.versions.iter().collect();
     versions.sort_by(|a, b| b.number.precedence(&a.number));
     let view = |version: &std::sync::Arc<NodeVersion>| {
@@ -87,7 +92,7 @@ fn token(record: &TokenRecord) -> Option<Value> {
     Some(state)
 }
 
-/// A delivery of which nothing was attempted yet has no history.
+/// Renders a delivery; `None` before the first attempt.
 fn delivery(id: &str, delivery: &Delivery) -> Option<Value> {
     Some(match delivery {
         Delivery::Pending { attempts: 0, .. } => return None,

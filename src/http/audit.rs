@@ -1,4 +1,4 @@
-//! The questions of an auditor: events, histories, states as they were. For administrators.
+//! Audit queries for administrators: events, histories, past states.
 
 use actix_web::web;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use crate::domain::ids::RequestId;
 use crate::domain::policy::Action;
 use crate::domain::value::Invalid;
 
-/// `GET /admin/events`: the events that pass a filter, oldest first.
+/// `GET /admin/events`: the events that match a filter, oldest first.
 pub async fn events(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let filter = read_filter(&mut query);
@@ -27,7 +27,7 @@ pub async fn events(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, 
     answered(&call, move |audit| audit.page(&filter, after.unwrap_or_default(), limit).map_err(refusal)).await
 }
 
-/// `GET /admin/history/{kind}/{id}`: the events of one thing, each with what it changed.
+/// `GET /admin/history/{kind}/{id}`: the events of one subject, each with its changes.
 pub async fn history(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let thing = thing_of(&call)?;
     let mut query = call.query()?;
@@ -37,7 +37,7 @@ pub async fn history(call: Call<{ Action::Administer as u8 }>) -> Result<Answer,
     answered(&call, move |audit| audit.history(&thing, after.unwrap_or_default(), limit).map_err(refusal)).await
 }
 
-/// `GET /admin/as-of/{kind}/{id}`: one thing as it was.
+/// `GET /admin/as-of/{kind}/{id}`: the state of one subject at a point in time.
 pub async fn as_of(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let thing = thing_of(&call)?;
     let mut query = call.query()?;
@@ -48,11 +48,13 @@ pub async fn as_of(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, P
         query.fault("position", "must be given, or time, and not both");
     }
     query.finish()?;
+
     let (moment, name) = match (position, time) {
         (Some(position), _) => (Moment::Position(position), "position"),
         (None, Some(time)) => (time, "time"),
         (None, None) => return Err(Problem::internal("no moment was read")),
     };
+
     answered(&call, move |audit| {
         let position = at(audit, moment, name)?;
         audit.as_of(&thing, position).map_err(refusal)
@@ -60,18 +62,22 @@ pub async fn as_of(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, P
     .await
 }
 
-/// `GET /admin/diff`: what changed between two moments.
+/// `GET /admin/diff`: the changes between two points in time.
 pub async fn diff(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let moment = |text: &str| Moment::parse(text.trim(), Edge::End);
-    let (from, to) = (query.required("from", moment), query.required("to", moment));
+    let from = query.required("from", moment);
+    let to = query.required("to", moment);
     let streams = query.checked("stream", Streams::parse).unwrap_or_default();
     let after = query.checked("after", |text| Thing::parse(text).map(|thing| thing.to_string()));
     let limit = read_limit(&mut query);
     query.finish()?;
+
     let (Some(from), Some(to)) = (from, to) else { return Err(Problem::internal("no moments were read")) };
+
     answered(&call, move |audit| {
-        let (from, to) = (at(audit, from, "from")?, at(audit, to, "to")?);
+        let from = at(audit, from, "from")?;
+        let to = at(audit, to, "to")?;
         if from > to {
             return Err(fault(
                 "from",
@@ -83,7 +89,7 @@ pub async fn diff(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Pr
     .await
 }
 
-/// Asks on a thread that may block.
+/// Runs a query on a blocking thread.
 async fn answered<T: Serialize + Send + 'static>(
     call: &Admitted,
     ask: impl FnOnce(&Audit) -> Result<T, Problem> + Send + 'static,
@@ -92,7 +98,7 @@ async fn answered<T: Serialize + Send + 'static>(
     Answer::ok(&web::block(move || ask(&audit)).await.map_err(Problem::internal)??)
 }
 
-/// The position at a moment that a parameter names. Blocks.
+/// Returns the position at a point in time, given by the parameter `name`. Blocks.
 fn at(audit: &Audit, moment: Moment, name: &str) -> Result<Position, Problem> {
     audit.position_at(moment).map_err(|why| match why {
         Unanswered::Beyond { head, .. } => fault(name, &format!("is beyond the last event, which has position {head}")),
@@ -104,7 +110,7 @@ fn fault(name: &str, reason: &str) -> Problem {
     Problem::invalid(vec![Fault { pointer: format!("/{name}"), reason: reason.to_owned() }])
 }
 
-/// How a question without an answer is refused.
+/// Returns the error for a failed query.
 pub fn refusal(why: Unanswered) -> Problem {
     match why {
         Unanswered::Source(failure) => Problem::internal(failure),
@@ -113,13 +119,13 @@ pub fn refusal(why: Unanswered) -> Problem {
     }
 }
 
-/// The thing of the path. What can be no thing is none that is known.
+/// Returns the subject of the path; 404 if it is malformed.
 fn thing_of(call: &Admitted) -> Result<Thing, Problem> {
     let named = format!("{}/{}", call.segment("kind"), call.segment("id"));
     Thing::parse(&named).map_err(|_| Problem::not_found("thing"))
 }
 
-/// The parts of a filter; faults are noted in `query`.
+/// Reads the filter parameters; errors are added to `query`.
 pub fn read_filter(query: &mut Query) -> Filter {
     Filter {
         streams: query.checked("stream", Streams::parse).unwrap_or_default(),
@@ -131,15 +137,15 @@ pub fn read_filter(query: &mut Query) -> Filter {
     }
 }
 
-/// The position after which to begin.
+/// Reads the position after which to begin.
 pub fn read_after(query: &mut Query) -> Option<Position> {
     query.given("after", read_position)
 }
 
-/// The highest position that every reader of JSON keeps apart from the next.
+/// Maximum position: the largest integer that JSON numbers represent exactly.
 pub const POSITION_MAX: u64 = (1 << 53) - 1;
 
-/// Reads a position.
+/// Parses a position.
 pub fn read_position(text: &str) -> Result<Position, Invalid> {
     let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
     let position = text.parse().ok().filter(|position| digits && *position <= POSITION_MAX).map(Position);

@@ -1,7 +1,8 @@
-//! The events as they happen: `GET /admin/events/stream`, server-sent events (the `text/event-stream` of HTML).
+//! `GET /admin/events/stream`: the event log as server-sent events.
 //!
-//! A reader pulls: the next events are read from the log when the ones before were taken, so that a slow reader costs no
-//! memory and loses nothing. Nothing is kept for a reader who is away; it names the last position that it has seen.
+//! The reader pulls: the next events are read from the log after the previous ones were taken, so a slow reader costs
+//! no memory and misses nothing. The server keeps no state for disconnected readers; they resume with the last position
+//! received.
 
 use std::fmt::Write as _;
 
@@ -27,46 +28,51 @@ use crate::audit::moment::Moment;
 use crate::audit::page::{Batch, Bounds};
 use crate::domain::policy::Action;
 
-/// What is read at a time.
+/// Limits of one read.
 const BOUNDS: Bounds = Bounds { events: 256, bytes: 64 * 1024, looked: 4096 };
-/// Audit streams that may be open at a time.
+/// Maximum number of open audit streams.
 pub const AUDIT_STREAMS_MAX: usize = 256;
-/// A stream that is being read.
+
+/// Open event stream.
 struct Feed {
     shared: Data<Shared>,
     filter: Filter,
-    /// Up to where everything was looked at.
+    /// Position up to which the log was filtered.
     after: Position,
     changes: watch::Receiver<Position>,
-    /// True once the service stops.
+    /// `true` once the service shuts down.
     closing: watch::Receiver<bool>,
     access: StreamAccess,
-    /// When the next heartbeat is due.
+    /// Time of the next heartbeat.
     due: Instant,
-    /// Nothing follows.
+    /// `true` once the last event was sent.
     ended: bool,
     _place: PoolPlace,
 }
 
-/// `GET /admin/events/stream`: the events that pass a filter, as they happen, from where the reader has left off.
+/// `GET /admin/events/stream`: the events that match a filter, live, after the last position received.
 pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let filter = read_filter(&mut query);
     let asked = read_after(&mut query);
     query.finish()?;
+
     let seen = last_seen(call.headers())?;
     let shared = call.shared().clone();
-    let (changes, closing) = (shared.services.models.changes(), shared.services.closing.clone());
+    let changes = shared.services.models.changes();
+    let closing = shared.services.closing.clone();
     let head = *changes.borrow();
     let after = match (seen, asked) {
         (Some(seen), _) => check_reached(seen, head, OF_LAST_SEEN).map(|()| seen)?,
         (None, Some(asked)) => check_reached(asked, head, "/after").map(|()| asked)?,
         (None, None) => before_first(filter.from, head),
     };
+
     let mut response = opened();
     if *call.method() == Method::HEAD {
         return Ok(Answer::ready(response.finish()));
     }
+
     let place = shared.audit_streams.take(call.account())?;
     let access = StreamAccess::new(&call)?;
     let due = Instant::now() + shared.services.options.heartbeat;
@@ -74,12 +80,12 @@ pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, 
     Ok(Answer::ready(response.streaming(feed.into_stream())))
 }
 
-/// Where a reader begins who does not say what was seen: where the filter begins, else with what happens next.
+/// Returns the start position of a reader without one: the start of the filter, else the head of the log.
 fn before_first(from: Option<Moment>, head: Position) -> Position {
     match from {
         None => head,
         Some(Moment::Position(from)) => Position(from.0.saturating_sub(1)).min(head),
-        // The log knows the place, and goes there at the first reading.
+        // The log finds the position of the time at the first read.
         Some(Moment::Time(_)) => Position(0),
     }
 }
@@ -97,7 +103,7 @@ impl Feed {
         })
     }
 
-    /// What is to be sent next; `None` when the stream is over.
+    /// Returns the next text to send, or `None` at the end of the stream.
     async fn next(&mut self) -> Option<String> {
         while !self.is_over() && self.may_go_on().await {
             if self.after < *self.changes.borrow_and_update() {
@@ -111,6 +117,7 @@ impl Feed {
                 }
                 continue;
             }
+
             let changed = async {
                 tokio::select! {
                     changed = self.changes.changed() => changed.is_ok(),
@@ -118,10 +125,11 @@ impl Feed {
                     () = self.access.changed() => true,
                 }
             };
+
             match timeout_at(self.due, changed).await {
                 Ok(true) => {}
                 Ok(false) => self.ended = true,
-                // The id lets a reader whose events are rare come back to where the service has looked.
+                // The id lets a reader with few matches resume where the filter has got to.
                 Err(_) => return Some(self.sent(format!(": heartbeat\nid: {}\n\n", self.after))),
             }
         }
@@ -138,15 +146,19 @@ impl Feed {
         text
     }
 
-    /// The next events.
+    /// Reads the next events.
     async fn read(&mut self) -> Result<String, Problem> {
-        let (audit, filter, after) = (self.shared.services.audit.clone(), self.filter.clone(), self.after);
+        let audit = self.shared.services.audit.clone();
+        let filter = self.filter.clone();
+        let after = self.after;
         let batch = web::block(move || audit.batch(&filter, after, BOUNDS)).await.map_err(Problem::internal)?;
         let Batch { events, reached, end, head } = batch.map_err(super::audit::refusal)?;
-        // A filter may begin beyond the last event; nobody could come back to there.
+
+        // A filter may begin after the last event; readers could not resume from there.
         self.after = reached.min(head);
-        // What was asked for lies behind: nothing that is recorded from now on belongs to it.
+        // The range of the filter is complete: later events cannot match.
         self.ended |= reached >= end && end < head;
+
         Ok(events.iter().fold(String::new(), |mut text, (position, event)| {
             // Writing to a string cannot fail. Canonical JSON has no line breaks.
             let _ = write!(text, "id: {position}\ndata: {}\n\n", event.get());
@@ -154,7 +166,7 @@ impl Feed {
         }))
     }
 
-    /// Returns `true` if the reader may still read: its token can be revoked, and its right be taken away.
+    /// Returns `true` if the reader still has access: tokens can be revoked and permissions withdrawn.
     async fn may_go_on(&mut self) -> bool {
         self.access.allows(Identity::is_admin).await
     }

@@ -1,4 +1,4 @@
-//! Who is asking: bearer tokens, and what their bearer is to the thing that a request is about (contract 3).
+//! Authentication and authorization: bearer tokens, and the role of their bearer towards a resource (contract 3).
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
@@ -19,19 +19,19 @@ use crate::domain::value::Reason;
 use crate::oidc::Oidc;
 use crate::projections::read_models::Models;
 
-/// Who presented the credentials.
+/// Authenticated caller of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
-    /// No credentials were presented.
+    /// A request without credentials.
     Anonymous,
-    /// A user, by a user token or the bootstrap token.
+    /// A user, authenticated by a user token, the bootstrap token or a token of the issuer.
     User(UserProfile),
-    /// A personal access token of a publisher. `ban` is that of the publisher, or of the user who issued the token.
+    /// A personal access token of a publisher. `ban` is that of the publisher or of the user who issued the token.
     Token { id: TokenId, publisher: PublisherId, issued_by: UserId, ban: Option<Reason> },
 }
 
 impl Identity {
-    /// As whom the events of the request are recorded.
+    /// Returns the actor of the events of the request.
     #[must_use]
     pub fn actor(&self) -> Option<Actor> {
         match self {
@@ -41,19 +41,19 @@ impl Identity {
         }
     }
 
-    /// The user, if it is one.
+    /// Returns the user; `None` for publisher tokens and anonymous callers.
     #[must_use]
     pub fn user(&self) -> Option<&UserProfile> {
         if let Self::User(profile) = self { Some(profile) } else { None }
     }
 
-    /// Whether this is an administrator.
+    /// Returns `true` for administrators.
     #[must_use]
     pub fn is_admin(&self) -> bool {
         self.user().is_some_and(|profile| profile.is_admin)
     }
 
-    /// Why it may change nothing, if it is banned.
+    /// Returns the reason of the ban, if the caller is banned.
     #[must_use]
     pub fn ban(&self) -> Option<&Reason> {
         match self {
@@ -63,7 +63,7 @@ impl Identity {
         }
     }
 
-    /// What it is to a publisher, or to the service as a whole where no publisher is concerned.
+    /// Returns the role towards a publisher, or towards the service if no publisher is involved.
     #[must_use]
     pub fn standing(&self, publisher: Option<&PublisherProfile>) -> Standing {
         match self {
@@ -82,15 +82,17 @@ impl Identity {
     }
 }
 
-/// The secret in the Authorization header; `None` when there is no such header.
+/// Returns the token of the Authorization header; `None` without such a header.
 ///
 /// # Errors
-/// When the header is there and holds anything but one bearer token.
+/// If the header holds anything but one bearer token.
 pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let mut presented = headers.get_all(AUTHORIZATION);
     let Some(value) = presented.next() else { return Ok(None) };
+
     let text = value.to_str().ok().filter(|_| presented.next().is_none());
     let token = text.and_then(|text| text.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+
     match token.map(|(_, token)| token.trim()) {
         Some(token) if !token.is_empty() && !token.contains(char::is_whitespace) => Ok(Some(token)),
         _ => Err(Problem::unauthorized(
@@ -100,29 +102,30 @@ pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     }
 }
 
-/// Whom a presented secret speaks for. The bootstrap token may have any form, so it is compared first, in constant time. What
-/// only the issuer of tokens can have made opens an account at first sight; `request` is then what it is recorded with, and without
-/// one none is opened.
+/// Resolves a secret to its owner. The bootstrap token may have any format, so it is compared first, in constant time.
+/// A valid token of the issuer creates an account on first use, recorded with the metadata of `request`; without
+/// `request` it creates none.
 ///
 /// # Errors
-/// When nobody knows the secret, or it cannot be told now.
+/// If the secret is unknown, or cannot be checked at the moment.
 pub async fn identify(secret: &str, services: &Services, request: Option<&HttpRequest>) -> Result<Identity, Problem> {
     let admin = &services.admin;
     if bool::from(secret::hash(secret).0.ct_eq(&admin.secret_hash.0)) {
         return user(admin.user, &services.models.read());
     }
+
     match &services.oidc {
-        // Kept apart, so that the future of all other requests stays small.
+        // Boxed to keep the future of all other requests small.
         Some(oidc) if Oidc::might_be(secret) => Box::pin(sign_in(secret, oidc, services, request)).await,
         _ => speaks_for(secret, services),
     }
 }
 
-/// The publisher's token that a secret is: all that may stand in a body, because bodies are logged and kept by more tools
-/// than headers are.
+/// Resolves the publisher token in a body. User tokens are rejected there, because more tools log and store bodies than
+/// headers.
 ///
 /// # Errors
-/// When nobody knows the secret, or it speaks for a user.
+/// If the secret is unknown or belongs to a user.
 pub fn identify_publisher_token(secret: &str, services: &Services) -> Result<Identity, Problem> {
     match speaks_for(secret, services)? {
         token @ Identity::Token { .. } => Ok(token),
@@ -130,10 +133,11 @@ pub fn identify_publisher_token(secret: &str, services: &Services) -> Result<Ide
     }
 }
 
-/// Whoever has shown who they are by the header needs no token in the body; one that is there and wrong is refused all the same.
+/// Rejects an invalid token in the body. A caller authenticated by the header needs none, but an invalid one is still
+/// an error.
 ///
 /// # Errors
-/// When it is no token of a publisher.
+/// If the token is not a publisher token.
 pub fn refuse_bad_token(body: &Value, services: &Services) -> Result<(), Problem> {
     let presented = body.get("personal_access_token").and_then(Value::as_str).map(str::trim);
     match presented.filter(|secret| !secret.is_empty()) {
@@ -142,33 +146,36 @@ pub fn refuse_bad_token(body: &Value, services: &Services) -> Result<(), Problem
     }
 }
 
-/// Whom a secret that we handed out speaks for.
+/// Resolves a secret issued by this service.
 fn speaks_for(secret: &str, services: &Services) -> Result<Identity, Problem> {
     if secret::recognise(secret).is_none() {
         return Err(bad_credentials());
     }
+
     let models = services.models.read();
     let token = models.tokens.by_secret(&secret::hash(secret)).ok_or_else(bad_credentials)?;
     services.tally.used(token, services.surroundings.now());
     speaker(token, &models)
 }
 
-/// Whom a valid token speaks for.
+/// Resolves a valid token to its owner.
 ///
 /// # Errors
-/// When those are gone.
+/// If the owner no longer exists.
 pub fn speaker(token: &TokenRecord, models: &Models) -> Result<Identity, Problem> {
     let grant = &token.grant;
     match &grant.subject {
         TokenSubject::User(id) => user(*id, models),
         TokenSubject::Publisher { publisher, issued_by } => {
-            // The tokens of a publisher that was deleted open nothing.
+            // Tokens of deleted publishers are invalid.
             let profile = models.publishers.get(publisher).ok_or_else(bad_credentials)?;
+
             let issuer = match models.users.find(*issued_by) {
-                // Nobody answers for it any more.
+                // The issuer was erased: no user is responsible for the token any more.
                 Some(User::Erased(_)) => return Err(bad_credentials()),
                 issuer => issuer.and_then(User::profile),
             };
+
             let ban = profile.ban.as_ref().or(issuer.and_then(|user| user.banned.as_ref())).cloned();
             Ok(Identity::Token { id: grant.id, publisher: publisher.clone(), issued_by: *issued_by, ban })
         }
@@ -179,30 +186,32 @@ fn user(id: UserId, models: &Models) -> Result<Identity, Problem> {
     models.users.get(id).cloned().map(Identity::User).ok_or_else(bad_credentials)
 }
 
-/// Whether a caller may do something to a publisher, or to the service where no publisher is concerned, bans included: who
-/// is banned changes nothing, and a banned publisher is changed by administrators alone.
+/// Checks that a caller may perform an action on a publisher, or on the service if no publisher is involved. Banned
+/// callers may change nothing, and only administrators may change a banned publisher.
 ///
 /// # Errors
-/// 401, when nobody is asking and somebody must; else 403, with the reason if it is a ban.
+/// 401 if an anonymous caller needs credentials; otherwise 403, with the reason if it is a ban.
 pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
     permit_reading(action, caller, publisher)?;
     if !action.writes() {
         return Ok(());
     }
+
     if let Some(reason) = caller.ban() {
         let who = if caller.user().is_some() { "account" } else { "token" };
         return Err(Problem::banned(who, Some(reason)));
     }
+
     match publisher.and_then(|publisher| publisher.ban.as_ref()) {
         Some(reason) if !caller.is_admin() => Err(Problem::banned("publisher", Some(reason))),
         _ => Ok(()),
     }
 }
 
-/// The same without the bans: what the action opens to a request that only reads.
+/// Like [`permit`], but ignores bans, for requests that only read.
 ///
 /// # Errors
-/// 401, when nobody is asking and somebody must; else 403.
+/// 401 if an anonymous caller needs credentials; otherwise 403.
 pub fn permit_reading(action: Action, caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
     if action.allows(caller.standing(publisher)) {
         return Ok(());
@@ -213,13 +222,13 @@ pub fn permit_reading(action: Action, caller: &Identity, publisher: Option<&Publ
     })
 }
 
-/// Nobody is asking, and somebody must.
+/// 401 for a request without the required credentials.
 #[must_use]
 pub fn no_credentials() -> Problem {
     Problem::unauthorized("a bearer token is needed in the Authorization header", "Bearer")
 }
 
-/// What was presented opens nothing.
+/// 401 for invalid credentials.
 #[must_use]
 pub fn bad_credentials() -> Problem {
     Problem::unauthorized("the credentials are not valid", "Bearer error=\"invalid_token\"")
@@ -262,7 +271,10 @@ mod tests {
     fn standing_follows_role_and_token() {
         let person = |n: u128, is_admin| {
             let id = UserId(Uuid::from_u128(n));
-            let (email, name, banned, created_at) = (None, None, None, Timestamp::from_micros(0));
+            let email = None;
+            let name = None;
+            let banned = None;
+            let created_at = Timestamp::from_micros(0);
             let webhook_secrets = WebhookSecrets::default();
             let is_approved = false;
             Identity::User(UserProfile { id, email, name, is_admin, is_approved, banned, created_at, webhook_secrets })

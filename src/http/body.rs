@@ -1,4 +1,4 @@
-//! Taking in a request body: how much, how fast, of what type, and as JSON of what depth and size (contract 10).
+//! Reception of request bodies: limits of size, speed, content type, JSON depth and element count (contract 10).
 
 use std::ops::Deref;
 
@@ -18,30 +18,30 @@ pub mod shape;
 
 pub use budget::BodyBudget;
 
-/// Deepest nesting of a JSON body.
+/// Maximum nesting depth of a JSON body.
 pub const DEPTH_MAX: usize = 64;
-/// Most elements of a JSON body: values, counted by commas and opening brackets.
+/// Maximum number of elements of a JSON body, counted by commas and opening brackets.
 pub const ELEMENTS_MAX: usize = 100_000;
-/// JSON of more bytes than this is parsed on a thread of its own.
+/// Size in bytes above which JSON is parsed on a blocking thread.
 const PARSED_IN_PLACE_MAX: usize = 128 * 1024;
 
-/// How large the body of a route may be.
+/// Maximum size and format of the body of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyLimit {
     /// The route takes no body.
     None,
-    /// JSON without images: 2 MiB.
+    /// JSON without images, 2 MiB.
     Json,
-    /// JSON with base64 images: 70 MiB.
+    /// JSON with base64 images, 70 MiB.
     Images,
-    /// The archive of a version, of any type: 100 MiB, never in memory whole.
+    /// Archive of a version, of any content type, 100 MiB; always streamed.
     Archive,
-    /// A form with parts (multipart/form-data): 256 KiB.
+    /// Form (`multipart/form-data`), 256 KiB.
     Form,
 }
 
 impl BodyLimit {
-    /// Most bytes of the body.
+    /// Returns the maximum size in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -53,8 +53,8 @@ impl BodyLimit {
         }
     }
 
-    /// Whether requests may have an idempotency key. Those whose body streams past may not: there is nothing of them to
-    /// compare; nor those with forms, whose answers stream past: there is nothing of them to keep (`docs/music.md`).
+    /// Returns `true` if requests accept an idempotency key. Streamed bodies do not: their content is not available for
+    /// the comparison with the first request.
     #[must_use]
     pub const fn takes_keys(self) -> bool {
         match self {
@@ -64,22 +64,22 @@ impl BodyLimit {
     }
 }
 
-/// What a route takes as its body.
+/// Expected body of a route.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected {
     pub limit: BodyLimit,
-    /// Fields that are known; of others no tree is built.
+    /// Known fields; unknown ones are skipped without building a tree.
     pub shape: &'static Shape,
 }
 
-/// A body that has arrived whole.
+/// Buffered request body.
 pub struct Body {
     bytes: Bytes,
     charge: Charge,
     shape: &'static Shape,
 }
 
-/// The known fields of a body. They are charged to the budget as long as they live.
+/// Known fields of a body. They count against the memory budget until dropped.
 pub struct Json {
     value: Value,
     charge: Charge,
@@ -94,8 +94,8 @@ impl Deref for Json {
 }
 
 impl Json {
-    /// Charges the fields to the pool of answers that wait, in place of the pool that bodies arrive in. Returns `false`, with
-    /// nothing changed, if there is no room: then the answer must not wait.
+    /// Moves the charge of the fields to the pool of waiting responses. Returns `false` and changes nothing if that
+    /// pool is full; then the response must not wait.
     pub fn release_for_waiting(&mut self, budget: &BodyBudget) -> bool {
         let waiting = budget.charge_waiting(&self.charge);
         waiting.map(|waiting| self.charge = waiting).is_ok()
@@ -103,16 +103,16 @@ impl Json {
 }
 
 impl Body {
-    /// The body as it came.
+    /// Returns the unparsed body.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The body as JSON; a large one is parsed on a thread of its own.
+    /// Parses the body as JSON, on a blocking thread if it is large.
     ///
     /// # Errors
-    /// As [`Body::parse`].
+    /// See [`Body::parse`].
     pub async fn json(self) -> Result<Json, Problem> {
         if self.bytes.len() <= PARSED_IN_PLACE_MAX {
             return self.parse();
@@ -120,26 +120,27 @@ impl Body {
         web::block(move || self.parse()).await.map_err(Problem::internal)?
     }
 
-    /// The known fields of the body. Blocks for as long as parsing takes.
+    /// Parses the known fields of the body. Blocks.
     ///
     /// # Errors
-    /// When it is no JSON, nested too deeply or of too many elements; or when there is no room for what it says.
+    /// If the body is not JSON, is nested too deeply, has too many elements, or exceeds the memory budget.
     pub fn parse(self) -> Result<Json, Problem> {
         let Self { bytes, mut charge, shape } = self;
         check_shape(&bytes)?;
         let (value, kept_bytes) = parse(&bytes, shape, &mut charge)?;
 
-        // The bytes go with this function, and with them their charge, unless they are needed elsewhere.
+        // This function drops the bytes and their charge, unless the caller holds another reference.
         let shared_bytes = if bytes.is_unique() { 0 } else { bytes.len() };
         charge.shrink_to(kept_bytes + shared_bytes);
         Ok(Json { value, charge })
     }
 }
 
-/// Reads a body of JSON, or a form, to its end.
+/// Receives a JSON or form body.
 ///
 /// # Errors
-/// When it is not of the type that the route takes, too large, too slow, or breaks off; or when there is no room for it.
+/// If the content type is wrong, if the body is too large, too slow or incomplete, or if the memory budget is
+/// exhausted.
 pub async fn receive(
     headers: &HeaderMap,
     payload: Payload,
@@ -151,8 +152,11 @@ pub async fn receive(
     } else {
         check_type(headers)?;
     }
+
     let mut bytes = BytesMut::new();
-    let (mut charge, mut chunks) = (budget.charge(limit, account), Chunks::new(headers, payload, limit)?);
+    let mut charge = budget.charge(limit, account);
+    let mut chunks = Chunks::new(headers, payload, limit)?;
+
     while let Some(chunk) = chunks.next().await? {
         charge.grow(chunk.len())?;
         bytes.extend_from_slice(&chunk);
@@ -160,17 +164,20 @@ pub async fn receive(
     Ok(Body { bytes: bytes.freeze(), charge, shape })
 }
 
-/// A body without a type is taken for JSON; one of another type or charset is not looked at.
+/// Checks for JSON in UTF-8. A body without a content type counts as JSON.
 fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     let refusal = |detail| Problem::new(Code::UnsupportedMedia, detail);
     let Some(content_type) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+
     let content_type = content_type.to_str().unwrap_or_default().to_ascii_lowercase();
     let mut parts = content_type.split(';').map(str::trim);
     let essence = parts.next().unwrap_or_default();
+
     let json = essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"));
     if !json {
         return Err(refusal("the body must be application/json"));
     }
+
     let charset = parts.find_map(|part| part.strip_prefix("charset=")).map(|charset| charset.trim_matches('"'));
     match charset {
         None | Some("utf-8" | "utf8") => Ok(()),
@@ -178,7 +185,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// A form is what it says it is, with what parts it.
+/// Checks for `multipart/form-data`.
 fn check_form_type(headers: &HeaderMap) -> Result<(), Problem> {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
@@ -188,10 +195,11 @@ fn check_form_type(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Code::UnsupportedMedia, "the body must be multipart/form-data"))
 }
 
-/// Refuses what would take much more memory than its bytes once it is parsed.
+/// Rejects bodies that would need much more memory than their size once parsed.
 fn check_shape(bytes: &[u8]) -> Result<(), Problem> {
     let malformed = |detail: String| Err(Problem::new(Code::MalformedBody, detail));
     let (depth, elements) = measure(bytes);
+
     if depth > DEPTH_MAX {
         return malformed(format!("the body is nested deeper than {DEPTH_MAX} levels"));
     }
@@ -213,11 +221,15 @@ fn parse(bytes: &[u8], shape: &Shape, charge: &mut Charge) -> Result<(Value, usi
     })
 }
 
-/// How deeply arrays and objects are nested, and how many elements there are at most, told without parsing: what stands
-/// inside strings does not count. An element comes after a comma or an opening bracket.
+/// Returns the maximum nesting depth and an upper bound of the element count, without parsing. An element follows a
+/// comma or an opening bracket outside of strings.
 fn measure(bytes: &[u8]) -> (usize, usize) {
-    let (mut depth, mut deepest, mut elements) = (0_usize, 0, 0);
-    let (mut in_string, mut escaped) = (false, false);
+    let mut depth = 0_usize;
+    let mut deepest = 0;
+    let mut elements = 0;
+    let mut in_string = false;
+    let mut escaped = false;
+
     for byte in bytes {
         match byte {
             _ if escaped => escaped = false,
@@ -233,6 +245,7 @@ fn measure(bytes: &[u8]) -> (usize, usize) {
         }
         deepest = deepest.max(depth);
     }
+
     (deepest, elements)
 }
 

@@ -1,4 +1,4 @@
-//! Looking up many node versions at once.
+//! Bulk lookup of node versions.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,19 +24,19 @@ use crate::projections::node::Nodes;
 use crate::projections::node::entry::Entry;
 use crate::projections::node::view::{Links, VersionView};
 
-/// Most identifiers of one request (contract 4).
+/// Maximum number of identifiers in a request (contract 4).
 pub const IDENTIFIERS_MAX: usize = 1000;
-/// Answers are written in pieces of about so many bytes; what is one piece is sent as a whole.
+/// Approximate size of a chunk of the response, in bytes; smaller responses are sent at once.
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// What is asked for, as it was given.
+/// Identifier as given by the client.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Identifier<'b> {
     node_id: &'b str,
     version: &'b str,
 }
 
-/// The seed's `BulkNodeVersionResult`.
+/// `BulkNodeVersionResult` of the API.
 #[derive(Debug, Serialize)]
 struct LookedUp<'m> {
     identifier: Identifier<'m>,
@@ -47,11 +47,11 @@ struct LookedUp<'m> {
     node_version: Option<VersionView<'m>>,
 }
 
-/// What an identifier leads to: its node, if there is one, and the number of the version.
+/// Node of an identifier, if it exists, and the version number.
 type Found = Result<(Option<Arc<Entry>>, VersionRef), Invalid>;
 
-/// `POST /bulk/nodes/versions`: every identifier answered in order, duplicates each. The nodes are shared with the read
-/// models, which are let go before anything is looked up in them or written.
+/// `POST /bulk/nodes/versions`: looks up every identifier, in order, including duplicates. The nodes are shared with
+/// the read models, whose lock is released before any version is looked up or serialized.
 pub async fn look_up(mut call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
     let (found, links): (Vec<Found>, Links) = {
@@ -59,25 +59,27 @@ pub async fn look_up(mut call: Call<{ Action::ReadRegistry as u8 }>) -> Result<A
         let models = call.services().models.read();
         (identifiers.iter().map(|wanted| find(*wanted, &models.nodes)).collect(), models.nodes.links().clone())
     };
+
     let mut writing = Writing { body, found, links, next: 0, first: None };
     let first = writing.piece().map_err(Problem::internal)?.unwrap_or_default();
     if writing.is_done() {
         return Ok(Answer::untagged(Payload::of(vec![first])));
     }
+
     writing.first = Some(first);
     Ok(Answer::ready(HttpResponse::Ok().content_type("application/json").body(writing)))
 }
 
-/// A large answer on its way out, written piece by piece as fast as the caller takes it: a thousand of the largest versions
-/// are never in memory together.
+/// Large response, serialized chunk by chunk as the client reads it, so that a thousand of the largest versions are
+/// never in memory together.
 struct Writing {
-    /// What was asked for: checked, and still holding its room.
+    /// Checked request body, which keeps its charge on the memory budget.
     body: Json,
     found: Vec<Found>,
     links: Links,
-    /// The identifier that is answered next; one more than there are when all is written.
+    /// Index of the next identifier; larger than their number once all is written.
     next: usize,
-    /// Written already.
+    /// Chunk written ahead.
     first: Option<Bytes>,
 }
 
@@ -86,15 +88,17 @@ impl Writing {
         self.next > self.found.len()
     }
 
-    /// The next piece; `None` when all is written.
+    /// Returns the next chunk, or `None` at the end.
     fn piece(&mut self) -> serde_json::Result<Option<Bytes>> {
         if self.is_done() {
             return Ok(None);
         }
+
         let mut piece = Vec::new();
         if self.next == 0 {
             piece.extend_from_slice(b"{\"node_versions\":[");
         }
+
         while let Some(found) = self.found.get(self.next).filter(|_| piece.len() < PIECE_BYTES) {
             if self.next > 0 {
                 piece.push(b',');
@@ -102,6 +106,7 @@ impl Writing {
             serde_json::to_writer(&mut piece, &answer(identifier(&self.body, self.next), found, &self.links))?;
             self.next += 1;
         }
+
         if self.next == self.found.len() {
             piece.extend_from_slice(b"]}");
             self.next += 1;
@@ -123,7 +128,7 @@ impl MessageBody for Writing {
     }
 }
 
-/// An identifier of a body that was checked.
+/// Returns an identifier of a checked body.
 fn identifier(body: &Value, at: usize) -> Identifier<'_> {
     let entry = &body["node_versions"][at];
     let text = |name| entry[name].as_str().unwrap_or_default();
@@ -133,22 +138,25 @@ fn identifier(body: &Value, at: usize) -> Identifier<'_> {
 fn read_identifiers(body: &Value) -> Result<Vec<Identifier<'_>>, Problem> {
     fields::read(body, |fields| {
         let identifiers = fields.objects("node_versions", &(1..=IDENTIFIERS_MAX), |entry| {
-            let (node_id, version) = (entry.str("node_id"), entry.str("version"));
-            let (node_id, version) = (entry.required("node_id", node_id), entry.required("version", version));
+            let node_id = entry.str("node_id");
+            let version = entry.str("version");
+            let node_id = entry.required("node_id", node_id);
+            let version = entry.required("version", version);
+
             Some(Identifier { node_id: node_id?, version: version? })
         });
         fields.required("node_versions", identifiers)
     })
 }
 
-/// The node that is asked for; an error when what is asked for cannot be a version.
+/// Finds the node of an identifier. Returns an error if the version number is invalid.
 fn find(wanted: Identifier<'_>, nodes: &Nodes) -> Found {
     let number = SemVer::parse(wanted.version)?;
     let node = NodeId::parse(wanted.node_id).ok().and_then(|id| nodes.entry(&id.key()));
     Ok((node, VersionRef::Number(number)))
 }
 
-/// A version that was deleted is not there.
+/// Returns the result for an identifier. Deleted versions count as missing.
 fn answer<'m>(identifier: Identifier<'m>, found: &'m Found, links: &Links) -> LookedUp<'m> {
     let version = found.as_ref().map(|(entry, reference)| {
         let entry = entry.as_ref()?;

@@ -1,4 +1,4 @@
-//! A signed statement of what the log is now, for an administrator to keep elsewhere.
+//! Signed checkpoint of the log, to be kept outside of the service.
 
 use actix_web::web;
 
@@ -10,7 +10,8 @@ use crate::domain::policy::Action;
 /// `GET /admin/checkpoint`: position and hash of the last acknowledged event, signed with the key of the log.
 pub async fn checkpoint(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let services = call.services();
-    let (sign, at) = (services.checkpoint.clone(), services.surroundings.now());
+    let sign = services.checkpoint.clone();
+    let at = services.surroundings.now();
     let signed = web::block(move || sign(at)).await.map_err(Problem::internal)?;
     Answer::ok(&signed)
 }

@@ -1,4 +1,4 @@
-//! A request body as it comes: how much of it, how fast, chunk by chunk (contract 10).
+//! Streamed request body, with limits of size and speed (contract 10).
 
 use std::time::Duration;
 
@@ -11,63 +11,67 @@ use tokio::time::{Instant, timeout_at};
 use super::body::BodyLimit;
 use super::error::{Code, Problem};
 
-/// Slowest rate at which a body may arrive, in bytes a second.
+/// Minimum transfer rate, in bytes a second.
 const RATE_MIN: u64 = 1024;
-/// What a body may be late against that rate, at any time.
+/// Tolerated delay against [`RATE_MIN`].
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A body of which some has come.
+/// Request body being received.
 pub struct Chunks {
     payload: Payload,
     limit: BodyLimit,
-    /// How long it says that it is; nothing when it does not say.
+    /// Value of `Content-Length`, if present.
     announced: Option<usize>,
     received: usize,
     patience: Patience,
 }
 
 impl Chunks {
-    /// A body of which nothing has come yet.
+    /// Prepares the reception of a body.
     ///
     /// # Errors
-    /// When it is compressed, or announces that it is too large.
+    /// If the body is compressed, or `Content-Length` exceeds the limit.
     pub fn new(headers: &HeaderMap, payload: Payload, limit: BodyLimit) -> Result<Self, Problem> {
         let coding = headers.get(CONTENT_ENCODING);
         if coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
             return Err(Problem::new(Code::UnsupportedMedia, "the body must not be compressed"));
         }
+
         let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         if announced.is_some_and(|length| length > limit.bytes()) {
             return Err(too_large(limit));
         }
+
         Ok(Self { payload, limit, announced, received: 0, patience: Patience::new(Instant::now()) })
     }
 
-    /// How many bytes it announces; nothing when it does not.
+    /// Returns `Content-Length`, if present.
     #[must_use]
     pub fn announced(&self) -> Option<usize> {
         self.announced
     }
 
-    /// The same body, which must have come whole after this time, however fast it comes.
+    /// Adds a deadline for the whole body, regardless of its speed.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
         self.patience.end_at(Instant::now() + time);
         self
     }
 
-    /// The next of it; `None` when it has come whole.
+    /// Returns the next chunk, or `None` at the end of the body.
     ///
     /// # Errors
-    /// When it is too large, too slow, or breaks off.
+    /// If the body is too large, too slow or incomplete.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         let next = timeout_at(self.patience.due, self.payload.next()).await.map_err(|_| self.patience.refusal())?;
+
         let Some(chunk) = next else { return Ok(None) };
         let chunk = chunk.map_err(|_| Problem::new(Code::MalformedRequest, "the body broke off"))?;
         self.received += chunk.len();
         if self.received > self.limit.bytes() {
             return Err(too_large(self.limit));
         }
+
         self.patience.received(chunk.len(), Instant::now());
         Ok(Some(chunk))
     }
@@ -77,10 +81,10 @@ fn too_large(limit: BodyLimit) -> Problem {
     Problem::new(Code::PayloadTooLarge, format!("the body may have at most {} bytes", limit.bytes()))
 }
 
-/// Until when the next bytes of a body must have come: bytes buy time, but never more than [`GRACE`] in advance.
+/// Deadline of the next bytes. Received bytes extend it, to at most [`GRACE`] from now.
 struct Patience {
     due: Instant,
-    /// When the body must have come whole.
+    /// Deadline of the whole body.
     end: Option<Instant>,
 }
 
@@ -118,10 +122,10 @@ mod tests {
     fn no_body_earns_more_than_the_grace_in_advance() {
         let start = Instant::now();
         let mut patience = Patience::new(start);
-        // However much came at once, only the grace is left for the rest.
+        // However much came at once, only the grace period is left for the rest.
         patience.received(1 << 20, start);
         assert_eq!(patience.due, start + GRACE);
-        // A body at half the rate is late after nearly twice the grace.
+        // At half the minimum rate, the deadline passes after nearly twice the grace period.
         let in_time = (1..).map(|second| start + Duration::from_secs(second)).take_while(|now| {
             let in_time = *now < patience.due;
             patience.received(512, *now);
@@ -133,7 +137,8 @@ mod tests {
     #[test]
     fn a_body_may_have_an_end_that_no_bytes_put_off() {
         let start = Instant::now();
-        let (mut patience, end) = (Patience::new(start), start + Duration::from_mins(15));
+        let mut patience = Patience::new(start);
+        let end = start + Duration::from_mins(15);
         patience.end_at(end);
         assert_eq!(patience.due, start + GRACE);
         patience.received(1 << 20, end - Duration::from_secs(1));

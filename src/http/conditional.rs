@@ -1,37 +1,36 @@
-//! Entity tags: making strong ones, and telling whether a caller has the current one already (RFC 9110, 13.1).
+//! Strong entity tags and conditional requests (RFC 9110, section 13.1).
 //!
-//! A compressed body is another representation, so it may not carry the same strong tag. The tag is made of the plain bytes
-//! here; where a response is compressed on its way out, [`for_encoding`] appends the encoding's name inside the quotes, and
-//! [`is_current`] looks through it.
+//! A compressed body is a different representation and needs its own strong tag. Tags are computed from the
+//! uncompressed bytes; [`for_encoding`] appends the coding inside the quotes, and [`is_current`] ignores it.
 
 use actix_web::http::header::{HeaderMap, IF_NONE_MATCH};
 use sha2::{Digest as _, Sha256};
 
 use crate::domain::value::hex;
 
-/// The codings that compression may use.
+/// Content codings that compression may use.
 const ENCODINGS: [&str; 3] = ["br", "gzip", "deflate"];
 
-/// The strong tag of these bytes: the first half of their SHA-256.
+/// Returns the strong tag of a body: the first half of its SHA-256.
 #[must_use]
 pub fn tag_of(bytes: &[u8]) -> String {
     tag_of_hash(&Sha256::digest(bytes)[..16])
 }
 
-/// The tag of bytes of which the first half of the SHA-256 is known.
+/// Returns the tag for the first half of a SHA-256.
 #[must_use]
 pub fn tag_of_hash(hash: &[u8]) -> String {
     ["\"", &hex(hash), "\""].concat()
 }
 
-/// The tag of the same content in an encoding; `None` when the tag is weak or the encoding changes nothing.
+/// Returns the tag of the same content in an encoding; `None` if the tag is weak or the encoding changes nothing.
 #[must_use]
 pub fn for_encoding(tag: &str, encoding: &str) -> Option<String> {
     let opaque = tag.strip_prefix('"')?.strip_suffix('"')?;
     ENCODINGS.contains(&encoding).then(|| format!("\"{opaque}-{encoding}\""))
 }
 
-/// Whether `If-None-Match` names the current tag: then the answer is 304. Compares weakly, as it must.
+/// Returns `true` if `If-None-Match` contains the current tag, by weak comparison; the response is then a 304.
 #[must_use]
 pub fn is_current(headers: &HeaderMap, tag: &str) -> bool {
     let named = headers.get_all(IF_NONE_MATCH).filter_map(|value| value.to_str().ok());

@@ -1,4 +1,4 @@
-//! Connections of clients: the listener's workers, deadlines, and how many one address may have (ADR 24).
+//! Client connections: worker threads, deadlines, and the limit by address (ADR 24).
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::time::Duration;
@@ -20,38 +20,39 @@ pub use stream::Serving;
 
 use stream::GuardedStream;
 
-/// How long the head of a request may take, on a connection that is kept too.
+/// Deadline of a request head, on kept-alive connections too.
 pub const HEAD_WITHIN: Duration = Duration::from_secs(5);
-/// How long an idle connection is kept.
+/// Lifetime of an idle connection.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(75);
-/// How long a client may take to close its half of a connection that the service closes.
+/// Time that a client has to close its side after the server has closed its own.
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
-/// How long requests in flight may take once the service stops, in seconds.
+/// Grace period for running requests at shutdown, in seconds.
 const SHUTDOWN_GRACE_SECONDS: u64 = 10;
 
-/// Bytes of an answer that the kernel may hold unsent. A client that takes half of them within the time goes on being served.
+/// Unsent response bytes that the kernel may buffer. A client that takes half of them within the write deadline counts
+/// as reading.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const UNSENT_BYTES: u32 = 128 * 1024;
 
-/// Answer to a connection beyond those that its address may have.
+/// Response to a connection over the limit of its address.
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// The bounds of connections.
+/// Limits of connections.
 #[derive(Clone)]
 pub struct ConnectionOptions {
     pub workers: usize,
-    /// Connections that may be open at a time.
+    /// Maximum number of open connections.
     pub connections: usize,
     pub per_address: ConnectionLimit,
-    /// How long a client may take nothing of an answer.
+    /// Maximum time without write progress before a connection is closed.
     pub write_within: Duration,
 }
 
-/// Serves an application on a listener that is bound already. Signals are left to the caller.
+/// Serves an application on a bound listener. The caller handles signals.
 ///
 /// # Errors
-/// When the listener cannot be used.
+/// If the listener cannot be used.
 pub fn serve<I, S, B>(
     listener: TcpListener,
     options: ConnectionOptions,
@@ -71,12 +72,13 @@ where
         .max_concurrent_connections(options.connections.div_ceil(options.workers))
         .shutdown_timeout(SHUTDOWN_GRACE_SECONDS)
         .disable_signals();
-    // Idle connections are closed at once when the service stops.
+    // Closes idle connections as soon as the service stops.
     let stopping = server.graceful_shutdown_signal();
     let address = listener.local_addr()?;
 
     let server = server.listen("http", listener, move || {
-        let (stopping, options) = (stopping.clone(), options.clone());
+        let stopping = stopping.clone();
+        let options = options.clone();
         let service = HttpService::build()
             .graceful_shutdown_signal(move || {
                 let stopping = stopping.clone();
@@ -97,24 +99,26 @@ where
     Ok(server.run())
 }
 
-/// What the HTTP side of the framework takes a connection as.
+/// Connection in the form that the framework's HTTP service accepts.
 type Accepted = (GuardedStream, Protocol, Option<std::net::SocketAddr>);
 
-/// Takes a place for a connection, or tells the client that there is none.
+/// Admits a connection, or answers with 503 if its address has too many.
 async fn guard(mut io: TcpStream, options: ConnectionOptions) -> Result<Accepted, DispatchError> {
     let peer = io.peer_addr().ok();
     let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
+
     if let Some(place) = options.per_address.take(address) {
         bound_unsent(&io);
         return Ok((GuardedStream::new(io, options.write_within, place), Protocol::Http1, peer));
     }
-    // A client that takes nothing goes without the answer.
+
+    // Best effort: the client may not read the response.
     let _ = timeout(CLOSE_WITHIN, io.write_all(TOO_MANY)).await;
     Err(DispatchError::Io(std::io::Error::other("too many connections of one address")))
 }
 
-/// Bounds what the kernel holds unsent of an answer. Without a bound, which grows to megabytes, a slow client that goes on
-/// reading would look for minutes as if it took nothing.
+/// Limits the kernel's buffer of unsent bytes. Without a limit it grows to megabytes, and a slow but steady reader
+/// would show no write progress for minutes.
 fn bound_unsent(io: &TcpStream) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Err(error) = socket2::SockRef::from(io).set_tcp_notsent_lowat(UNSENT_BYTES) {

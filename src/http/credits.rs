@@ -1,4 +1,4 @@
-//! What a caller has spent: the credits of their tasks, held, charged or given back.
+//! Credit ledger of a user: credits of tasks that are held, charged or refunded.
 
 use serde::Serialize;
 
@@ -10,20 +10,20 @@ use crate::domain::ids::UserId;
 use crate::domain::policy::Action;
 use crate::projections::task::index::{Entry, Found, Ledger};
 
-/// How many tasks are looked at for a page: those without a price are passed over.
+/// Maximum number of tasks scanned for a page; tasks without a price are skipped.
 const LOOKED: usize = 65_536;
 
-/// The sums of a caller, and a page of the entries.
+/// Totals of a user and a page of entries.
 #[derive(Serialize)]
 struct LedgerView {
-    /// Below zero what was spent or is held: nothing is ever paid in.
+    /// Zero or negative: credits spent or held; there are no deposits.
     balance: i64,
     held: u64,
     charged: u64,
     refunded: u64,
     entries: Vec<EntryView>,
     limit: u64,
-    /// What to give as `cursor` to go on; absent when there is no more.
+    /// Value of `cursor` for the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
@@ -39,7 +39,7 @@ struct EntryView {
     settled_at: Option<String>,
 }
 
-/// `GET /users/credits`: the caller's own; administrators read those of any user.
+/// `GET /users/credits`: the caller's ledger; administrators may read any user's.
 pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<Answer, Problem> {
     let caller = call.user()?;
     let mut query = call.query()?;
@@ -47,9 +47,11 @@ pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<Answer, P
     let limit = query.limit(LIMIT_DEFAULT).min(LIMIT_MAX);
     let before = query.given("cursor", read_cursor);
     query.finish()?;
+
     if !caller.is_admin && user.is_some_and(|user| user != caller.id) {
         return Err(Problem::new(Code::Forbidden, "only administrators see what somebody else has spent"));
     }
+
     let owner = Some(user.unwrap_or(caller.id));
     let (Ledger { held, charged, refunded }, Found { tasks, rest }) = {
         let models = call.services().models.read();
@@ -57,6 +59,7 @@ pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<Answer, P
         let page = usize::try_from(limit).unwrap_or(1);
         (index.ledger_of(owner), index.entries_of(owner, before, page, LOOKED))
     };
+
     Answer::ok(&LedgerView {
         balance: -i64::try_from(held.saturating_add(charged)).unwrap_or(i64::MAX),
         held,

@@ -1,4 +1,4 @@
-//! Daily quotas of accounts and publishers, on by default, and what is left of them in the answers (`RateLimit`).
+//! Daily quotas of accounts and publishers, and their `RateLimit` headers.
 
 use std::hash::Hash;
 
@@ -26,7 +26,7 @@ pub struct DailyLimits {
 
 /// Usage of the daily quotas. Administrators may register any number of nodes, versions and publishers.
 pub struct DailyQuotas {
-    /// Bytes that one account may send to be stored: bodies of media submissions, archives, and files fetched for its tasks.
+    /// Bytes that one account may store: bodies of media submissions, archives, and files fetched for its tasks.
     pub bytes: DailyQuota<Account>,
     pub nodes: DailyQuota<PublisherId>,
     pub versions: DailyQuota<PublisherId>,
@@ -36,8 +36,8 @@ pub struct DailyQuotas {
 }
 
 impl DailyQuotas {
-    /// Creates the quotas. What publishers registered earlier today is counted from the read models, so that a restart does
-    /// not renew it.
+    /// Creates the quotas. Today's registrations of publishers are counted from the read models, so that a restart does
+    /// not reset them.
     #[must_use]
     pub fn new(bytes: DailyQuota<Account>, limits: DailyLimits, models: &ReadModels, clock: &Surroundings) -> Self {
         let quotas = Self {
@@ -69,7 +69,7 @@ impl RegistrationCharges {
 }
 
 impl Admitted {
-    /// Charges an amount to a daily quota, and has the answer tell what is left of it.
+    /// Charges an amount to a daily quota, and sets the quota headers of the response.
     ///
     /// # Errors
     /// 429 if less than `amount` is left.
@@ -82,8 +82,10 @@ impl Admitted {
     ) -> Result<Option<Charge<K>>, Problem> {
         let Some(limit) = quota.limit() else { return Ok(None) };
         let charge = quota.charge(owner.clone(), amount);
+
         let now = self.services().surroundings.now();
         self.tell_quota(policy, limit, limit - quota.left(owner).min(limit), now);
+
         charge.map(Some).map_err(|exceeded| {
             let unit = policy.trim_end_matches("-a-day");
             let QuotaExceeded { limit, left } = exceeded;
@@ -149,7 +151,7 @@ impl Admitted {
         Ok(())
     }
 
-    /// Has the answer tell what is left of a daily quota.
+    /// Sets the headers of a daily quota in the response.
     pub fn tell_quota(&self, policy: &'static str, most: u64, used: u64, now: Timestamp) {
         let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (most, left) = (whole(most), whole(most.saturating_sub(used)));

@@ -1,4 +1,4 @@
-//! Deliveries: what the webhook of a task was told and what came of it, and telling it again.
+//! Webhook deliveries of a task: list and redeliver.
 
 use serde::Serialize;
 
@@ -22,15 +22,15 @@ struct DeliveryView {
     /// The same in every attempt.
     webhook_id: String,
     task_id: String,
-    /// What the receiver is told.
+    /// Task status that the delivery reports.
     status: &'static str,
     url: String,
     state: &'static str,
-    /// When the task came to the status.
+    /// Time at which the task reached the status.
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_attempt_at: Option<String>,
-    /// The delivery that must be settled first.
+    /// Earlier delivery that must end first.
     #[serde(skip_serializing_if = "Option::is_none")]
     waits_for: Option<String>,
     attempts: Vec<AttemptView>,
@@ -42,7 +42,7 @@ struct AttemptView {
     at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     status_code: Option<u16>,
-    /// Why no answer came.
+    /// Reason why no response arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -54,14 +54,18 @@ pub async fn list(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Prob
     Answer::ok(&DeliveriesView { deliveries: views(&records, task) })
 }
 
-/// `POST /deliveries/{delivery_id}/redeliver`: one that has ended is made again.
+/// `POST /deliveries/{delivery_id}/redeliver`: repeats a delivery that has ended.
 pub async fn redeliver(call: Call<{ Action::RedeliverCallback as u8 }>) -> Result<Answer, Problem> {
     let record = own_delivery(&call).await?;
-    let (delivery, task) = (record.told.id, record.task);
+    let delivery = record.told.id;
+    let task = record.task;
     let services = call.services();
-    let (owner, url, change) = (record.told.owner, record.told.content.url.clone(), record.told.change);
+    let owner = record.told.owner;
+    let url = record.told.content.url.clone();
+    let change = record.told.change;
     let command = DeliveryCommand::Redeliver(Redelivery { delivery, task, owner, url, change });
     services.dispatch.delivery(delivery, command, call.why()).await?;
+
     let records = services.models.deliveries_of(task).await?;
     let view = views(&records, task).into_iter().find(|view| view.id == delivery.to_string());
     Answer::ok(&view.ok_or_else(not_found)?)
@@ -71,13 +75,13 @@ fn not_found() -> Problem {
     Problem::not_found("delivery")
 }
 
-/// A delivery, and the task whose change it tells of.
+/// Delivery, with the task that it reports on.
 struct Owned {
     task: TaskId,
     told: Announcement,
 }
 
-/// The delivery that the path names, if the caller may see its task.
+/// Returns the delivery of the path, if the caller may see its task.
 async fn own_delivery(call: &Admitted) -> Result<Owned, Problem> {
     let id = DeliveryId::parse(&call.segment("delivery_id")).map_err(|_| not_found())?;
     let services = call.services();
@@ -110,6 +114,7 @@ fn view(record: &DeliveryRecord, task: TaskId, earlier: Option<DeliveryId>) -> D
         Delivery::DeadLettered { gone: false, .. } => ("dead", None, None),
         Delivery::DeadLettered { gone: true, .. } => ("stopped", None, None),
     };
+
     DeliveryView {
         id: told.id.to_string(),
         webhook_id: told.id.webhook_id(),

@@ -1,7 +1,7 @@
-//! Erasing users: what must be settled before the event, and what is done after it.
+//! Erasure of users: preconditions, event and follow-up.
 //!
-//! The event is final. What comes after it — kept answers are dropped, the key is destroyed — is done again at the next start for
-//! whoever still has a key, so that a crash in between leaves nothing readable for long.
+//! The event is final. The follow-up, which deletes stored responses and destroys the key, is repeated at the next
+//! start for each user whose key still exists, so a crash in between leaves no data readable for long.
 
 use actix_web::{rt, web};
 use tracing::Instrument;
@@ -20,12 +20,12 @@ use crate::domain::publisher::{PublisherCommand, PublisherRejection};
 use crate::domain::user::{User, UserCommand};
 use crate::projections::read_models::Models;
 
-/// `DELETE /users`: the user who is asking.
+/// `DELETE /users`: erases the caller.
 pub async fn erase_own(call: Call<{ Action::EraseOwnAccount as u8 }>) -> Result<Answer, Problem> {
     erase(&call, call.user()?.id).await
 }
 
-/// `DELETE /admin/users/{user_id}`; for a user who was erased before it finishes what could not be finished then.
+/// `DELETE /admin/users/{user_id}`: erases a user, or completes an unfinished erasure.
 pub async fn erase_user(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     match call.named_user()? {
         User::Present(profile) => erase(&call, profile.id).await,
@@ -37,13 +37,14 @@ pub async fn erase_user(call: Call<{ Action::Administer as u8 }>) -> Result<Answ
     }
 }
 
-/// Once begun it goes on when the caller goes away.
+/// Erases a user. Continues if the client disconnects.
 async fn erase(call: &Admitted, user: UserId) -> Result<Answer, Problem> {
     let services = call.services().clone();
     if services.admin.user == user {
         let detail = "the administrator of the bootstrap token cannot be erased: there would be none left";
         return Err(Problem::new(Code::Conflict, detail));
     }
+
     let why = call.why();
     let work = async move { erase_for(user, &services, &why).await };
     rt::spawn(work.in_current_span()).await.map_err(Problem::internal)??;
@@ -58,24 +59,28 @@ async fn erase_for(user: UserId, services: &Services, why: &Circumstances) -> Re
             Err(error) => return Err(error.into()),
         }
     }
+
     let keyring = services.personal.clone();
     let begun = web::block(move || keyring.begin_erasure(user)).await.map_err(Problem::internal)?;
     begun.map_err(|failure| personal::refusal(&failure, &services.space))?;
+
     services.dispatch.user(user, UserCommand::Erase, why.clone()).await?;
     services.personal.mark_erased(user);
     services.surroundings.reach(Place::Erased, &user.to_string());
     finish(user, services).await
 }
 
-/// Where the user is a member, if no publisher would be left without an owner.
+/// Returns the publishers of a user, or an error if one of them would lose its last owner.
 fn publishers_to_leave(user: UserId, models: &Models) -> Result<Vec<PublisherId>, Problem> {
-    let (mut publishers, mut sentences) = (Vec::new(), Vec::new());
+    let mut publishers = Vec::new();
+    let mut sentences = Vec::new();
     for publisher in models.publishers.of_member(user) {
         if publisher.is_last_owner(user) {
             sentences.push(format!("{} has no other owner: make another member one, or delete it", publisher.id));
         }
         publishers.push(publisher.id.clone());
     }
+
     if sentences.is_empty() { Ok(publishers) } else { Err(Problem::listing(Code::Conflict, sentences, 0)) }
 }
 
@@ -84,10 +89,10 @@ async fn finish(user: UserId, services: &Services) -> Result<(), Problem> {
     web::block(move || forget(user, &services)).await.map_err(Problem::internal)?
 }
 
-/// What follows from the event that a user was erased: no kept answer shows the user, no snapshot what an older release had recorded
-/// in plain, and nothing opens what is recorded. Blocks.
+/// Deletes what an erased user left behind: stored responses, snapshots with plain-text fields of an older release, and
+/// the key. Blocks.
 fn forget(user: UserId, services: &Services) -> Result<(), Problem> {
-    // The key goes last: that it is there tells the next start that this is unfinished.
+    // The key goes last: while it exists, the next start knows that the erasure is unfinished.
     services.keys.forget_answers().map_err(Problem::internal)?;
     if services.audit.was_readable(user).map_err(Problem::internal)? {
         (services.drop_snapshots)().map_err(Problem::internal)?;

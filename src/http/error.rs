@@ -1,4 +1,4 @@
-//! Every failure in one shape: `application/problem+json` (RFC 9457; contract 2). One table holds code, status and title.
+//! Error responses: `application/problem+json` (RFC 9457; contract 2). One table defines code, status and title.
 
 use std::fmt;
 
@@ -15,30 +15,28 @@ use crate::domain::value::Reason;
 use crate::projections::ReadFailure;
 use crate::space::Space;
 
-/// Declares the table of errors.
+/// Defines the error codes.
 macro_rules! codes {
     ($($variant:ident = $code:literal, $status:literal, $title:literal;)+) => {
-        /// What went wrong, as a program can tell it: stable, one status each.
+        /// Stable, machine-readable error code, with one HTTP status each.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Code { $($variant),+ }
 
         impl Code {
-            /// Every code.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The stable name.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $code),+ }
             }
 
-            /// The HTTP status that goes with it.
+            /// Returns the HTTP status.
             #[must_use]
             pub const fn status(self) -> u16 {
                 match self { $(Self::$variant => $status),+ }
             }
 
-            /// The same for every occurrence.
+            /// Returns the title, which is the same for every occurrence.
             #[must_use]
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title),+ }
@@ -85,24 +83,24 @@ codes! {
     InsufficientStorage = "insufficient_storage",   507, "There is no room to store it";
 }
 
-/// When to come back after the disk was full, in seconds: somebody must have made room.
+/// `Retry-After` in seconds while the disk is full: an operator must free space.
 const NO_ROOM_FOR: u32 = 30;
 
-/// The media type of every error.
+/// Content type of every error.
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
-/// A failure on its way to the caller. Its detail is written for callers: nothing of the inside is in it.
+/// Error response. The detail is written for clients and contains no internals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
     code: Code,
     detail: String,
     faults: Vec<Fault>,
-    /// One by one what is wrong, where no field of the input is.
+    /// One message for each error, also for those without a field.
     sentences: Vec<String>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
-/// The body of an error.
+/// JSON body of an error.
 #[derive(Serialize)]
 struct Shape<'p> {
     r#type: String,
@@ -119,19 +117,19 @@ struct Shape<'p> {
 }
 
 impl Problem {
-    /// A failure with a sentence for the caller.
+    /// Creates an error with a message for the client.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self { code, detail: detail.into(), faults: Vec::new(), sentences: Vec::new(), header: None }
     }
 
-    /// Fields of the input are wrong: all of them.
+    /// Creates the error for invalid fields.
     #[must_use]
     pub fn invalid(faults: Vec<Fault>) -> Self {
         let sentences = faults.iter().map(Fault::to_string).collect();
         Self { faults, ..Self::listing(Code::InvalidInput, sentences, 0) }
     }
 
-    /// Several things are wrong: these, and `more` that are not told one by one.
+    /// Creates the error for several messages, and `more` that are only counted.
     #[must_use]
     pub fn listing(code: Code, sentences: Vec<String>, more: usize) -> Self {
         let first: Vec<_> = sentences.iter().take(3).map(String::as_str).collect();
@@ -140,13 +138,13 @@ impl Problem {
         Self { sentences, ..Self::new(code, detail) }
     }
 
-    /// There is no such thing.
+    /// Creates a 404.
     #[must_use]
     pub fn not_found(what: &str) -> Self {
         Self::new(Code::NotFound, format!("there is no such {what}"))
     }
 
-    /// There is no such path; `near` are those that may have been meant.
+    /// Creates the 404 for an unknown path; `near` are similar paths.
     #[must_use]
     pub fn no_such_path(method: &Method, near: &[&str]) -> Self {
         if near.is_empty() {
@@ -155,32 +153,32 @@ impl Problem {
         Self::new(Code::NotFound, format!("there is no such path; {method} is answered at {}", near.join(", ")))
     }
 
-    /// What the request is about is banned: nothing of it is changed before an administrator takes the ban back.
+    /// Creates the 403 for a banned resource. Only an administrator can lift the ban.
     #[must_use]
     pub fn banned(what: &str, reason: Option<&Reason>) -> Self {
         let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         Self::new(Code::Banned, format!("this {what} is banned, an administrator must unban it first{reason}"))
     }
 
-    /// Nobody, or nobody known, is asking.
+    /// Creates a 401 with a challenge.
     #[must_use]
     pub fn unauthorized(detail: &str, challenge: &'static str) -> Self {
         Self::new(Code::Unauthorized, detail).with(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
     }
 
-    /// The service failed. The reason goes to the log, not to the caller.
+    /// Creates a 500. The reason is logged and not sent to the client.
     pub fn internal(reason: impl fmt::Display) -> Self {
         tracing::error!(%reason, "a request failed inside");
         Self::new(Code::Internal, "the service failed; the request id finds the reason in its log")
     }
 
-    /// The service is busy: nothing was done.
+    /// Creates a 503 for a busy service; nothing was changed.
     #[must_use]
     pub fn overloaded() -> Self {
         Self::new(Code::Overloaded, "the service is busy and did nothing; try again soon").retry_after(1)
     }
 
-    /// There is no room on the disk: nothing was done. `reason` is written for operators, and names no file.
+    /// Creates the 507 for a full disk; nothing was changed. `reason` is written for operators and names no file.
     #[must_use]
     pub fn no_room(reason: impl fmt::Display) -> Self {
         let detail = format!(
@@ -190,13 +188,13 @@ impl Problem {
         Self::new(Code::InsufficientStorage, detail).retry_after(NO_ROOM_FOR)
     }
 
-    /// The file system refused: for want of room, which then everybody knows, or for a reason that is not the caller's.
+    /// Creates the error for a failed file operation: 507 if the disk is full, else 500.
     #[must_use]
     pub fn of_disk(error: &std::io::Error, space: &Space) -> Self {
         space.shortage(error).map_or_else(|| Self::internal(error), Self::no_room)
     }
 
-    /// The method is not served at this path; `allow` lists those that are.
+    /// Creates a 405; `allow` lists the allowed methods.
     #[must_use]
     pub fn method_not_allowed(allow: &str) -> Self {
         let problem = Self::new(Code::MethodNotAllowed, format!("this path answers {allow}"));
@@ -206,7 +204,7 @@ impl Problem {
         }
     }
 
-    /// The problem for a bare status, as the framework makes them: the first of the table that has it.
+    /// Creates the error for a bare status of the framework: the first code with that status.
     #[must_use]
     pub fn of_status(status: StatusCode) -> Self {
         let fallback = if status.is_client_error() { Code::MalformedRequest } else { Code::Internal };
@@ -214,26 +212,25 @@ impl Problem {
         Self::new(code, code.title())
     }
 
-    /// Tells the caller to come back after some seconds.
+    /// Adds `Retry-After`, in seconds.
     #[must_use]
     pub fn retry_after(self, seconds: u32) -> Self {
         self.with(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
-    /// The same with a header of its own.
+    /// Sets the extra header, replacing an earlier one.
     #[must_use]
     pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.header = Some(Box::new((name, value)));
         self
     }
 
-    /// What went wrong.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code
     }
 
-    /// As JSON, without line breaks; `path` is that of the request.
+    /// Serializes the error as JSON in one line; `path` is that of the request.
     #[must_use]
     pub fn written(&self, path: &str) -> String {
         let shape = Shape {
@@ -250,7 +247,7 @@ impl Problem {
         serde_json::to_string(&shape).unwrap_or_default()
     }
 
-    /// The response; `path` is that of the request.
+    /// Builds the response; `path` is that of the request.
     #[must_use]
     pub fn respond(&self, path: &str) -> HttpResponse {
         let mut response = HttpResponse::build(self.status_code());
@@ -258,17 +255,19 @@ impl Problem {
         if let Some(header) = &self.header {
             response.insert_header(*header.clone());
         }
+
         let body = self.written(path);
         if body.len() < COMPRESSED_FROM {
             response.insert_header(identity());
         }
+
         let mut response = response.body(body);
         response.extensions_mut().insert(self.code);
         response
     }
 }
 
-/// The code of the error that is answered.
+/// Returns the code of an error response.
 #[must_use]
 pub fn code_in(response: &HttpResponse) -> Option<Code> {
     response.extensions().get::<Code>().copied()

@@ -1,6 +1,6 @@
-//! Reading a JSON body field by field, collecting everything that is wrong with it, so that one answer names it all.
+//! Field-by-field reader of JSON bodies. It collects all invalid fields, so that one response names them all.
 //!
-//! `null` means absent, unknown fields are ignored (contract 2).
+//! `null` means absent; unknown fields are ignored (contract 2).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,17 +12,17 @@ use serde_json::{Map, Value};
 use super::error::Problem;
 use crate::domain::value::{Invalid, LIST_MAX, Label, Labels};
 
-/// What is wrong with one field.
+/// Error of one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// Where: a JSON pointer (RFC 6901) into the body, or a slash and the name of a query parameter.
+    /// JSON pointer (RFC 6901) into the body, or a slash and the name of a query parameter.
     pub pointer: String,
-    /// A sentence that goes after the name of the field.
+    /// Predicate of the sentence whose subject is the field, such as "must be a string".
     pub reason: String,
 }
 
 impl Fault {
-    /// What is wrong with a field.
+    /// Creates an error.
     pub fn new(pointer: impl Into<String>, reason: impl fmt::Display) -> Self {
         Self { pointer: pointer.into(), reason: reason.to_string() }
     }
@@ -35,20 +35,20 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What is wrong with the input so far.
+/// Errors collected so far.
 #[derive(Debug, Default)]
 pub struct Faults(Vec<Fault>);
 
 impl Faults {
-    /// Notes a fault.
+    /// Adds an error.
     pub fn add(&mut self, pointer: impl Into<String>, reason: impl fmt::Display) {
         self.0.push(Fault::new(pointer, reason));
     }
 
-    /// What was read, if nothing is wrong.
+    /// Returns the value if there are no errors.
     ///
     /// # Errors
-    /// All faults; or a fault of ours, when there is neither a value nor a fault.
+    /// All collected errors; an internal error if there is neither a value nor an error.
     pub fn settle<T>(self, value: Option<T>) -> Result<T, Problem> {
         if self.0.is_empty() {
             value.ok_or_else(|| Problem::internal("input was refused without a fault"))
@@ -58,10 +58,10 @@ impl Faults {
     }
 }
 
-/// Reads a body that must be an object. `read` gives `None` only after it has noted a fault.
+/// Reads a body that must be an object. `read` may return `None` only after adding an error.
 ///
 /// # Errors
-/// Every fault that was noted.
+/// All collected errors.
 pub fn read<'v, T>(body: &'v Value, read: impl FnOnce(&mut Fields<'v, '_>) -> Option<T>) -> Result<T, Problem> {
     let mut faults = Faults::default();
     let Some(object) = body.as_object() else {
@@ -72,7 +72,7 @@ pub fn read<'v, T>(body: &'v Value, read: impl FnOnce(&mut Fields<'v, '_>) -> Op
     faults.settle(value)
 }
 
-/// The fields of one object.
+/// Fields of one object.
 pub struct Fields<'v, 'f> {
     object: &'v Map<String, Value>,
     at: String,
@@ -80,28 +80,28 @@ pub struct Fields<'v, 'f> {
 }
 
 impl<'v> Fields<'v, '_> {
-    /// The field as it is; `None` when it is absent.
+    /// Returns the field; `None` if it is absent.
     pub fn value(&self, name: &str) -> Option<&'v Value> {
         self.object.get(name).filter(|value| !value.is_null())
     }
 
-    /// Notes a fault of a field.
+    /// Adds an error of a field.
     pub fn fault(&mut self, name: &str, reason: impl fmt::Display) {
         self.faults.add(pointer(&self.at, name), reason);
     }
 
-    /// Where a field is, as its faults name it.
+    /// Returns the JSON pointer of a field.
     #[must_use]
     pub fn pointer_of(&self, name: &str) -> String {
         pointer(&self.at, name)
     }
 
-    /// Notes a fault at a place that [`Fields::pointer_of`] or [`Fields::texts`] told.
+    /// Adds an error at a pointer from [`Fields::pointer_of`] or [`Fields::texts`].
     pub fn fault_at(&mut self, pointer: &str, reason: impl fmt::Display) {
         self.faults.add(pointer, reason);
     }
 
-    /// A value that must have been given; to be used on what one of the readers below gave.
+    /// Adds an error if the field is absent. `value` is the result of one of the readers below.
     pub fn required<T>(&mut self, name: &str, value: Option<T>) -> Option<T> {
         if value.is_none() && self.value(name).is_none() {
             self.fault(name, "is required");
@@ -109,7 +109,7 @@ impl<'v> Fields<'v, '_> {
         value
     }
 
-    /// Text as it is.
+    /// Reads a string.
     pub fn str(&mut self, name: &str) -> Option<&'v str> {
         let text = self.value(name)?.as_str();
         if text.is_none() {
@@ -118,19 +118,19 @@ impl<'v> Fields<'v, '_> {
         text
     }
 
-    /// Text that passes a check.
+    /// Reads a string and parses it.
     pub fn text<T>(&mut self, name: &str, parse: impl FnOnce(&'v str) -> Result<T, Invalid>) -> Option<T> {
         let result = text_of(self.value(name)?, parse);
         self.checked(name, result)
     }
 
-    /// Text that must be given and passes a check.
+    /// Reads and parses a required string.
     pub fn required_text<T>(&mut self, name: &str, parse: impl FnOnce(&'v str) -> Result<T, Invalid>) -> Option<T> {
         let value = self.text(name, parse);
         self.required(name, value)
     }
 
-    /// True or false.
+    /// Reads a boolean.
     pub fn flag(&mut self, name: &str) -> Option<bool> {
         let flag = self.value(name)?.as_bool();
         if flag.is_none() {
@@ -139,17 +139,17 @@ impl<'v> Fields<'v, '_> {
         flag
     }
 
-    /// A whole number that passes a check; 2.0 is one.
+    /// Reads and checks an integer; 2.0 is accepted as 2.
     pub fn integer<T>(&mut self, name: &str, parse: impl FnOnce(i64) -> Result<T, Invalid>) -> Option<T> {
         let result = match self.value(name)?.as_number().and_then(whole) {
             Some(number) => parse(number),
-            // What no range holds is refused with the range.
+            // Out of any range, so that the error states the allowed range.
             None => Err(parse(i64::MIN).err().unwrap_or_else(|| Invalid::new("must be an integer"))),
         };
         self.checked(name, result)
     }
 
-    /// A number that passes a check.
+    /// Reads and checks a number.
     pub fn number<T>(&mut self, name: &str, parse: impl FnOnce(f64) -> Result<T, Invalid>) -> Option<T> {
         let result = match self.value(name)?.as_f64() {
             Some(number) => parse(number),
@@ -158,18 +158,20 @@ impl<'v> Fields<'v, '_> {
         self.checked(name, result)
     }
 
-    /// An array of so many entries. Where there are too few, those that are there are given nevertheless, so that what is wrong
-    /// with them is told too.
+    /// Reads an array of an allowed length. Too short an array is an error, but its entries are still returned, so that
+    /// their errors are reported too.
     fn array(&mut self, name: &str, allowed: &RangeInclusive<usize>) -> Option<&'v [Value]> {
         let entries = self.value(name)?.as_array();
+
         if entries.is_none_or(|entries| !allowed.contains(&entries.len())) {
             self.fault(name, ArrayOf(allowed));
         }
+
         entries.filter(|entries| entries.len() <= *allowed.end()).map(Vec::as_slice)
     }
 
-    /// An array of at most `max` texts that pass a check, each with the place where it is; empty when the field is absent. Every
-    /// entry that does not pass is a fault.
+    /// Reads an array of at most `max` strings and parses each. Returns the valid ones with their JSON pointers; empty
+    /// if the field is absent. Each invalid entry is an error.
     pub fn texts<T>(
         &mut self,
         name: &str,
@@ -178,6 +180,7 @@ impl<'v> Fields<'v, '_> {
     ) -> Vec<(String, T)> {
         let at = pointer(&self.at, name);
         let mut texts = Vec::new();
+
         for (index, entry) in self.array(name, &(0..=max)).unwrap_or_default().iter().enumerate() {
             let at = pointer(&at, &index.to_string());
             match text_of(entry, &parse) {
@@ -188,20 +191,20 @@ impl<'v> Fields<'v, '_> {
         texts
     }
 
-    /// An array of short texts.
+    /// Reads an array of labels.
     pub fn labels(&mut self, name: &str) -> Option<Labels> {
         self.value(name)?;
         let labels = self.texts(name, LIST_MAX, Label::parse).into_iter().map(|(_, label)| label);
         self.checked(name, Labels::new(labels.collect()))
     }
 
-    /// An object of its own.
+    /// Reads a nested object.
     pub fn object<T>(&mut self, name: &str, read: impl FnOnce(&mut Fields<'v, '_>) -> Option<T>) -> Option<T> {
         let value = self.value(name)?;
         self.inside(pointer(&self.at, name), value, read)
     }
 
-    /// An array of so many objects, of which every one is read; each entry that cannot be read is a fault.
+    /// Reads an array of objects of an allowed length; each invalid entry is an error.
     pub fn objects<T>(
         &mut self,
         name: &str,
@@ -215,7 +218,7 @@ impl<'v> Fields<'v, '_> {
         read.into_iter().collect()
     }
 
-    /// An object whose names are the caller's, at most `max` of them.
+    /// Reads an object with free keys, at most `max` of them.
     pub fn named<K: Ord, T>(
         &mut self,
         max: usize,
@@ -227,6 +230,7 @@ impl<'v> Fields<'v, '_> {
             self.faults.add(self.at.clone(), format!("must have at most {max} entries"));
             return entries;
         }
+
         for name in self.object.keys() {
             match parse_name(name) {
                 Ok(key) => entries.extend(read(self, name).map(|value| (key, value))),
@@ -254,7 +258,7 @@ impl<'v> Fields<'v, '_> {
     }
 }
 
-/// Text that passes a check. What is no text is refused as text is that no check lets pass, so that the refusal says what is allowed.
+/// Parses a string. Any other value gets the error of an invalid string, which says what is allowed.
 fn text_of<'v, T>(value: &'v Value, parse: impl FnOnce(&'v str) -> Result<T, Invalid>) -> Result<T, Invalid> {
     const NEVER: &str = "\0";
     match value.as_str() {
@@ -263,7 +267,7 @@ fn text_of<'v, T>(value: &'v Value, parse: impl FnOnce(&'v str) -> Result<T, Inv
     }
 }
 
-/// What an array must be that has so many entries.
+/// Error message for an array of the wrong length.
 struct ArrayOf<'r>(&'r RangeInclusive<usize>);
 
 impl fmt::Display for ArrayOf<'_> {
@@ -276,14 +280,14 @@ impl fmt::Display for ArrayOf<'_> {
     }
 }
 
-/// The pointer to a member of what `parent` points to (RFC 6901).
+/// Returns the JSON pointer to a member of `parent` (RFC 6901).
 fn pointer(parent: &str, name: &str) -> String {
     format!("{parent}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The number, if it is whole and small enough.
+/// Returns the number as an integer, if it is whole and in the exact range.
 fn whole(number: &serde_json::Number) -> Option<i64> {
-    /// Every whole number up to here is a `f64` of its own.
+    /// 2^53: every integer up to here is exact in `f64`.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let rounded = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= EXACT);
     #[expect(clippy::cast_possible_truncation, reason = "whole and within the exact range, as checked above")]

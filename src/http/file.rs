@@ -1,4 +1,4 @@
-//! Files as answers: streamed from disk, in part or whole, and not sent to callers who have them already.
+//! File responses: streamed from disk, with ranges and conditional requests.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, SeekFrom};
@@ -24,23 +24,23 @@ use super::gate::Admitted;
 use super::range::{self, Piece, Ranges, Span};
 use crate::domain::value::Digest;
 
-/// Files that may be sent at a time.
+/// Maximum number of concurrent downloads.
 pub const DOWNLOADS_MAX: usize = 2048;
-/// How many bytes are read from disk at a time.
+/// Size of a read from disk, in bytes.
 const CHUNK: u64 = 64 * 1024;
 
-/// What is said of a file that is served.
+/// Metadata of a file response.
 #[derive(Debug, Clone)]
 pub struct Described {
-    /// The SHA-256 of its bytes: its entity tag.
+    /// SHA-256 of the content, used as entity tag.
     pub digest: Digest,
     pub content_type: &'static str,
     pub cache_control: &'static str,
-    /// Headers of its own.
+    /// Additional headers.
     pub headers: Vec<(HeaderName, String)>,
 }
 
-/// A file that is there.
+/// Opened file.
 struct Found {
     file: File,
     length: u64,
@@ -48,19 +48,20 @@ struct Found {
     described: Described,
 }
 
-/// Answers with a file, in part if the caller asks for a part; `None` when there is no such file.
+/// Responds with a file or the requested ranges; `None` if the file does not exist.
 ///
 /// # Errors
-/// When the file cannot be read, or the range that is asked for lies outside of it.
+/// If the file cannot be read, or no requested range overlaps it.
 pub async fn send(call: &Admitted, path: &Path, described: Described) -> Result<Option<Answer>, Problem> {
     let file = match File::open(path).await {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Problem::internal(error)),
     };
+
     let length = file.metadata().await.map_err(Problem::internal)?.len();
     let found = Found { file, length, tag: format!("\"{}\"", described.digest), described };
-    // A HEAD request and one whose copy is current send no bytes, and give the place back with the response.
+    // HEAD requests and 304s send no bytes and release the place with the response.
     let place = call.shared().downloads.take(call.account())?;
     found.answer(call.method(), call.headers(), place).map(|response| Some(Answer::ready(response)))
 }
@@ -70,6 +71,7 @@ impl Found {
         if conditional::is_current(headers, &self.tag) {
             return Ok(self.response(StatusCode::NOT_MODIFIED).finish());
         }
+
         match self.ranges(method, headers) {
             Ranges::Whole => {
                 let whole = Span { start: 0, length: self.length };
@@ -86,7 +88,7 @@ impl Found {
         }
     }
 
-    /// Ranges count only for GET, and only while the caller's part is of this very file.
+    /// Returns the requested ranges. They apply only to GET, and only if `If-Range` matches the current file.
     fn ranges(&self, method: &Method, headers: &HeaderMap) -> Ranges {
         let outdated = headers.get(IF_RANGE).is_some_and(|tag| tag.as_bytes() != self.tag.as_bytes());
         match headers.get(RANGE).and_then(|range| range.to_str().ok()) {
@@ -103,7 +105,8 @@ impl Found {
                 .insert_header((CONTENT_RANGE, part.content_range(self.length)));
             return self.send(response, VecDeque::from([Piece::OfFile(*part)]), place);
         }
-        // A hash of the file's own bytes cannot stand in the file by chance.
+
+        // The boundary is a hash of the file, so the file cannot contain it by chance.
         let boundary = self.tag.trim_matches('"');
         response.content_type(format!("multipart/byteranges; boundary={boundary}"));
         let pieces = range::multipart(parts, self.length, self.described.content_type, boundary);
@@ -127,7 +130,7 @@ impl Found {
     }
 }
 
-/// The bytes of the pieces, chunk by chunk: the file is never in memory whole.
+/// Streams the pieces chunk by chunk; the file is never in memory as a whole.
 fn stream(file: File, pieces: VecDeque<Piece>, place: PoolPlace) -> impl Stream<Item = std::io::Result<Bytes>> {
     let start = Sending { file, pieces, at: None, _place: place };
     try_unfold(start, |mut sending| async move {
@@ -136,11 +139,11 @@ fn stream(file: File, pieces: VecDeque<Piece>, place: PoolPlace) -> impl Stream<
     })
 }
 
-/// File on its way to a client.
+/// File being sent.
 struct Sending {
     file: File,
     pieces: VecDeque<Piece>,
-    /// Offset at which the next read of the file begins, if that is known.
+    /// Offset of the next sequential read, if known.
     at: Option<u64>,
     _place: PoolPlace,
 }

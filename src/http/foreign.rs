@@ -1,5 +1,5 @@
-//! What pages of other origins may not do. CORS keeps such a page from reading answers; a form, or a body without a type, is
-//! sent all the same and would be carried out. So whatever may change something is looked at here, before any route.
+//! CSRF protection: rejects writes from pages of other origins. CORS only keeps such a page from reading the response;
+//! a browser still sends forms and bodies without a content type. The check runs before routing.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use super::error::{Code, Problem};
 use super::server::CorsOrigins;
 use crate::telemetry::metrics::Metrics;
 
-/// What pages of any origin may ask with where all are allowed.
+/// Methods for pages of any origin under [`CorsOrigins::Any`].
 pub const READING: [Method; 2] = [Method::GET, Method::HEAD];
-/// What pages of an origin that is named may ask with.
+/// Methods for pages of an allowed origin.
 pub const EVERYTHING: [Method; 5] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
 
-/// Written by browsers, and by no page.
+/// Set by browsers; pages cannot forge it.
 pub const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// So much of what a caller wrote is told back.
+/// Maximum number of characters of a client's header value that an error message repeats.
 const TOLD_CHARS: usize = 100;
 
-/// Whose pages may do what.
+/// Origins that may send writes.
 pub struct Pages {
     named: CorsOrigins,
-    /// The origin of the public URL.
+    /// Origin of the public URL.
     own: String,
 }
 
@@ -38,20 +38,22 @@ impl Pages {
         Self { named, own }
     }
 
-    /// The origins that are named.
+    /// Returns the configured CORS origins.
     pub fn named(&self) -> &CorsOrigins {
         &self.named
     }
 
-    /// What is answered to a request that a page may not make: any that could change something.
+    /// Returns the error for a write from a page of another origin.
     fn refusal(&self, method: &Method, headers: &HeaderMap) -> Option<Problem> {
         let is_welcome = match headers.get(ORIGIN) {
             Some(origin) => self.names(origin) || self.is_own(origin, headers),
             None => !is_from_elsewhere(headers),
         };
+
         if is_welcome || READING.contains(method) || *method == Method::OPTIONS {
             return None;
         }
+
         let detail = format!(
             "pages of {} may not {method} here: an origin whose pages may change something is named in \
              `cors.allowed_origins`, or is that of `public_url`",
@@ -60,22 +62,25 @@ impl Pages {
         Some(Problem::new(Code::Forbidden, detail))
     }
 
-    /// What is answered to a browser that asks for a page whether it may (a preflight), where it may not.
+    /// Returns the error for a preflight request that CORS does not allow.
     pub fn unwelcome(&self, method: &Method, headers: &HeaderMap) -> Option<Problem> {
-        let (origin, asked) = (headers.get(ORIGIN)?, headers.get(ACCESS_CONTROL_REQUEST_METHOD)?);
+        let origin = headers.get(ORIGIN)?;
+        let asked = headers.get(ACCESS_CONTROL_REQUEST_METHOD)?;
         let allowed: &[Method] = match &self.named {
             CorsOrigins::Any => &READING,
             CorsOrigins::Only(_) if self.names(origin) => &EVERYTHING,
             CorsOrigins::Only(_) => &[],
         };
+
         if *method != Method::OPTIONS || allowed.iter().any(|method| method.as_str().as_bytes() == asked.as_bytes()) {
             return None;
         }
+
         let detail = format!("pages of {} may not {} here (`cors.allowed_origins`)", told(origin), told(asked));
         Some(Problem::new(Code::Forbidden, detail))
     }
 
-    /// Whether the settings name an origin; that all may read names none.
+    /// Returns `true` if the settings name the origin. [`CorsOrigins::Any`] names none.
     fn names(&self, origin: &HeaderValue) -> bool {
         match &self.named {
             CorsOrigins::Any => false,
@@ -83,8 +88,8 @@ impl Pages {
         }
     }
 
-    /// Whether a page is of this service. Where a browser says how the page stands to what it asks, that counts: a proxy
-    /// may have changed `Host`. It does not say so to plain http of another machine.
+    /// Returns `true` if a page belongs to this service. `Sec-Fetch-Site` takes precedence over `Host`, which a proxy
+    /// may have changed. Browsers do not send it over plain HTTP to another machine.
     fn is_own(&self, origin: &HeaderValue, headers: &HeaderMap) -> bool {
         if origin.as_bytes() == self.own.as_bytes() {
             return true;
@@ -96,12 +101,13 @@ impl Pages {
     }
 }
 
-/// Whether a browser says that another page than one of this service asks, though somebody on the way took its origin out.
+/// Returns `true` if `Sec-Fetch-Site` names another origin. A proxy may have removed `Origin`.
 fn is_from_elsewhere(headers: &HeaderMap) -> bool {
     headers.get(SEC_FETCH_SITE).is_some_and(|site| ["cross-site", "same-site"].iter().any(|other| site == other))
 }
 
-/// Whether an origin is the one that the request was addressed to. A proxy may have ended TLS, so either scheme will do.
+/// Returns `true` if an origin is the one that the request was sent to. A proxy may have ended TLS, so both schemes
+/// match.
 fn is_addressed(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
     let (Ok(origin), Some(Ok(host))) = (origin.to_str(), host.map(HeaderValue::to_str)) else { return false };
     let (place, port) = match origin.split_once("://") {
@@ -109,18 +115,18 @@ fn is_addressed(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
         Some(("https", place)) => (place, ":443"),
         _ => return false,
     };
-    // Browsers leave out the usual port; who passes a request on may add it.
+    // Browsers omit the default port; proxies may add it.
     !place.is_empty()
         && (place.eq_ignore_ascii_case(host)
             || host.strip_suffix(port).is_some_and(|host| place.eq_ignore_ascii_case(host)))
 }
 
-/// What a caller wrote, as far as it is told back.
+/// Returns a client's header value, truncated for error messages.
 fn told(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).chars().take(TOLD_CHARS).collect()
 }
 
-/// The routes, closed to what pages of other origins may not do. It stands behind CORS, so that a page reads why where it may read.
+/// Middleware that rejects cross-origin writes. It runs inside of CORS, so that pages that may read see the error.
 pub struct Closed<S> {
     pub pages: Arc<Pages>,
     pub metrics: Metrics,
@@ -153,7 +159,7 @@ where
 mod tests {
     use super::*;
 
-    /// Whether a page of `origin` may post, by what else the request says.
+    /// Returns `true` if a page of `origin` may post with these further headers.
     fn may_post(pages: &Pages, origin: &'static str, others: &[(HeaderName, &'static str)]) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(ORIGIN, HeaderValue::from_static(origin));

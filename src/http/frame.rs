@@ -1,5 +1,5 @@
-//! The outermost layer: names every request, logs it, and sees to it that every response has the common headers and every
-//! failure the common shape, also those that the framework makes.
+//! Outermost layer: sets the request id, logs the request, and gives every response the common headers and every error
+//! the common format, including errors of the framework.
 
 use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -22,16 +22,16 @@ use crate::actors::Actor;
 use crate::clock::Surroundings;
 use crate::domain::ids::RequestId;
 
-/// Most bytes of the request line and all headers together (contract 10).
+/// Maximum size of the request line and all headers, in bytes (contract 10).
 const HEADERS_MAX: usize = 32 * 1024;
 
-/// The header that carries what a request is called.
+/// Header with the request id.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Puts the frame around what `answer` answers.
+/// Handles a request with `answer` inside the common frame.
 ///
 /// # Errors
-/// Only what the framework itself raises, already in the common shape.
+/// Errors of the framework, already in the common format.
 pub async fn frame(
     shared: Data<Shared>,
     request: ServiceRequest,
@@ -39,8 +39,10 @@ pub async fn frame(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let serving = Serving::begin(request.request());
     let surroundings = &shared.services.surroundings;
-    let (started, id) = (surroundings.now(), name(request.headers(), surroundings));
+    let started = surroundings.now();
+    let id = name(request.headers(), surroundings);
     request.extensions_mut().insert(id.clone());
+
     let refused = check(&request).and_then(|()| shared.services.options.allowed_hosts.check(&request));
     let mut response = if let Err(problem) = refused {
         shared.services.metrics.unmatched(problem.code().status());
@@ -50,14 +52,16 @@ pub async fn frame(
         let span = tracing::info_span!("request", id = id.as_str());
         let answered = match traced::begin(&shared.services.tracer, request.headers()) {
             None => answer(request).instrument(span).await,
-            // Kept apart, so that the future of what is not traced stays small.
+            // Boxed to keep the future of untraced requests small.
             Some(traced) => Box::pin(traced::within(traced, answer(request))).instrument(span).await,
         };
         shape(answered.map_err(|error| Problem::of_status(error.as_response_error().status_code()))?)
     };
+
     finish(response.headers_mut(), &id);
+
     if tracing::enabled!(tracing::Level::INFO) {
-        // Numbers of more than 64 bits would be text in JSON.
+        // JSON numbers are limited to 64 bits.
         let micros = u64::try_from(surroundings.now().since(started).as_micros()).unwrap_or(u64::MAX);
         let client = client_of(response.request(), &shared.services.options);
         log(&response, &id, micros, client.as_deref());
@@ -65,20 +69,22 @@ pub async fn frame(
     Ok(serving.end_with(response))
 }
 
-/// The caller's id of the request if it sent a sane one, else a fresh one.
+/// Returns the client's request id if it is valid, else a new one.
 pub(super) fn name(headers: &HeaderMap, surroundings: &Surroundings) -> RequestId {
     let given = headers.get(X_REQUEST_ID).and_then(|id| RequestId::parse(id.to_str().ok()?).ok());
     given.unwrap_or_else(|| RequestId::from(surroundings.uuid()))
 }
 
-/// What must be true of any request before it is routed.
+/// Checks size and encoding of a request before routing.
 fn check(request: &ServiceRequest) -> Result<(), Problem> {
     let line = request.uri().path().len() + request.query_string().len();
+
     let headers: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if line + headers > HEADERS_MAX {
         let detail = format!("the request line and all headers may have at most {HEADERS_MAX} bytes");
         return Err(Problem::new(Code::HeadersTooLarge, detail));
     }
+
     if !decodes(request.uri().path()) {
         return Err(Problem::new(
             Code::MalformedRequest,
@@ -88,7 +94,7 @@ fn check(request: &ServiceRequest) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Gives failures that the framework made the common shape, keeping the headers that say something.
+/// Converts errors of the framework to the common format and keeps their other headers.
 fn shape(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
     let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     if response.status().as_u16() < 400 || content_type == Some(PROBLEM_JSON.as_bytes()) {
@@ -107,18 +113,21 @@ fn keep_headers(bare: &HttpResponse, shaped: &mut HttpResponse) {
     }
 }
 
-/// The headers that every response has. A compressed body gets an entity tag of its own, see [`conditional`].
+/// Sets the headers of every response. A compressed body gets its own entity tag, see [`conditional`].
 fn finish(headers: &mut HeaderMap, id: &RequestId) {
     if let Ok(id) = HeaderValue::from_str(id.as_str()) {
         headers.insert(X_REQUEST_ID, id);
     }
+
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let varies = headers.get_all(VARY).any(|value| value.as_bytes().eq_ignore_ascii_case(b"accept-encoding"));
     if !varies && headers.contains_key(ETAG) {
         headers.append(VARY, HeaderValue::from_static("accept-encoding"));
     }
+
     let Some(encoding) = headers.get(CONTENT_ENCODING).cloned() else { return };
     let Ok(encoding) = encoding.to_str() else { return };
+
     if encoding == "identity" {
         headers.remove(CONTENT_ENCODING);
     }
@@ -128,13 +137,18 @@ fn finish(headers: &mut HeaderMap, id: &RequestId) {
     }
 }
 
-/// One line a request. The query is left out: callers put secrets there by mistake. The files of the console are many for one
-/// page and say nothing of what was done, so they are told only to who asks for more.
+/// Logs the request. The query is omitted, because clients put secrets there by mistake. Successful console files are
+/// logged at debug level: a page has many, and they change nothing.
 fn log(response: &ServiceResponse<BoxBody>, id: &RequestId, micros: u64, client: Option<&str>) {
     let request: &HttpRequest = response.request();
     let actor = request.extensions().get::<Actor>().map(ToString::to_string);
-    let (method, path) = (request.method(), shown_path(request.uri().path()));
-    let (route, status, caller) = (route_of(request).unwrap_or("unmatched"), response.status(), caller_of(request));
+
+    let method = request.method();
+    let path = shown_path(request.uri().path());
+    let route = route_of(request).unwrap_or("unmatched");
+    let status = response.status();
+    let caller = caller_of(request);
+
     if route == console::ROUTE && !status.is_client_error() {
         tracing::debug!(%method, path, route, status = status.as_u16(), micros, request = id.as_str(), client, "answered");
         return;
@@ -153,19 +167,19 @@ fn log(response: &ServiceResponse<BoxBody>, id: &RequestId, micros: u64, client:
     );
 }
 
-/// Where a request comes from, as far as that may be told.
+/// Returns the client address in the configured detail.
 fn client_of(request: &HttpRequest, options: &HttpOptions) -> Option<String> {
     let origin = options.proxies.origin(request.peer_addr()?, request.headers());
     options.log_client.told(origin)
 }
 
-/// The route that a request has taken, if there is one.
+/// Returns the matched route.
 #[must_use]
 pub fn route_of(request: &HttpRequest) -> Option<&'static str> {
     request.extensions().get::<Routed>().map(|Routed(path)| *path)
 }
 
-/// What kind of caller a request has: whoever presents what nobody knows is anonymous.
+/// Returns the kind of caller; invalid credentials count as anonymous.
 #[must_use]
 pub fn caller_of(request: &HttpRequest) -> &'static str {
     match request.extensions().get::<Actor>() {
@@ -175,8 +189,8 @@ pub fn caller_of(request: &HttpRequest) -> &'static str {
     }
 }
 
-/// A path as it may be told in logs and answers: what follows `/uploads/` is a credential, in whatever spelling, also one
-/// that this service does not answer.
+/// Returns a path that is safe to log. The segment after `/uploads/` is a credential; it is hidden in every spelling,
+/// even those without a route.
 #[must_use]
 pub fn shown_path(path: &str) -> &str {
     let leads_nowhere = |segment: &String| matches!(segment.trim_matches('/'), "" | "." | "..");
@@ -187,7 +201,7 @@ pub fn shown_path(path: &str) -> &str {
     if is_uploads && inner.next().or(segments.next().as_deref()).is_some() { "/uploads/<ticket>" } else { path }
 }
 
-/// Whether percent-encoded text is well-formed and decodes to UTF-8 without control characters.
+/// Returns `true` if percent-encoded text is well-formed and decodes to UTF-8 without control characters.
 #[must_use]
 pub fn decodes(text: &str) -> bool {
     if text.bytes().all(|byte| byte != b'%' && !byte.is_ascii_control() && byte.is_ascii()) {
@@ -197,7 +211,7 @@ pub fn decodes(text: &str) -> bool {
     String::from_utf8(bytes).is_ok_and(|text| !text.chars().any(char::is_control))
 }
 
-/// Decodes a part of a path of which [`decodes`] is true.
+/// Decodes a path segment for which [`decodes`] returns `true`.
 #[must_use]
 pub fn decode_segment(text: &str) -> String {
     if !text.contains('%') {
@@ -214,8 +228,10 @@ fn percent_decode(text: &str) -> Option<Vec<u8>> {
             decoded.push(byte);
             continue;
         }
+
         let mut digit = || char::from(bytes.next()?).to_digit(16);
-        let (high, low) = (digit()?, digit()?);
+        let high = digit()?;
+        let low = digit()?;
         decoded.push(u8::try_from(high << 4 | low).ok()?);
     }
     Some(decoded)

@@ -1,5 +1,5 @@
-//! The outermost layer as the framework wants it, and the short way through: a request of no page that names no coding
-//! passes CORS, what pages may not do, and compression by: none would do anything for it but add the headers that are added here.
+//! Outermost middleware, with a fast path: requests without `Origin`, `Accept-Encoding` and `Sec-Fetch-Site` skip CORS,
+//! the CSRF check and compression, which would only add the headers added here.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use super::node::X_TOTAL_COUNT;
 use super::server::{CorsOrigins, Shared};
 use super::waiting::PREFERENCE_APPLIED;
 
-/// The headers that pages of other origins may read.
+/// Response headers readable by pages of other origins.
 const EXPOSED: [HeaderName; 17] = [
     DATE,
     ALLOW,
@@ -48,12 +48,12 @@ const EXPOSED: [HeaderName; 17] = [
     RATE_LIMIT_POLICY,
 ];
 
-/// What CORS makes every answer differ by.
+/// `Vary` of every response, because of CORS.
 const VARY_BY_ORIGIN: &str = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
-/// The same for an answer that depends on who asks.
+/// `Vary` of responses that depend on the caller.
 const VARY_BY_CALLER: &str = "authorization, Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
 
-/// The layer.
+/// Middleware factory.
 pub struct Front {
     pub shared: Data<Shared>,
     pub pages: Arc<Pages>,
@@ -74,10 +74,13 @@ where
     type Future = LocalBoxFuture<'static, Result<Self::Transform, ()>>;
 
     fn new_transform(&self, service: S) -> Self::Future {
-        let (shared, pages, inner) = (self.shared.clone(), Arc::clone(&self.pages), Rc::new(service));
+        let shared = self.shared.clone();
+        let pages = Arc::clone(&self.pages);
+        let inner = Rc::new(service);
         let metrics = shared.services.metrics.clone();
         let closed = Closed { pages: Arc::clone(&pages), metrics, inner: Rc::clone(&inner) };
         let with_cors = cors(pages.named()).new_transform(closed);
+
         async move {
             let whole = Compress::default().new_transform(with_cors.await?).await?;
             let exposed = EXPOSED.map(|name| name.as_str().to_owned()).join(", ");
@@ -88,7 +91,7 @@ where
     }
 }
 
-/// The layer around the routes.
+/// Middleware around the routes.
 pub struct FrontService<S>
 where
     S: Service<ServiceRequest, Response = ServiceResponse<BoxBody>, Error = Error> + 'static,
@@ -97,9 +100,9 @@ where
     shared: Data<Shared>,
     pages: Arc<Pages>,
     exposed: HeaderValue,
-    /// The routes alone.
+    /// Routes without further middleware.
     inner: Rc<S>,
-    /// The routes behind compression and CORS.
+    /// Routes behind compression, CORS and the CSRF check.
     whole: Rc<Whole<S>>,
 }
 
@@ -117,7 +120,8 @@ where
     fn call(&self, request: ServiceRequest) -> Self::Future {
         let shared = self.shared.clone();
         if !is_plain(&request) {
-            let (whole, pages) = (Rc::clone(&self.whole), Arc::clone(&self.pages));
+            let whole = Rc::clone(&self.whole);
+            let pages = Arc::clone(&self.pages);
             let metrics = shared.services.metrics.clone();
             let answer = async move |request: ServiceRequest| {
                 if let Some(problem) = pages.unwelcome(request.method(), request.headers()) {
@@ -129,7 +133,9 @@ where
             };
             return frame::frame(shared, request, answer).boxed_local();
         }
-        let (inner, exposed) = (Rc::clone(&self.inner), self.exposed.clone());
+
+        let inner = Rc::clone(&self.inner);
+        let exposed = self.exposed.clone();
         let answer = async move |request| {
             let mut response = inner.call(request).await?;
             expose(response.headers_mut(), exposed);
@@ -139,14 +145,14 @@ where
     }
 }
 
-/// Whether neither CORS nor compression has anything to decide, and no page asks.
+/// Returns `true` if CORS, the CSRF check and compression have no effect on the request.
 fn is_plain(request: &ServiceRequest) -> bool {
     let headers = request.headers();
     let decides = [ORIGIN, ACCEPT_ENCODING, SEC_FETCH_SITE];
     *request.method() != Method::OPTIONS && !decides.iter().any(|name| headers.contains_key(name))
 }
 
-/// What CORS adds to an answer to a request that names no origin.
+/// Adds the headers that CORS adds to responses without an origin.
 fn expose(headers: &mut HeaderMap, exposed: HeaderValue) {
     let vary = match headers.get(VARY).map(HeaderValue::as_bytes) {
         None => Some(HeaderValue::from_static(VARY_BY_ORIGIN)),

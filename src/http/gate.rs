@@ -1,5 +1,5 @@
-//! The gate before every handler: who is asking, does what the path names exist, may they do it. A handler is only ever
-//! called with a [`Call`], and only the gate can make one.
+//! Request pipeline before every handler: authentication, existence of the resources in the path, authorization.
+//! Handlers take a [`Call`], which only this module can create.
 
 use std::future::Future;
 use std::ops::Deref;
@@ -36,48 +36,48 @@ use crate::telemetry::trace;
 mod admitted;
 mod incoming;
 
-/// A request that may do `ACTION` (a [`Action`] as a number): the proof of permission that stands in a handler's signature.
+/// Request authorized for `ACTION` (an [`Action`] as a number): a proof of permission in the handler's signature.
 pub struct Call<const ACTION: u8>(Admitted);
 
-/// A request that was let through, whatever it was let through for.
+/// Authorized request, for any action.
 pub struct Admitted {
     pub(super) request: HttpRequest,
     shared: Data<Shared>,
     identity: Identity,
     segments: Segments,
-    /// The publisher that the request is about; it exists.
+    /// Publisher that the request is about; it exists.
     publisher: Option<Box<PublisherProfile>>,
     body: Incoming,
     expected: Expected,
-    /// Of a request with an idempotency key.
+    /// Present for requests with an idempotency key.
     keyed: Option<Box<Keyed>>,
 }
 
-/// A request that has come as far as its route.
+/// Request matched to a route, before authorization.
 pub struct Asking {
     pub request: HttpRequest,
     pub shared: Data<Shared>,
     pub segments: Segments,
 }
 
-/// Notes for the log which route a request has taken.
+/// Request extension with the path of the matched route, for the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Routed(pub &'static str);
 
 enum Incoming {
     Waiting(Payload),
     Received(Body),
-    /// With the bytes that it was read from.
+    /// Parsed body, with its original bytes.
     Parsed(Json, Bytes),
     Taken,
 }
 
 type Handler = Box<dyn Fn(Admitted) -> LocalBoxFuture<'static, Result<Answer, Problem>>>;
 
-/// One row of the route table.
+/// Row of the route table.
 pub struct Route {
     pub method: Method,
-    /// With `{publisher_id}`, `{node_id}` and so on, where they stand.
+    /// Path with parameters such as `{publisher_id}` and `{node_id}`.
     pub path: &'static str,
     pub action: Action,
     pub limit: BodyLimit,
@@ -85,7 +85,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// A row; its action is the one in the handler's signature.
+    /// Creates a row; its action is the one in the handler's signature.
     pub fn new<const ACTION: u8, F>(
         method: Method,
         path: &'static str,
@@ -100,12 +100,13 @@ impl Route {
         Self { method, path, action, limit, handler }
     }
 
-    /// Answers a request, whatever happens: a panic in the handler becomes a 500, and the connection lives.
+    /// Handles a request. A panic in the handler becomes a 500 and leaves the connection open.
     pub fn answer(self: Rc<Self>, asking: Asking, payload: Payload) -> LocalBoxFuture<'static, HttpResponse> {
         let request = asking.request.clone();
         request.extensions_mut().insert(Routed(self.path));
         let meter = asking.shared.services.metrics.request(static_name(request.method()), self.path);
-        // What only reads waits for nothing before its handler: its future is kept small.
+
+        // Requests without a body skip the waiting steps, which keeps their future small.
         if self.limit == BodyLimit::None {
             let worked = Rc::clone(&self).pass_bare(asking, payload);
             return self.guarded(request, meter, worked).boxed_local();
@@ -122,10 +123,12 @@ impl Route {
     ) -> HttpResponse {
         let answered = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(self.panicked()));
         let mut response = answered.unwrap_or_else(|problem| problem.respond(request.path()));
+
         limits::tell(&request, &mut response);
         if let Some(code) = code_in(&response).filter(|_| response.status() == StatusCode::TOO_MANY_REQUESTS) {
             meter.refused(code.as_str());
         }
+
         meter.answer(response.status().as_u16());
         response
     }
@@ -134,7 +137,7 @@ impl Route {
         Problem::internal(format!("the handler of {} panicked", self.path))
     }
 
-    /// Of a route that takes no body.
+    /// Runs the pipeline for a route without a body.
     async fn pass_bare(self: Rc<Self>, asking: Asking, payload: Payload) -> Result<HttpResponse, Problem> {
         let identity = counted(self.kind(), &asking.request, &asking.shared, bearer(&asking).await)?;
         Ok(self.handle(self.admit(asking, identity, Incoming::Waiting(payload))?).await)
@@ -146,8 +149,10 @@ impl Route {
             Ok((identity, body)) => (Ok(identity), body),
             Err(problem) => (Err(problem), Incoming::Taken),
         };
+
         let identity = counted(self.kind(), &asking.request, &asking.shared, identity)?;
         let admitted = self.admit(asking, identity, body)?;
+
         let key = if self.takes_keys() { idempotency::key_in(admitted.headers())? } else { None };
         match key {
             Some(key) => self.handle_once(admitted, &key).await,
@@ -162,6 +167,7 @@ impl Route {
         {
             return Problem::no_room(shortage).respond(request.path());
         }
+
         admitted.services().surroundings.reach(Place::Handler, request.path());
         match (self.handler)(admitted).await {
             Ok(answer) => answer.respond(&request),
@@ -169,7 +175,7 @@ impl Route {
         }
     }
 
-    /// What requests are to the limits.
+    /// Returns the rate limit class of the requests.
     fn kind(&self) -> Option<Kind> {
         Kind::of(self.action, self.path, self.method == Method::GET)
     }
@@ -180,38 +186,44 @@ impl Route {
         Expected { limit: self.limit, shape }
     }
 
-    /// Whether requests change something, for which there must be room.
+    /// Returns `true` if requests write, which requires free disk space.
     fn writes(&self) -> bool {
         self.method != Method::GET && self.action.writes()
     }
 
-    /// Whether requests may have an idempotency key; on others it has no meaning.
+    /// Returns `true` if requests accept an idempotency key. Other routes ignore the header.
     fn takes_keys(&self) -> bool {
         matches!(self.method, Method::POST | Method::PUT) && self.limit.takes_keys()
     }
 
-    /// As [`Route::handle`], but a request that comes again is not carried out again. Once begun it goes on when the caller
-    /// goes away, so that its answer is there when they come back.
+    /// Like [`Route::handle`], but a repeated request is not executed again. Once begun, the request runs to its end
+    /// even if the client disconnects, so that its response is there for the retry.
     async fn handle_once(self: Rc<Self>, mut admitted: Admitted, key: &str) -> Result<HttpResponse, Problem> {
         let body = admitted.received().await?;
         let owner = admitted.shared.limits.key_owner(&admitted.identity, &admitted.request);
         let asked = Asked::new(&owner, key, &admitted.request, body).await?;
         let shared = admitted.shared.clone();
+
         let (turn, keyed) = match shared.services.keys.begin(asked, &shared.services).await? {
             Begun::Replay(response) => return Ok(response),
             Begun::Run(turn, keyed) => (turn, keyed),
         };
+
         admitted.keyed = Some(keyed);
-        let (route, path) = (Rc::clone(&self), admitted.request.path().to_owned());
+
+        let route = Rc::clone(&self);
+        let path = admitted.request.path().to_owned();
         let work = async move {
             let response = route.handle(admitted).await;
             shared.services.surroundings.reach(Place::Answer, &path);
             turn.end(response, &shared.services).await
         };
+
         rt::spawn(trace::carried(work.in_current_span())).await.map_err(|_| self.panicked())
     }
 
-    /// Who is asking. Publishing takes a personal access token in the body where no header is given (contract 3).
+    /// Authenticates the caller. Publishing accepts a personal access token in the body if the header is absent
+    /// (contract 3).
     async fn identify(
         &self,
         request: &HttpRequest,
@@ -223,16 +235,18 @@ impl Route {
             let identity = authorize::identify(secret, services, Some(request)).await?;
             return Ok((identity, Incoming::Waiting(payload)));
         }
+
         if self.action != Action::PublishVersion {
             return Ok((Identity::Anonymous, Incoming::Waiting(payload)));
         }
-        // The token that says who is asking stands in the body.
+        // The token is in the body, so read the body before authorization.
         let payer = (&shared.bodies, account_of(&Identity::Anonymous, request, &shared.services.options.proxies));
         let body = body::receive(request.headers(), payload, self.expected(), payer).await?;
         let bytes = body.bytes().clone();
         if bytes.is_empty() {
             return Err(authorize::no_credentials());
         }
+
         let json = body.json().await?;
         let identity = match json.get("personal_access_token") {
             Some(Value::String(secret)) => authorize::identify_publisher_token(secret.trim(), services)?,
@@ -242,8 +256,7 @@ impl Route {
         Ok((identity, Incoming::Parsed(json, bytes)))
     }
 
-    /// Lets a request through if the caller may: 401 before 404 before 403, and what nobody of this standing may do before
-    /// bans.
+    /// Authorizes the request. Errors take precedence in the order 401, 404, 403; a missing role comes before a ban.
     fn admit(&self, asking: Asking, identity: Identity, body: Incoming) -> Result<Admitted, Problem> {
         if let Some(actor) = identity.actor() {
             asking.request.extensions_mut().insert(actor);
@@ -253,7 +266,7 @@ impl Route {
         Ok(Admitted { request, shared, segments, identity, publisher, body, expected: self.expected(), keyed: None })
     }
 
-    /// The publisher that the request is about, of a caller who may.
+    /// Returns the publisher that the request is about, after the permission checks.
     fn permitted(&self, asking: &Asking, identity: &Identity) -> Result<Option<Box<PublisherProfile>>, Problem> {
         if *identity == Identity::Anonymous && !self.action.allows(identity.standing(None)) {
             return Err(authorize::no_credentials());
@@ -261,14 +274,14 @@ impl Route {
         let models = asking.shared.services.models.read();
         let segment = |name: &str| asking.segments.get(name).map(str::to_owned);
         let publisher = subject::publisher(self.action, segment, &models)?;
-        // What only owners and administrators may read is still only read.
+        // Reads with elevated permissions are still reads: bans do not apply.
         let permit = if self.method == Method::GET { authorize::permit_reading } else { authorize::permit };
         permit(self.action, identity, publisher)?;
         Ok(publisher.cloned().map(Box::new))
     }
 }
 
-/// Who is asking, by the header alone.
+/// Authenticates the caller by the header alone.
 async fn bearer(asking: &Asking) -> Result<Identity, Problem> {
     match authorize::bearer(asking.request.headers())? {
         Some(secret) => authorize::identify(secret, &asking.shared.services, Some(&asking.request)).await,
@@ -276,7 +289,7 @@ async fn bearer(asking: &Asking) -> Result<Identity, Problem> {
     }
 }
 
-/// Who is asking, if not too often. Whoever presents what nobody knows is counted by address.
+/// Applies the rate limit and returns the identity. Callers with invalid credentials are counted by address.
 fn counted(
     kind: Option<Kind>,
     request: &HttpRequest,
@@ -291,7 +304,7 @@ fn counted(
     identity
 }
 
-/// The name of a method that a route can have.
+/// Returns the name of a method as a static string; `other` for methods without routes.
 pub(super) fn static_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

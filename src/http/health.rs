@@ -1,4 +1,4 @@
-//! Whether the service lives, whether it can work, and the key by which its callbacks are known.
+//! Health and readiness probes, and the public webhook key.
 
 use super::answer::Answer;
 use super::error::{Code, Problem};
@@ -6,13 +6,13 @@ use super::gate::Call;
 use super::server::Unready;
 use crate::domain::policy::Action;
 
-/// `GET /health`: the process answers.
+/// `GET /health`: 200 while the process responds.
 pub async fn health(_call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
     Ok(Answer::text("OK"))
 }
 
-/// `GET /ready`: the service can do its work. Anybody is told what is the matter; where and what exactly is for its operator, in the log,
-/// once and not for each who asks.
+/// `GET /ready`: 200 while the service can work. Callers get only the kind of problem; the details are logged once for
+/// the operator, not for each request.
 pub async fn ready(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
     match (call.services().readiness)() {
         Ok(()) => Ok(Answer::text("OK")),
@@ -22,7 +22,7 @@ pub async fn ready(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Ans
     }
 }
 
-/// `GET /.well-known/webhook-key`: the public key with which callbacks are signed (contract 8).
+/// `GET /.well-known/webhook-key`: the public key of the webhook signatures (contract 8).
 pub async fn webhook_key(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
     Ok(Answer::text(call.services().webhook_key.clone()))
 }

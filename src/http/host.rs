@@ -1,7 +1,7 @@
-//! Check of the `Host` header, before any route.
+//! Check of the `Host` header before routing.
 //!
-//! A page whose name an attacker resolves to this machine (DNS rebinding) reaches a service on loopback as if it were of the
-//! same origin. Its requests carry the attacker's name in `Host`, which no page can change.
+//! Protects a service on loopback against DNS rebinding: a page whose name resolves to this machine is same-origin to
+//! the browser, but its requests carry the attacker's name in `Host`, which pages cannot change.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,28 +11,28 @@ use actix_web::http::{Method, Version};
 
 use super::error::{Code, Problem};
 
-/// Paths that orchestrators and collectors ask by the address of the machine.
+/// Paths that orchestrators and metric collectors request by the machine's address.
 const PROBES: [&str; 3] = ["/health", "/ready", "/metrics"];
-/// Longest part of a refused host that is repeated in the error, in characters.
+/// Maximum number of characters of a rejected host in the error message.
 const SHOWN_CHARS: usize = 100;
 
-/// Hosts by which the service may be addressed.
+/// Hosts by which clients may address the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedHosts {
-    /// Every host: the service cannot know the names by which clients reach it, or the operator has said so.
+    /// Any host: the service cannot know its public names, or the operator allows all.
     Any,
     /// `localhost`, loopback literals and these names.
     Listed {
         /// In lower case, without ports; IPv6 literals without brackets.
         names: Vec<String>,
-        /// `true` if probes may name any host. On loopback they may not: a page could read them.
+        /// `true` if probes may use any host. `false` on loopback, where a page could read the responses.
         open_to_probes: bool,
     },
 }
 
 impl AllowedHosts {
-    /// The hosts of a service that listens on `listen`. `configured` is the setting `allowed_hosts`; an entry `*` allows every
-    /// host. A service beyond loopback that has neither a public URL nor configured hosts takes any.
+    /// Derives the hosts of a service that listens on `listen`. `configured` is the setting `allowed_hosts`; an entry
+    /// `*` allows any host. Beyond loopback, a service with neither a public URL nor configured hosts accepts any.
     #[must_use]
     pub fn new(listen: SocketAddr, public_url: Option<&str>, configured: &[String]) -> Self {
         let is_local = listen.ip().to_canonical().is_loopback();
@@ -47,10 +47,10 @@ impl AllowedHosts {
         Self::Listed { names: names.map(|name| bare(&name).to_lowercase()).collect(), open_to_probes: !is_local }
     }
 
-    /// Checks the host that a request names, in its target and in its `Host` header.
+    /// Checks the hosts in the request target and in the `Host` header.
     ///
     /// # Errors
-    /// 421 if it is none of the allowed ones, 400 if there is none. HTTP/1.0 has no `Host`: such a request may read.
+    /// 421 if a host is not allowed; 400 without a host, except for HTTP/1.0 reads.
     pub fn check(&self, request: &ServiceRequest) -> Result<(), Problem> {
         let Self::Listed { open_to_probes, .. } = self else { return Ok(()) };
         if *open_to_probes && PROBES.contains(&request.path()) {
@@ -74,7 +74,7 @@ impl AllowedHosts {
         Err(Problem::new(Code::MalformedRequest, "the request has no Host header"))
     }
 
-    /// Returns `true` if a host, with a port or without, is allowed.
+    /// Returns `true` if a host is allowed; ignores the port.
     fn allows(&self, host: &str) -> bool {
         let Self::Listed { names, .. } = self else { return true };
         let Some(name) = without_port(host) else { return false };
@@ -90,7 +90,7 @@ pub fn is_local(name: &str) -> bool {
         || name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
-/// The host without its port; `None` if what follows the host is no port.
+/// Returns the host without its port; `None` if the port is not a number.
 fn without_port(host: &str) -> Option<&str> {
     let end = host.rfind(']').map_or(0, |bracket| bracket + 1);
     let Some(colon) = host[end..].find(':') else { return Some(host) };
@@ -98,7 +98,7 @@ fn without_port(host: &str) -> Option<&str> {
     port[1..].bytes().all(|byte| byte.is_ascii_digit()).then_some(name)
 }
 
-/// The name without the brackets of an IPv6 literal and without the dot of the root.
+/// Removes the brackets of an IPv6 literal, or a trailing dot.
 fn bare(name: &str) -> &str {
     let inner = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
     inner.unwrap_or_else(|| name.strip_suffix('.').unwrap_or(name))

@@ -1,4 +1,4 @@
-//! The image gateway: submissions, checked whole before anything is written, and their status.
+//! Image gateway: submission, with all checks before anything is stored, and status of tasks.
 
 use std::time::Duration;
 
@@ -24,13 +24,13 @@ pub(super) use check::{drawn_from, inspect};
 
 use check::ReadJob;
 
-/// How long a submission waits for its turn to have its pictures decoded.
+/// Maximum wait for a turn to decode pictures.
 const DECODER_WITHIN: Duration = Duration::from_secs(30);
 
 type Submitting = Call<{ Action::SubmitImageTask as u8 }>;
 type Reading = Call<{ Action::ReadImageTask as u8 }>;
 
-/// What every image endpoint but the submission of style transfers answers with (seed).
+/// Envelope of the responses of all image endpoints except the submission of style transfers.
 #[derive(Serialize)]
 struct Data {
     data: ImageTaskView,
@@ -46,7 +46,7 @@ pub async fn upscale_precisely(call: Submitting) -> Result<Answer, Problem> {
     submit_wrapped(call, jobs::upscale_precisely).await
 }
 
-/// `POST …/image-style-transfer`: answers the task as it is, not wrapped (seed).
+/// `POST …/image-style-transfer`: returns the task without an envelope.
 pub async fn transfer_style(call: Submitting) -> Result<Answer, Problem> {
     let (task, wait) = submit(call, jobs::transfer_style).await?;
     wait.told_in(Answer::ok(&task)?)
@@ -72,7 +72,7 @@ pub async fn relight(call: Submitting) -> Result<Answer, Problem> {
     submit_wrapped(call, jobs::relight).await
 }
 
-/// `GET …/image-upscaler/{task_id}` and `…/image-upscaler-precision-v2/{task_id}`: tasks of both upscalers.
+/// `GET …/image-upscaler/{task_id}` and `…/image-upscaler-precision-v2/{task_id}`: tasks of either upscaler.
 pub async fn show_upscale(call: Reading) -> Result<Answer, Problem> {
     show(call, ImageFamily::Upscaler).await
 }
@@ -82,7 +82,7 @@ pub async fn show_style(call: Reading) -> Result<Answer, Problem> {
     show(call, ImageFamily::StyleTransfer).await
 }
 
-/// `GET …/skin-enhancer/{task_id}`: tasks of all modes.
+/// `GET …/skin-enhancer/{task_id}`: tasks of any mode.
 pub async fn show_skin(call: Reading) -> Result<Answer, Problem> {
     show(call, ImageFamily::SkinEnhancer).await
 }
@@ -97,7 +97,7 @@ async fn submit_wrapped(call: Submitting, read: ReadJob) -> Result<Answer, Probl
     wait.told_in(Answer::ok(&Data { data })?)
 }
 
-/// The task as it was submitted; or, for a caller that waits, as it is then.
+/// Submits a task and returns it; with `Prefer: wait`, in the state after the wait.
 async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, Wait), Problem> {
     let user = call.user()?;
     let owner = user.id;
@@ -106,21 +106,24 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, W
     if services.options.require_approval && !user.is_approved && !user.is_admin {
         return Err(Problem::new(Code::ApprovalRequired, "an administrator must approve this account first"));
     }
+
     let task = TaskId(call.services().surroundings.random_uuid());
     call.check_room(Some(owner), task)?;
 
     let body = call.body().await?;
-    // Taken once the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
+    // After the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
     let place = call.reserve(Some(owner), task)?;
     let turn = timeout(DECODER_WITHIN, shared.decoders.acquire(Some(owner), 1)).await;
     let turn = turn.map_err(|_| Problem::overloaded())?;
-    let (store, space) = (services.store.clone(), services.space.clone());
+
+    let store = services.store.clone();
+    let space = services.space.clone();
     let drawn = check::drawn_from(task);
-    // The thread works on when the caller goes away; the place, and the room of the body, stay taken for just as long.
+    // The thread continues if the client disconnects; it holds the place and the body's memory charge until it ends.
     let work = move || {
         let body = body.parse()?;
         let checked = check::check(&body, read, store.decoders())?;
-        // Writing waits for the disk: meanwhile the processor decodes for others.
+        // Release the decoder before writing, which waits for the disk.
         drop(turn);
         let kept = checked.keep(&store, &space, drawn);
         drop(body);
@@ -134,13 +137,15 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, W
     let submission = Submission { task, owner: Some(owner), work: Work::Image(work), webhook };
     services.dispatch.task(task, TaskCommand::Submit(submission), call.why()).await?;
     drop(place);
-    let (wait, public_url) = (Wait::of(call.headers()), &services.options.public_url);
+
+    let wait = Wait::of(call.headers());
+    let public_url = &services.options.public_url;
     let waited = if wait.is_asked() { wait.for_end(services, task).await? } else { None };
     let created = || ImageTaskView::new(task, TaskStatus::Created, None, None, public_url);
     Ok((waited.map_or_else(created, |record| ImageTaskView::of_record(&record, public_url)), wait))
 }
 
-/// What waits for receivers that are down is bounded: nobody else pays for them.
+/// Limits the pending webhook deliveries of an account, so that unreachable receivers do not affect other accounts.
 pub(super) fn check_callbacks(services: &Services, owner: Option<UserId>) -> Result<(), Problem> {
     let most = services.options.callbacks_per_account;
     if services.models.read().deliveries.pending_of(owner) < most {
@@ -151,7 +156,8 @@ pub(super) fn check_callbacks(services: &Services, owner: Option<UserId>) -> Res
     Err(Problem::new(Code::TooManyCallbacks, detail).retry_after(60))
 }
 
-/// Jobs of others are not found, except by administrators; nor are those of another family (contract 6).
+/// Returns a task of the given family. Tasks of other users and families are a 404; administrators see all users'
+/// (contract 6).
 async fn show(call: Reading, family: ImageFamily) -> Result<Answer, Problem> {
     let not_found = || Problem::not_found("task");
     let id = TaskId::parse(&call.segment("task_id")).map_err(|_| not_found())?;
@@ -160,6 +166,7 @@ async fn show(call: Reading, family: ImageFamily) -> Result<Answer, Problem> {
     if !is_of(&task, family) || (task.submission.owner != Some(user.id) && !user.is_admin) {
         return Err(not_found());
     }
+
     let wait = Wait::of(call.headers());
     let task = wait.for_end(call.services(), id).await?.ok_or_else(not_found)?;
     let data = ImageTaskView::of_record(&task, &call.services().options.public_url);

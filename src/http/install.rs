@@ -1,4 +1,4 @@
-//! What tools ask for when they install a node: the version to take, and its archive.
+//! Installation of nodes by tools: version selection and archive download.
 
 use actix_web::http::Method;
 use actix_web::http::header::CONTENT_DISPOSITION;
@@ -14,11 +14,11 @@ use crate::domain::policy::{Action, Standing};
 use crate::domain::version::{NodeVersion, SemVer, VersionRef, VersionStatus, latest};
 use crate::projections::node::entry::Entry;
 
-/// What an archive may be kept for without asking again: bans count at once.
+/// Cache control of archives: revalidate always, so that bans take effect at once.
 const ASK_AGAIN: &str = "no-cache";
 
-/// `GET /nodes/{node_id}/install`: the version to install, the latest one unless `version` names another. Counts one
-/// download per account and day; HEAD counts none.
+/// `GET /nodes/{node_id}/install`: the version to install, by default the latest. Counts one download per account and
+/// day; HEAD does not count.
 pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let numbers = query.many_checked("version", |text| SemVer::parse(&with_plus(text)));
@@ -26,19 +26,23 @@ pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answe
         query.fault("version", "must be one version");
     }
     query.finish()?;
+
     let (entry, links) = match asked(&call, "/install")? {
         Asked::Here(entry, links) => (entry, links),
         Asked::Elsewhere(answer) => return Ok(answer),
     };
+
     let reference = numbers.into_iter().next().map(VersionRef::Number);
     let (node, version) = obtain(&call, &entry, |node| match &reference {
         Some(reference) => node.version(reference),
         None => latest(&node.versions),
     })?;
+
     if call.method() == Method::GET {
         let services = call.services();
         services.tally.installed(&node.id.key(), call.account(), services.surroundings.now());
     }
+
     Answer::ok(&view(&entry, node, version, false, &links))
 }
 
@@ -50,9 +54,10 @@ pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answ
         Asked::Here(entry, _) => entry,
         Asked::Elsewhere(answer) => return Ok(answer),
     };
+
     let (node, version) = obtain(&call, &entry, |node| node.version(&wanted))?;
     let archive = version.archive.ok_or_else(|| Problem::not_found("archive: the version has none yet"))?;
-    // Neither ids nor numbers hold anything that would need quoting.
+    // Ids and version numbers need no quoting.
     let disposition = format!("attachment; filename=\"{}-{}.zip\"", node.id, version.number);
     let described = Described {
         digest: archive.digest,
@@ -64,8 +69,8 @@ pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answ
     answer.ok_or_else(|| Problem::internal(format!("the archive {} is recorded and not there", archive.digest)))
 }
 
-/// The version that the caller asks for, if this caller gets it: nobody what is banned, and what is not Active only those
-/// who made it.
+/// Returns the requested version if the caller may have it. Banned versions are for nobody, pending and flagged ones
+/// for members and administrators.
 fn obtain<'e>(
     call: &Admitted,
     entry: &'e Entry,
@@ -77,6 +82,7 @@ fn obtain<'e>(
         let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
         return Err(Problem::new(Code::Banned, format!("this node is banned{detail}")));
     }
+
     let version = wanted(node).ok_or_else(not_found)?;
     match version.status {
         VersionStatus::Active => Ok((node, version)),

@@ -1,4 +1,5 @@
-//! Lists written by joining JSON that is ready: nothing is serialised, and the entity tag costs a hash of hashes.
+//! Lists joined from cached JSON fragments: nothing is serialized, and the entity tag is a hash of the fragments'
+//! hashes.
 
 use std::borrow::Borrow;
 
@@ -9,7 +10,7 @@ use super::payload::Payload;
 use crate::projections::node::view::Fragment;
 use crate::projections::page::Page;
 
-/// A body, before it is put together.
+/// Parts of a body.
 pub struct Joined<F> {
     head: String,
     parts: Vec<F>,
@@ -17,13 +18,13 @@ pub struct Joined<F> {
 }
 
 impl<F: Borrow<Fragment>> Joined<F> {
-    /// A bare array.
+    /// Creates a bare array.
     #[must_use]
     pub fn array(parts: Vec<F>) -> Self {
         Self { head: "[".to_owned(), parts, tail: "]".to_owned() }
     }
 
-    /// The seed's `NodePage`.
+    /// Creates a `NodePage` of the API.
     #[must_use]
     pub fn node_page(page: Page<F>) -> Self {
         let pages = page.total_pages();
@@ -33,7 +34,7 @@ impl<F: Borrow<Fragment>> Joined<F> {
         Self { head, parts: entries, tail }
     }
 
-    /// A strong tag: another one for another body.
+    /// Returns a strong entity tag.
     #[must_use]
     pub fn tag(&self) -> String {
         let mut seed = Vec::with_capacity(self.parts.len() * 16 + self.head.len() + self.tail.len());
@@ -43,14 +44,14 @@ impl<F: Borrow<Fragment>> Joined<F> {
         conditional::tag_of(&seed)
     }
 
-    /// How many bytes the body has.
+    /// Returns the size of the body in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         let parts: usize = self.parts.iter().map(|part| part.borrow().json.len()).sum();
         self.head.len() + parts + self.parts.len().saturating_sub(1) + self.tail.len()
     }
 
-    /// The body. A large one shares the JSON of its parts.
+    /// Returns the body. A large one shares the JSON of its parts.
     #[must_use]
     pub fn body(&self) -> Payload {
         let bytes = self.size();
@@ -84,7 +85,7 @@ impl<F: Borrow<Fragment>> Joined<F> {
     }
 }
 
-/// The tag of a body that is one fragment: the same as that of its bytes.
+/// Returns the tag of a body that is one fragment; it equals the tag of its bytes.
 #[must_use]
 pub fn tag_of_fragment(fragment: &Fragment) -> String {
     conditional::tag_of_hash(&fragment.hash)

@@ -1,7 +1,8 @@
-//! How much one caller may ask for: requests by kind, as many at once and as fast as a rate; and what the answers say of it
-//! (`RateLimit` and `RateLimit-Policy`, draft-ietf-httpapi-ratelimit-headers).
+//! Rate limits of one caller, by kind of request, and their headers (`RateLimit` and `RateLimit-Policy`,
+//! draft-ietf-httpapi-ratelimit-headers).
 //!
-//! Kept in memory: a restart forgets it. What is counted by the day is not (`submissions`): that follows from the tasks.
+//! The state is in memory and lost at a restart. Daily quotas (`submissions`) are not: they follow from the recorded
+//! tasks.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
@@ -27,13 +28,13 @@ pub use rate::Rate;
 pub const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// Paths by which orchestrators probe.
+/// Paths of health and readiness probes.
 const PROBES: [&str; 2] = ["/health", "/ready"];
 
 const SECOND: i64 = 1_000_000;
 
 named_values! {
-    /// What requests are to the limits, by the name of the policy.
+    /// Class of requests with a common rate limit, by the name of the policy.
     Kind {
         Reading = "reads",
         Changing = "changes",
@@ -42,7 +43,7 @@ named_values! {
 }
 
 impl Kind {
-    /// The kind of requests for an action at a path; `None` for the probes of orchestrators, which are never limited.
+    /// Returns the class of requests for an action at a path; `None` for probes, which are never limited.
     #[must_use]
     pub fn of(action: Action, path: &str, only_reads: bool) -> Option<Self> {
         match action {
@@ -54,7 +55,7 @@ impl Kind {
     }
 }
 
-/// The rates, by kind; none: as many as anybody likes.
+/// Rate limits by class; `None` is unlimited.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rates {
     pub reading: Option<Rate>,
@@ -62,14 +63,14 @@ pub struct Rates {
     pub submitting: Option<Rate>,
 }
 
-/// Counts what callers ask for.
+/// Rate limiters of all classes.
 pub struct Limits {
     proxies: TrustedProxies,
     limits: Vec<(Kind, Rate, Callers)>,
 }
 
 impl Limits {
-    /// Nobody has asked for anything yet.
+    /// Creates the limiters with no requests counted.
     #[must_use]
     pub fn new(rates: &Rates, proxies: TrustedProxies) -> Self {
         let Rates { reading, changing, submitting } = *rates;
@@ -78,16 +79,16 @@ impl Limits {
         Self { proxies, limits }
     }
 
-    /// Whether nothing is counted.
+    /// Returns `true` if no class has a limit.
     #[must_use]
     pub fn are_off(&self) -> bool {
         self.limits.is_empty()
     }
 
-    /// Counts a request, and notes for its answer how much is left.
+    /// Counts a request, and sets the rate limit headers of its response.
     ///
     /// # Errors
-    /// When the caller has asked too often.
+    /// 429 if the caller exceeds the limit.
     pub fn count(
         &self,
         kind: Option<Kind>,
@@ -98,27 +99,30 @@ impl Limits {
         let Some((kind, rate, callers)) = self.limits.iter().find(|(limited, ..)| Some(*limited) == kind) else {
             return Ok(());
         };
+
         let verdict = callers.take(rate, self.caller(identity, request), now.micros());
-        let (most, window) = (rate.burst(), seconds(rate.window()));
+        let most = rate.burst();
+        let window = seconds(rate.window());
         note(request, Share { policy: kind.as_str(), most, window, left: verdict.left, again_in: verdict.whole_in });
         let Some(wait) = verdict.wait else { return Ok(()) };
+
         let wait = seconds(wait);
         let detail =
             format!("too many requests of this kind ({}) in a short time; come back in {wait} s", kind.as_str());
         Err(Problem::new(Code::RateLimited, detail).retry_after(u32::try_from(wait).unwrap_or(u32::MAX)))
     }
 
-    /// Whom a request counts for.
+    /// Returns the caller that a request is counted for.
     pub fn caller(&self, identity: &Identity, request: &HttpRequest) -> Caller {
         match identity {
-            // Whoever has erased an account is the same caller with the next one.
+            // Erasing an account does not reset the limits of its person.
             Identity::User(profile) => Caller::User(Former::of(request).first().copied().unwrap_or(profile.id)),
             Identity::Token { id, .. } => Caller::Token(*id),
             Identity::Anonymous => Caller::at(self.origin(request)),
         }
     }
 
-    /// The name under which a caller's idempotency keys are kept. Callers without credentials have keys of their own by address.
+    /// Returns the owner of a caller's idempotency keys. Anonymous callers are distinguished by address.
     pub fn key_owner(&self, identity: &Identity, request: &HttpRequest) -> String {
         match (identity.actor(), Caller::at(self.origin(request))) {
             (Some(actor), _) => actor.to_string(),
@@ -127,29 +131,29 @@ impl Limits {
         }
     }
 
-    /// The address at which a request began.
+    /// Returns the client's address, as seen through trusted proxies.
     fn origin(&self, request: &HttpRequest) -> IpAddr {
         let origin = request.peer_addr().map(|peer| self.proxies.origin(peer, request.headers()));
         origin.unwrap_or(Ipv4Addr::UNSPECIFIED.into())
     }
 }
 
-/// What a caller has of one limit.
+/// State of one limit for the response headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     pub policy: &'static str,
-    /// How much there is in a window, whose length is in seconds.
+    /// Maximum in a window; `window` is the length of the window in seconds.
     pub most: i64,
     pub window: i64,
     pub left: i64,
-    /// Microseconds until there is all of it again.
+    /// Microseconds until the whole amount is available again.
     pub again_in: i64,
 }
 
-/// The shares that the answer to a request tells of.
+/// Request extension with the limits to report in the response.
 struct Noted(Vec<Share>);
 
-/// Has the answer tell of a share.
+/// Adds a limit to the headers of the response.
 pub fn note(request: &HttpRequest, share: Share) {
     let mut extensions = request.extensions_mut();
     match extensions.get_mut::<Noted>() {
@@ -158,16 +162,20 @@ pub fn note(request: &HttpRequest, share: Share) {
     }
 }
 
-/// Tells of what was noted.
+/// Sets the headers from the limits noted with [`note`].
 pub fn tell(request: &HttpRequest, response: &mut HttpResponse) {
     let Some(Noted(shares)) = request.extensions_mut().remove::<Noted>() else { return };
-    let (mut left, mut policies) = (String::new(), String::new());
+
+    let mut left = String::new();
+    let mut policies = String::new();
+
     for Share { policy, most, window, left: remaining, again_in } in shares {
         let comma = if left.is_empty() { "" } else { ", " };
         // Writing to a string cannot fail.
         let _ = write!(left, "{comma}\"{policy}\";r={remaining};t={}", seconds(again_in));
         let _ = write!(policies, "{comma}\"{policy}\";q={most};w={window}");
     }
+
     for (name, value) in [(RATE_LIMIT, left), (RATE_LIMIT_POLICY, policies)] {
         if let Ok(value) = HeaderValue::try_from(value) {
             response.headers_mut().insert(name, value);
@@ -175,7 +183,7 @@ pub fn tell(request: &HttpRequest, response: &mut HttpResponse) {
     }
 }
 
-/// Whole seconds, rounded up.
+/// Converts microseconds to seconds, rounded up.
 fn seconds(micros: i64) -> i64 {
     micros.saturating_add(SECOND - 1) / SECOND
 }
@@ -191,7 +199,7 @@ mod tests {
         Limits::new(&rates, TrustedProxies { networks: Vec::new(), header: ForwardedHeader::XForwardedFor })
     }
 
-    /// What a request is told, at a second: the code it is refused with, and the headers.
+    /// Sends a request at a second; returns its error code and headers.
     fn ask(limits: &Limits, second: i64) -> (Option<Code>, [String; 3]) {
         let request = TestRequest::default().peer_addr("192.0.2.1:9".parse().unwrap()).to_http_request();
         let now = Timestamp::from_micros(second * SECOND);

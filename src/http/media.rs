@@ -1,4 +1,4 @@
-//! Result files, which never change under one name.
+//! Result files of media tasks; a name is a hash, so its content never changes.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::domain::value::Digest;
 use crate::domain::video::VideoFormat;
 use crate::media::store::Area;
 
-/// A name never stands for other bytes: it is their hash.
+/// Cache control of results: a name is the hash of its content.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
 /// `GET /media/{file}`: a result.
@@ -29,13 +29,13 @@ fn not_found() -> Problem {
     Problem::not_found("file")
 }
 
-/// Nobody knows whether a file that is not there ever was: its name says nothing, and what is removed is forgotten.
+/// 404 for a missing file. Deleted files leave no record, so the message covers both cases.
 fn not_kept(retention: Duration) -> Problem {
     let detail = format!("there is no such file: results are kept for {} after their task has ended", span(retention));
     Problem::new(Code::NotFound, detail)
 }
 
-/// A time in the largest unit that it is a whole number of.
+/// Formats a duration in the largest unit that divides it.
 fn span(time: Duration) -> String {
     let seconds = time.as_secs();
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute")];
@@ -44,7 +44,7 @@ fn span(time: Duration) -> String {
     if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
 }
 
-/// What a file name says: the hash of the bytes, and the media type of their format.
+/// Parses a file name into the hash of the content and its media type.
 fn named(name: &str) -> Option<(Digest, &'static str)> {
     let (stem, extension) = name.split_once('.')?;
     let of_picture = ImageFormat::parse(extension).map(ImageFormat::media_type);

@@ -1,4 +1,4 @@
-//! Members of a publisher: taking them in, changing what they may, and letting them go.
+//! Members of a publisher: add, change role, remove.
 
 use super::answer::Answer;
 use super::authorize;
@@ -10,8 +10,8 @@ use crate::domain::ids::UserId;
 use crate::domain::policy::Action;
 use crate::domain::publisher::{MemberRole, PublisherCommand};
 
-/// `PUT /publishers/{publisher_id}/members/{user_id}`: gives a user a role, which counts at once. Without a role in the body
-/// who is a member already keeps the own one, and a new one becomes a member.
+/// `PUT /publishers/{publisher_id}/members/{user_id}`: sets the role of a user, effective at once. Without a role in
+/// the body, a member keeps the role and a new member gets `Member`.
 pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<Answer, Problem> {
     let user = call.known_user()?;
     let body = call.json().await?;
@@ -23,13 +23,14 @@ pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<Answ
     current(&call).await
 }
 
-/// `DELETE /publishers/{publisher_id}/members/{user_id}`: by whoever manages members, and by the member itself.
+/// `DELETE /publishers/{publisher_id}/members/{user_id}`: for managers of members, and for the member itself.
 pub async fn remove(call: Call<{ Action::RemoveMember as u8 }>) -> Result<Answer, Problem> {
-    let (publisher, leaving) = (call.publisher()?, UserId::parse(&call.segment("user_id")).ok());
+    let publisher = call.publisher()?;
+    let leaving = UserId::parse(&call.segment("user_id")).ok();
     if leaving != Some(call.user()?.id) {
         authorize::permit(Action::ManageMembers, call.identity(), Some(publisher))?;
     }
-    // Whoever was erased has left before, unless it was taken in at the same moment.
+    // An erased user has left all publishers, unless it was added concurrently.
     call.named_user()?;
     let user = leaving.ok_or_else(|| Problem::not_found("user"))?;
     let command = PublisherCommand::RemoveMember { user };

@@ -1,4 +1,4 @@
-//! `GET /metrics`: what the service counts and where it stands, for Prometheus.
+//! `GET /metrics`: counters and gauges for Prometheus.
 
 use actix_web::HttpResponse;
 use actix_web::http::{Method, StatusCode};
@@ -16,21 +16,22 @@ use crate::domain::task::{Failure, TaskKind};
 use crate::space::StorageKind;
 use crate::telemetry::metrics::{Foreseen, Looked, OPENMETRICS, State};
 
-/// `GET /metrics`. Open to anyone who can reach it: it tells how much is done, never what or for whom.
+/// `GET /metrics`. Open to any client that can reach it: metrics contain amounts, but no content or identities.
 pub(super) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
     let services = call.services();
     let text = services.metrics.told(&look(services));
     Ok(Answer::ready(HttpResponse::Ok().content_type(OPENMETRICS).body(text)))
 }
 
-/// What may be counted here.
+/// Returns the label values to pre-register at zero, so that `rate()` sees the first increment.
 pub(super) fn foreseen(services: &Services) -> Foreseen {
     let too_many = Code::ALL.iter().filter(|code| code.status() == StatusCode::TOO_MANY_REQUESTS.as_u16());
-    // HEAD is answered wherever GET is.
+    // GET implies HEAD.
     let methods = |method: &Method| [Some(method.clone()), (*method == Method::GET).then_some(Method::HEAD)];
     let of_row = |row: &Row| {
         methods(&row.method).into_iter().flatten().map(|method| (static_name(&method), row.path)).collect::<Vec<_>>()
     };
+
     Foreseen {
         routes: routes::rows().iter().flat_map(of_row).collect(),
         refusals: too_many.map(|code| code.as_str()).collect(),
@@ -44,6 +45,7 @@ pub(super) fn foreseen(services: &Services) -> Foreseen {
 fn look(services: &Services) -> Looked {
     let Seen { read_models, tasks, deliveries, probe, storage } = Seen::now(services);
     let circuit = |name: &'static str| State { all: &Circuit::NAMES, is: name };
+
     Looked {
         head: probe.head,
         read_models,
@@ -67,7 +69,7 @@ fn name_of(state: StorageKind) -> &'static str {
     STORAGE_STATES[state as usize]
 }
 
-/// Memory of this process, where the operating system tells it in pages of `/proc`.
+/// Resident memory of the process in bytes, from `/proc`; `None` where that is missing.
 fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;

@@ -1,12 +1,16 @@
-//! What is served: routes, permission, wire shapes and errors. The only part that knows actix-web, besides `app`.
+//! HTTP layer: routes, authorization, JSON formats and errors. With `app`, the only module that uses actix-web.
 //!
 //! ```text
-//! connection ─▶ frame (request id, log, last resort for errors) ─▶ compression ─▶ CORS ─▶ foreign ─▶ routes ─▶ gate ─▶ handler
-//!                      └──▶ (for who names no origin and no coding) ──▶────┘     (who, may they, does it exist)
+//! connection ─▶ frame ─▶ compression ─▶ CORS ─▶ foreign ─▶ routes ─▶ gate ─▶ handler
+//!                 └──▶ (no Origin, no Accept-Encoding) ──▶───┘
+//!
+//! frame     request id, log line, errors of the framework
+//! foreign   rejects cross-origin writes
+//! gate      authentication, existence of the resources, authorization
 //! ```
 //!
-//! A handler is given a `gate::Call`, which exists only after the gate let the request through for the action that the
-//! handler's own signature names; it asks `Dispatch` and answers from the read models.
+//! A handler takes a `gate::Call`, which exists only after the gate has authorized the action in the handler's own
+//! signature. It sends commands to `Dispatch` and reads the read models.
 
 mod account;
 mod account_pool;
@@ -84,5 +88,5 @@ mod video;
 mod waiting;
 mod webhook_secret;
 
-/// The reader of the music form, for whoever throws anything at it.
+/// Parser of the music form, public for fuzzing.
 pub use music::form::read as read_music_form;

@@ -1,4 +1,4 @@
-//! What administrators rule of nodes and versions.
+//! Moderation of nodes and versions by administrators.
 
 use super::answer::Answer;
 use super::error::Problem;
@@ -12,13 +12,14 @@ use crate::domain::node::NodeCommand;
 use crate::domain::policy::Action;
 use crate::domain::version::{SemVer, VersionRef};
 
-/// `PUT /admin/nodes/{node_id}`: everything that is said of a node, its status included.
+/// `PUT /admin/nodes/{node_id}`: changes all fields of a node, including its status.
 pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
     let node = call.known_node()?;
     let command = fields::read(&body, |fields| {
         same_id(fields, Some(&node));
-        let (change, facts) = (read_node_fields(fields), read_node_facts(fields, true));
+        let change = read_node_fields(fields);
+        let facts = read_node_facts(fields, true);
         let (facts, status) = ruled(&call, &node, facts, read_node_status(fields, true));
         Some(NodeCommand::Administer { change, facts, status })
     })?;
@@ -26,7 +27,7 @@ pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer
     with_view(&call, &node, |view| Answer::ok(view))
 }
 
-/// `PUT /admin/nodes/{node_id}/versions/{version}`: everything that is said of a version, its status included.
+/// `PUT /admin/nodes/{node_id}/versions/{version}`: changes all fields of a version, including its status.
 pub async fn version(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
     let node = call.known_node()?;

@@ -1,4 +1,5 @@
-//! The music gateway: a form in, and out what is heard as it is made, a JSON value a line (contract 7, `docs/music.md`).
+//! Music gateway: a form in, and the music as newline-delimited JSON while it is produced (contract 7,
+//! `docs/music.md`).
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -31,13 +32,13 @@ mod line;
 use feed::{CLIENT_GONE, Feed, Record};
 use line::Line;
 
-/// The media type of the answer.
+/// Content type of the response.
 pub const NDJSON: &str = "application/x-ndjson";
-/// Names the task of the stream, which can be cancelled and shown while it is sent.
+/// Header with the task id, for status and cancellation while the stream is sent.
 pub const X_TASK_ID: HeaderName = HeaderName::from_static("x-task-id");
 
-/// `POST /proxy/musicvendor/t2m/generate`: the task is recorded before the answer begins, and however the answer ends, so
-/// does the task.
+/// `POST /proxy/musicvendor/t2m/generate`: records the task before the response begins, and its outcome when the
+/// response ends.
 pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result<Answer, Problem> {
     let user = call.user()?;
     let owner = user.id;
@@ -46,24 +47,27 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     if services.options.require_approval && !user.is_approved && !user.is_admin {
         return Err(Problem::new(Code::ApprovalRequired, "an administrator must approve this account first"));
     }
+
     let body = call.body().await?;
     let work = form::read(call.headers(), body.bytes().clone()).await?;
     drop(body);
-    // By a request with a key the same as before, when it comes again.
+    // Derived from the idempotency key, so a repeated request finds its task.
     let task = TaskId(call.services().surroundings.random_uuid());
     let access = StreamAccess::new(&call)?;
+
     if let Some(before) = services.models.task(task).await? {
         let answer = replayed(&shared, call.account(), task, &before.stage, (work, access)).await;
-        // What is refused now may be otherwise later: it is no answer to keep.
+        // This error may be temporary, so it is not stored as the response.
         let refused = |problem: Problem| Answer::ready(made_again(problem.respond(call.request.path())));
         return Ok(answer.unwrap_or_else(refused));
     }
+
     let place = shared.music_streams.take(call.account())?;
     let reservation = call.reserve(Some(owner), task)?;
-    // Last: the one call by which a vendor shows that it is back is not for who may not make it.
+    // Last, because a half-open circuit admits only one trial call: a rejected request must not use it up.
     let leave = services.musician.admit().map_err(left_alone)?;
 
-    // From here on a caller who goes away leaves a record of it.
+    // From here on, a disconnect is recorded.
     let record = Record::new(services, task, call.why());
     let submission = Submission { task, owner: Some(owner), work: Work::Music(work.clone()), webhook: None };
     services.dispatch.task(task, TaskCommand::Submit(submission), call.why()).await?;
@@ -74,8 +78,8 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     Ok(sent(task, Feed::new(services, record, (playing, place), access).into_lines()))
 }
 
-/// The answer to a request that was carried out before (ADR 18): what was made is made again where that gives the same, nothing is
-/// recorded, and the task stays what it is.
+/// Responds to a repeated request (ADR 18): produces the music again if the result is the same. Records nothing and
+/// leaves the task unchanged.
 async fn replayed(
     shared: &Shared,
     account: Account,
@@ -92,11 +96,13 @@ async fn replayed(
             return Err(Problem::new(Code::IdempotencyKeyInUse, detail).retry_after(1));
         }
     };
+
     let as_told = |failure: &Failure| sent(task, stream::once(ready(Ok(Line::failed(failure).written()))));
     if let Some(failure) = failure.filter(|failure| !was_cut_off(failure)) {
         return Ok(as_told(failure));
     }
-    // Whoever makes the music now did not make that of a vendor: other music under the same key would be a lie.
+
+    // Only the engine that made the music can repeat it; different music under the same key would be wrong.
     let was_vendors = services.models.was_given_to_vendor(task).await?;
     if services.musician.is_repeatable() && !was_vendors {
         let place = shared.music_streams.take(account)?;
@@ -110,7 +116,7 @@ async fn replayed(
     failure.map(as_told).ok_or_else(|| lost(task, was_vendors))
 }
 
-/// Music that was sent to its end, and that nobody here can make again.
+/// Error for completed music that cannot be produced again.
 fn lost(task: TaskId, was_vendors: bool) -> Problem {
     let why = if was_vendors {
         "was made by a vendor, whose music is not kept"
@@ -122,7 +128,7 @@ fn lost(task: TaskId, was_vendors: bool) -> Problem {
     Problem::new(Code::Conflict, detail)
 }
 
-/// Whether nobody can have heard how a stream ended: then it is worth hearing it again.
+/// Returns `true` if the client cannot have received the end of the stream; such a stream may be repeated.
 fn was_cut_off(failure: &Failure) -> bool {
     [CLIENT_GONE, Failure::INTERRUPTED].contains(&failure.code.as_str())
 }

@@ -1,5 +1,5 @@
-//! What bodies say of nodes: descriptive fields, which their publishers give, and facts, which only administrators do. From
-//! everybody else facts are not even looked at (contract 4: output-only fields).
+//! Request bodies about nodes: descriptive fields, set by publishers, and facts, set by administrators. Facts from
+//! other callers are ignored (contract 4: output-only fields).
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::domain::node::{
 use crate::domain::value::{Invalid, Label, Link, Name, Text, Timestamp};
 use crate::domain::version::VersionStatus;
 
-/// A node to be created.
+/// Node to create.
 #[derive(Debug)]
 pub struct NewNode {
     pub id: NodeId,
@@ -24,7 +24,7 @@ pub struct NewNode {
     pub first_version: Option<NewVersion>,
 }
 
-/// A version to be published, and what its node says from then on.
+/// Version to publish, with changes of its node.
 #[derive(Debug)]
 pub struct Publication {
     pub id: NodeId,
@@ -34,7 +34,8 @@ pub struct Publication {
 }
 
 impl NewNode {
-    /// What makes the node for a publisher, all at once. A version is Active at once unless an administrator says otherwise.
+    /// Returns the commands that create the node, as one atomic batch. The version is active at once unless an
+    /// administrator sets another status.
     #[must_use]
     pub fn into_command(self, publisher: PublisherId) -> NodeCommand {
         let Self { id, fields, facts, status, first_version } = self;
@@ -43,10 +44,14 @@ impl NewNode {
         let ruled = version.as_ref().and_then(|version| ruling.clone().on_new(version.id));
         let at_once = ruling.status.is_none_or(|status| status == VersionStatus::Active);
         let (first_version, waiting) = if at_once { (version, None) } else { (None, version) };
+
         let waiting = waiting.map(|version| {
-            let (id, publisher, fields) = (id.clone(), publisher.clone(), NodeFields::default());
+            let id = id.clone();
+            let publisher = publisher.clone();
+            let fields = NodeFields::default();
             NodeCommand::Publish { id, publisher, fields, version }
         });
+
         let create = NodeCommand::Create { id, publisher, fields, facts, first_version };
         let moderated = status.map(|status| administer(NodeFacts::default(), Some(status)));
         NodeCommand::in_turn(create, [waiting, ruled, moderated].into_iter().flatten())
@@ -54,7 +59,8 @@ impl NewNode {
 }
 
 impl Publication {
-    /// What publishes the version, all at once. It waits for its archive unless an administrator says otherwise.
+    /// Returns the commands that publish the version, as one atomic batch. The version waits for its archive unless an
+    /// administrator sets a status.
     #[must_use]
     pub fn into_command(self, publisher: PublisherId) -> NodeCommand {
         let Self { id, fields, facts, version: NewVersion { draft: version, ruling } } = self;
@@ -69,10 +75,10 @@ fn administer(facts: NodeFacts, status: Option<NodeStatus>) -> NodeCommand {
     NodeCommand::Administer { change: NodeFields::default(), facts, status }
 }
 
-/// Reads the id of a node that is to be created.
+/// Parses the id of a new node.
 ///
 /// # Errors
-/// When it is no node id, or one that a path of the interface uses for itself.
+/// If the id is malformed, or reserved by a path of the API.
 pub fn new_node_id(text: &str) -> Result<NodeId, Invalid> {
     let id = NodeId::parse(text)?;
     if id.key().as_str() == "search" {
@@ -81,22 +87,25 @@ pub fn new_node_id(text: &str) -> Result<NodeId, Invalid> {
     Ok(id)
 }
 
-/// Reads a node to be created; its id comes from its name when the body has none.
+/// Reads a new node. Without an id, it is derived from the name.
 ///
 /// # Errors
-/// Every field that is wrong.
+/// All invalid fields.
 pub fn read_new_node(body: &Value, is_admin: bool, surroundings: &Surroundings) -> Result<NewNode, Problem> {
     fields::read(body, |fields| {
         let given = fields.text("id", new_node_id);
         let descriptive = read_node_fields(fields);
         let id = if fields.value("id").is_some() { given } else { derived_id(fields, descriptive.name.as_ref()) };
-        let (facts, status) = (read_node_facts(fields, is_admin), read_node_status(fields, is_admin));
+        let facts = read_node_facts(fields, is_admin);
+        let status = read_node_status(fields, is_admin);
+
         let first_version = fields.object("latest_version", |version| {
             if version.value("version").is_none() {
                 return Some(None);
             }
             read_new_version(version, is_admin, surroundings).map(Some)
         });
+
         Some(NewNode { id: id?, fields: descriptive, facts, status, first_version: first_version.flatten() })
     })
 }
@@ -110,9 +119,10 @@ fn derived_id(fields: &mut Fields<'_, '_>, name: Option<&Name>) -> Option<NodeId
     derived.map_err(|reason| fields.fault("id", reason)).ok()
 }
 
-/// Reads the descriptive fields of a node that are present.
+/// Reads the descriptive fields that are present.
 pub fn read_node_fields(fields: &mut Fields<'_, '_>) -> NodeFields {
     let support = read_support(fields);
+
     NodeFields {
         author: fields.text("author", Name::parse),
         banner_url: fields.text("banner_url", Link::parse),
@@ -132,7 +142,7 @@ pub fn read_node_fields(fields: &mut Fields<'_, '_>) -> NodeFields {
     }
 }
 
-/// Reads texts in other languages: language → field → text.
+/// Reads translations: language → field → text.
 pub fn read_translations(languages: &mut Fields<'_, '_>) -> Translations {
     languages.named(LANGUAGES_MAX, read_language, |languages, language| {
         languages.object(language, |texts| {
@@ -142,7 +152,7 @@ pub fn read_translations(languages: &mut Fields<'_, '_>) -> Translations {
     })
 }
 
-/// Reads a language tag of the form of BCP 47; whether such a language exists is not asked.
+/// Parses a language tag in the syntax of BCP 47; does not check that the language exists.
 fn read_language(text: &str) -> Result<Label, Invalid> {
     let mut parts = text.split('-');
     let language = parts.next().unwrap_or_default();
@@ -155,7 +165,7 @@ fn read_language(text: &str) -> Result<Label, Invalid> {
     Err(Invalid::new("must be a language tag such as de or pt-BR"))
 }
 
-/// Reads what administrators say of a node.
+/// Reads the facts of a node; empty unless the caller is an administrator.
 pub fn read_node_facts(fields: &mut Fields<'_, '_>, is_admin: bool) -> NodeFacts {
     if !is_admin {
         return NodeFacts::default();
@@ -171,7 +181,7 @@ pub fn read_node_facts(fields: &mut Fields<'_, '_>, is_admin: bool) -> NodeFacts
     }
 }
 
-/// Reads the status that an administrator gives a node.
+/// Reads the status of a node; `None` unless the caller is an administrator.
 pub fn read_node_status(fields: &mut Fields<'_, '_>, is_admin: bool) -> Option<NodeStatus> {
     if is_admin { fields.text("status", NodeStatus::parse) } else { None }
 }
@@ -180,10 +190,10 @@ fn count(number: i64) -> Result<u64, Invalid> {
     u64::try_from(number).map_err(|_| Invalid::new("must be a whole number from 0"))
 }
 
-/// Reads a version that is to be published, and what is said of its node with it. `in_path` is the node id in the path.
+/// Reads a version to publish, with changes of its node. `in_path` is the node id of the path.
 ///
 /// # Errors
-/// Every field that is wrong.
+/// All invalid fields.
 pub fn read_publication(
     body: &Value,
     in_path: &str,
@@ -195,20 +205,24 @@ pub fn read_publication(
         if let Err(reason) = &in_path {
             fields.fault("node_id", format!("of the path {reason}"));
         }
-        // Who is asking is known by now; but only text can be meant by it.
+
+        // The caller is authenticated already; the type of the field is checked all the same.
         fields.str("personal_access_token");
+
         let node = fields.object("node", |node| {
             same_id(node, in_path.as_ref().ok().map(NodeId::key).as_ref());
             Some((read_node_fields(node), read_node_facts(node, is_admin)))
         });
+
         let version = fields.object("node_version", |version| read_new_version(version, is_admin, surroundings));
         let version = fields.required("node_version", version);
+
         let (fields, facts) = node.unwrap_or_default();
         Some(Publication { id: in_path.ok()?, fields, facts, version: version? })
     })
 }
 
-/// An id in the body must be that of the path.
+/// Checks that an id in the body matches the path.
 pub fn same_id(fields: &mut Fields<'_, '_>, path: Option<&NodeKey>) {
     let given = fields.text("id", NodeId::parse);
     if let (Some(id), Some(path)) = (given, path)

@@ -1,4 +1,4 @@
-//! Nodes as they come, change and go, by the hand of their publisher or of an administrator.
+//! Node changes by publishers and administrators: create, update, delete.
 
 use actix_web::http::header::LOCATION;
 use serde::Serialize;
@@ -14,14 +14,17 @@ use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherStatus;
 use crate::projections::node::view::{NodeView, effective_status};
 
-/// `POST /publishers/{publisher_id}/nodes`: claims a node id, and releases a first version when the body has one.
+/// `POST /publishers/{publisher_id}/nodes`: claims a node id, and releases a first version if the body contains one.
 pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
     let new = read_new_node(&body, call.identity().is_admin(), &call.services().surroundings)?;
-    let (id, publisher) = (new.id.clone(), call.publisher()?.id.clone());
+    let id = new.id.clone();
+    let publisher = call.publisher()?.id.clone();
+
     let charges = call.charge_registration(&publisher, 1, u64::from(new.first_version.is_some()))?;
     call.services().dispatch.node(&id.key(), new.into_command(publisher), call.why()).await?;
     charges.keep();
+
     let location = call.url(&format!("/nodes/{id}"));
     with_view(&call, &id.key(), |view| Answer::created(view))?.with(LOCATION, location)
 }
@@ -29,24 +32,28 @@ pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<Answ
 /// `PUT /publishers/{publisher_id}/nodes/{node_id}`: changes the fields that are present.
 pub async fn update(mut call: Call<{ Action::ReviseNode as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
-    let (node, is_admin) = (call.known_node()?, call.identity().is_admin());
+    let node = call.known_node()?;
+    let is_admin = call.identity().is_admin();
     let publisher = call.publisher()?.id.clone();
     let command = fields::read(&body, |fields| {
         same_id(fields, Some(&node));
-        let (change, facts) = (read_node_fields(fields), read_node_facts(fields, is_admin));
+        let change = read_node_fields(fields);
+        let facts = read_node_facts(fields, is_admin);
         let (facts, status) = ruled(&call, &node, facts, read_node_status(fields, is_admin));
         Some(match status {
             Some(status) => NodeCommand::Administer { change, facts, status: Some(status) },
             None => NodeCommand::Revise { publisher, change, facts },
         })
     })?;
+
     call.services().dispatch.node(&node, command, call.why()).await?;
     with_view(&call, &node, |view| Answer::ok(view))
 }
 
-/// `DELETE /publishers/{publisher_id}/nodes/{node_id}`: for ever; the id is never given out again.
+/// `DELETE /publishers/{publisher_id}/nodes/{node_id}`: final; the id is never reused.
 pub async fn delete(call: Call<{ Action::DeleteNode as u8 }>) -> Result<Answer, Problem> {
-    let (node, publisher) = (call.known_node()?, Some(call.publisher()?.id.clone()));
+    let node = call.known_node()?;
+    let publisher = Some(call.publisher()?.id.clone());
     call.services().dispatch.node(&node, NodeCommand::Delete { publisher }, call.why()).await?;
     Ok(Answer::no_content())
 }
@@ -57,17 +64,17 @@ struct Permissions {
     can_edit: bool,
 }
 
-/// `GET /publishers/{publisher_id}/nodes/{node_id}/permissions`: whether the caller may change the node.
+/// `GET /publishers/{publisher_id}/nodes/{node_id}/permissions`: reports if the caller may change the node.
 pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let node = call.known_node()?;
     let status = call.services().models.read().nodes.get(&node).map(|node| node.status);
-    // The changes of a banned node are refused, an administrator's too, who has to unban it first.
+    // Banned nodes cannot be changed, not even by administrators before the node is unbanned.
     let can_edit = status == Some(NodeStatus::Active) && call.could(Action::ReviseNode, call.publisher()?);
     Answer::ok(&Permissions { can_edit })
 }
 
-/// What administrators rule of a node. While its publisher is banned an Active node is shown as Banned: who sends back the
-/// status and the detail that are shown then has not ruled that the node itself is banned.
+/// Returns the facts and the status that an administrator really changes. While its publisher is banned, an active node
+/// is shown as banned; sending the shown status and detail back does not ban the node itself.
 pub fn ruled(
     call: &Admitted,
     key: &NodeKey,
@@ -79,16 +86,18 @@ pub fn ruled(
     let publisher = models.publishers.get(&node.publisher);
     let banned = publisher.is_some_and(|publisher| publisher.status == PublisherStatus::Banned);
     let (shown, detail) = effective_status(node, banned);
+
     if shown == node.status {
         return (facts, status);
     }
+
     facts.status_detail = facts.status_detail.filter(|given| Some(given.as_str()) != detail);
-    // With a reason of its own it is a ban of the node.
+    // With a new reason it is a ban of the node itself.
     let status = status.filter(|given| *given != shown || facts.status_detail.is_some());
     (facts, status)
 }
 
-/// Answers with a node as it is now; without a body, when the command was to delete it.
+/// Responds with the current state of a node, or with 204 if it was deleted.
 pub fn with_view(
     call: &Admitted,
     key: &NodeKey,
@@ -101,6 +110,7 @@ pub fn with_view(
         let publisher = owner.and_then(|owner| models.publishers.get(owner)).cloned();
         (entry, publisher, models.nodes.links().clone())
     };
+
     match entry.as_ref().and_then(|entry| entry.profile()) {
         Some(node) => answer(&NodeView::new(node, publisher.as_ref(), &links)),
         None => Ok(Answer::no_content()),

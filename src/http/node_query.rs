@@ -1,4 +1,4 @@
-//! What a list of nodes is asked for: the parameters of `GET /nodes` and `GET /nodes/search` (contract 4).
+//! Query parameters of `GET /nodes` and `GET /nodes/search` (contract 4).
 
 use super::query::{Query, with_plus};
 use crate::domain::ids::{NodeId, NodeKey};
@@ -9,17 +9,17 @@ use crate::projections::node::list::{Filter, NodeQuery, Selection};
 use crate::projections::node::search::SearchText;
 use crate::projections::node::{Sort, SortColumn};
 
-/// Nodes of a page, when the caller does not say.
+/// Default page size.
 const LIMIT_DEFAULT: u64 = 10;
 
-/// A list that is asked for.
+/// Requested list.
 pub struct Asked {
     pub query: NodeQuery,
-    /// The answer must come from the read model and from nowhere else.
+    /// `true` if the page cache must not be used.
     pub latest: bool,
 }
 
-/// Reads the parameters that all lists of nodes have; faults are noted in `query`. Banned nodes are for administrators.
+/// Reads the parameters common to all node lists; errors are added to `query`. Banned nodes are for administrators.
 pub fn read(query: &mut Query, is_admin: bool) -> Asked {
     let page = query.page(LIMIT_DEFAULT);
     let sort = Sort::effective(query.many_checked("sort", read_sort));
@@ -29,7 +29,7 @@ pub fn read(query: &mut Query, is_admin: bool) -> Asked {
     Asked { query: NodeQuery { page, selection: Selection { sort, filter, search: None, include_banned } }, latest }
 }
 
-/// Reads what is searched for as well.
+/// Reads the parameters of a search.
 pub fn read_search(query: &mut Query, is_admin: bool) -> Asked {
     let mut asked = read(query, is_admin);
     let search = query.checked("search", SearchText::parse);
@@ -39,10 +39,12 @@ pub fn read_search(query: &mut Query, is_admin: bool) -> Asked {
 
 fn read_filter(query: &mut Query) -> Filter {
     let named = query.many("node_id");
-    // An id that cannot exist names no node; it must not widen the list to all of them.
+    // An id that cannot exist matches no node; ignoring it would widen the list to all nodes.
     let keys: Vec<NodeKey> = named.iter().filter_map(|id| NodeId::parse(id).ok()).map(|id| id.key()).collect();
     let node_ids = (!named.is_empty()).then(|| sorted(keys));
+
     let folded = |query: &Query, name| sorted(query.many(name).into_iter().map(fold).collect());
+
     Filter {
         systems: folded(query, "supported_os"),
         accelerators: folded(query, "supported_accelerator"),
@@ -53,36 +55,40 @@ fn read_filter(query: &mut Query) -> Filter {
     }
 }
 
-/// Each once, in an order of their own: the same question in other words is the same question.
+/// Sorts and removes duplicates, so that equivalent queries compare equal.
 fn sorted<T: Ord>(mut values: Vec<T>) -> Vec<T> {
     values.sort_unstable();
     values.dedup();
     values
 }
 
-/// Reads an RFC 3339 time.
+/// Parses an RFC 3339 time.
 fn read_timestamp(text: &str) -> Result<Timestamp, Invalid> {
     Timestamp::parse(&with_plus(text))
 }
 
-/// Reads `column`, `column;asc` or `column;desc`; a refusal names whatever of it there is not, and what there is.
+/// Parses `column`, `column;asc` or `column;desc`. The error names the unknown parts and the allowed ones.
 fn read_sort(text: &str) -> Result<Sort, Invalid> {
     let (column, direction) = text.split_once(';').unwrap_or((text, ""));
-    let (column, direction) = (column.trim(), direction.trim());
+    let column = column.trim();
+    let direction = direction.trim();
     let descending = match direction {
         "" | "asc" => Some(false),
         "desc" => Some(true),
         _ => None,
     };
+
     let known = SortColumn::parse(column).ok();
     if let (Some(column), Some(descending)) = (known, descending) {
         return Ok(Sort { column, descending });
     }
+
     let bad_column = known.is_none().then(|| format!("the unknown column {column:?}"));
     let bad_direction = descending.is_none().then(|| format!("the unknown direction {direction:?}"));
     let bad: Vec<String> = bad_column.into_iter().chain(bad_direction).collect();
     let columns: Vec<&str> = SortColumn::ALL.iter().map(|column| column.as_str()).collect();
-    let (bad, columns) = (bad.join(" and "), columns.join(" "));
+    let bad = bad.join(" and ");
+    let columns = columns.join(" ");
     Err(Invalid::new(format!("has {bad}: must be one of {columns}, alone or followed by ;asc or ;desc")))
 }
 

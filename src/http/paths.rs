@@ -1,16 +1,16 @@
-//! Which path leads where: a tree of segments. A path costs a look at each of its segments, however many routes there are.
+//! Segment-trie router; a lookup is O(segments), independent of the number of routes.
 
 use std::collections::HashMap;
 
 use super::frame::decode_segment;
 
-/// Everything that paths lead to. A segment that is written out goes before one that has a name.
+/// Router. Literal segments take precedence over parameters.
 pub struct Paths<T> {
     root: Place<T>,
 }
 
 struct Place<T> {
-    /// With the names of the path's named segments.
+    /// Value of the path, with the names of its parameters.
     here: Option<(Vec<&'static str>, T)>,
     written: HashMap<&'static str, Place<T>>,
     named: Option<Box<Place<T>>>,
@@ -23,19 +23,19 @@ impl<T> Default for Place<T> {
 }
 
 impl<T> Place<T> {
-    /// Everything at and below this place.
+    /// Collects the values at and below this node.
     fn all<'s>(&'s self, found: &mut Vec<&'s T>) {
         found.extend(self.here.as_ref().map(|(_, here)| here));
         self.written.values().chain(self.named.as_deref()).for_each(|place| place.all(found));
     }
 }
 
-/// The named segments of a path, decoded.
+/// Decoded path parameters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Segments(Vec<(&'static str, String)>);
 
 impl Segments {
-    /// The segment with this name.
+    /// Returns the parameter with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
@@ -43,16 +43,18 @@ impl Segments {
 }
 
 impl<T> Paths<T> {
-    /// No paths.
+    /// Creates an empty router.
     #[must_use]
     pub fn new() -> Self {
         Self { root: Place::default() }
     }
 
-    /// What `pattern` leads to, made by `make` when it led nowhere before. Named segments are written `{name}`.
+    /// Returns the value of `pattern`; inserts the result of `make` if it is missing. Parameters are written
+    /// `{name}`.
     pub fn entry(&mut self, pattern: &'static str, make: impl FnOnce() -> T) -> &mut T {
         let mut names = Vec::new();
         let mut place = &mut self.root;
+
         for segment in pattern.split('/').skip(1) {
             place = match segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
                 Some(name) => {
@@ -62,20 +64,22 @@ impl<T> Paths<T> {
                 None => place.written.entry(segment).or_default(),
             };
         }
+
         &mut place.here.get_or_insert_with(|| (names, make())).1
     }
 
-    /// What a path leads to, and its named segments. `path` may be percent-encoded where that makes a difference.
+    /// Finds the value of a path and its parameters, decoded. `path` is the encoded path of the request.
     #[must_use]
     pub fn find<'p>(&self, path: &'p str) -> Option<(&T, Segments)> {
         let mut values = Vec::new();
+
         let (names, found) = self.root.find(path.strip_prefix('/')?, &mut values)?;
         let decoded = names.iter().zip(values).map(|(name, value): (_, &'p str)| (*name, decode_segment(value)));
         Some((found, Segments(decoded.collect())))
     }
 
-    /// What lies below the longest beginning of a path that is written out, in no order; nothing where not even the first
-    /// segment is.
+    /// Returns the values below the longest literal prefix of a path, in no particular order; none if not even the
+    /// first segment matches.
     #[must_use]
     pub fn near(&self, path: &str) -> Vec<&T> {
         let mut segments = path.split('/').skip(1);
@@ -83,6 +87,7 @@ impl<T> Paths<T> {
         while let Some(next) = segments.next().and_then(|segment| place.written.get(segment)) {
             place = next;
         }
+
         let mut found = Vec::new();
         place.all(&mut found);
         found
@@ -90,14 +95,16 @@ impl<T> Paths<T> {
 }
 
 impl<T> Place<T> {
-    /// `rest` has at least one segment more; `values` holds those before it that have names.
+    /// Finds the value below this node. `rest` has at least one segment; `values` holds the parameters before it.
     fn find<'p>(&self, rest: &'p str, values: &mut Vec<&'p str>) -> Option<&(Vec<&'static str>, T)> {
         let (segment, rest) = rest.split_once('/').map_or((rest, None), |(segment, rest)| (segment, Some(rest)));
         let known = values.len();
+
         let written = self.written.get(segment).and_then(|place| place.found(rest, values));
         if written.is_some() || segment.is_empty() {
             return written;
         }
+
         values.truncate(known);
         values.push(segment);
         self.named.as_ref()?.found(rest, values)

@@ -1,5 +1,4 @@
-//! Bodies of answers: in one piece, or, when they are large, in pieces that are shared with whoever has them already, so
-//! that a large answer costs no copy of what it shows.
+//! Response bodies. Large ones are lists of shared pieces, so that they need no copy.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -9,10 +8,10 @@ use std::task::{Context, Poll};
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use bytes::Bytes;
 
-/// Bodies of more bytes than this are sent piece by piece.
+/// Size in bytes above which a body is sent in pieces.
 const WHOLE_MAX: usize = 1 << 20;
 
-/// A body. Cheap to clone.
+/// Response body. Cheap to clone.
 #[derive(Debug, Clone)]
 pub enum Payload {
     Whole(Bytes),
@@ -20,27 +19,29 @@ pub enum Payload {
 }
 
 impl Payload {
-    /// The pieces one after the other: as one when they are small together, else as they are.
+    /// Joins the pieces; a large body keeps them separate.
     #[must_use]
     pub fn of(pieces: Vec<Bytes>) -> Self {
         let bytes = pieces.iter().map(Bytes::len).sum();
         if bytes > WHOLE_MAX {
             return Self::Pieces { pieces: pieces.into(), bytes };
         }
+
         let mut whole = Vec::with_capacity(bytes);
         for piece in &pieces {
             whole.extend_from_slice(piece);
         }
+
         Self::Whole(whole.into())
     }
 
-    /// Whether a body of so many bytes is sent in one piece.
+    /// Returns `true` if a body of this size is sent in one piece.
     #[must_use]
     pub fn is_small(bytes: usize) -> bool {
         bytes <= WHOLE_MAX
     }
 
-    /// How many bytes are sent.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
@@ -49,7 +50,7 @@ impl Payload {
         }
     }
 
-    /// As the framework sends it.
+    /// Converts to a body of the framework.
     #[must_use]
     pub fn into_body(self) -> BoxBody {
         match self {
@@ -65,7 +66,7 @@ impl From<Bytes> for Payload {
     }
 }
 
-/// Pieces on their way out.
+/// Body sent piece by piece.
 struct Sending {
     pieces: Arc<[Bytes]>,
     bytes: usize,

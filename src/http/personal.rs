@@ -1,4 +1,4 @@
-//! Personal fields on their way in and out: sealed before a command carries them, opened when they are shown (ADR 11).
+//! Personal fields: encrypted before a command carries them, decrypted for responses (ADR 11).
 
 use actix_web::web;
 
@@ -12,21 +12,21 @@ use crate::domain::value::{Name, Text};
 use crate::personal::{KEY_BYTES, KeyFailure, Keyring};
 use crate::space::Space;
 
-/// When to come back after a key was lost, in seconds: somebody must have put it back.
+/// `Retry-After` in seconds while a key is missing: an operator must restore it.
 const RETRY_AFTER: u32 = 30;
 
-/// E-mail address and name as they are recorded.
+/// Encrypted e-mail address and name.
 pub type Sealed = (Option<Personal>, Option<Personal>);
 
 impl Problem {
-    /// The user is there no more, and never comes back.
+    /// 404 for an erased user.
     #[must_use]
     pub fn erased() -> Self {
         Self::new(Code::NotFound, "there is no such user any more: it was erased, which is final")
     }
 }
 
-/// How a change is refused whose key cannot be used.
+/// Returns the error for a change whose key cannot be used.
 #[must_use]
 pub fn refusal(failure: &KeyFailure, space: &Space) -> Problem {
     match failure {
@@ -39,26 +39,27 @@ pub fn refusal(failure: &KeyFailure, space: &Space) -> Problem {
             tracing::error!(%failure, "a change of a user was refused");
             let detail = "the key of this user is missing, so name and e-mail address can be neither read nor changed: \
                           an operator must put the key back from a backup (the log of the service names the file)";
-            // Not a refusal that is kept for an idempotency key: the request can be tried again.
+            // Not a status that is stored for an idempotency key, so the client can retry.
             Problem::new(Code::ReadOnly, detail).retry_after(RETRY_AFTER)
         }
     }
 }
 
-/// Seals what was given; the key of the user is durable when this returns. It is made when nothing is sealed of the user yet.
+/// Encrypts personal fields. The key of the user is durable on return; it is created if the user has no encrypted
+/// fields yet.
 ///
 /// # Errors
-/// When the user was erased, the key was lost (503), or it cannot be read or written.
+/// If the user was erased, if the key is missing (503), or if the key file cannot be read or written.
 pub async fn seal(call: &Admitted, user: UserId, email: Option<Email>, name: Option<Name>) -> Result<Sealed, Problem> {
-    // Never what follows from an idempotency key: what can be made again cannot be destroyed.
+    // Never derived from an idempotency key: a key that can be derived again cannot be destroyed.
     let chance = is_unsealed(call, user).then(|| call.shared().services.surroundings.secret());
     seal_with(call.services(), user, chance, email, name).await
 }
 
-/// Seals what is known of a user who is to come into being.
+/// Encrypts the personal fields of a new user.
 ///
 /// # Errors
-/// As [`seal`].
+/// See [`seal`].
 pub async fn seal_new(
     services: &Services,
     user: UserId,
@@ -78,6 +79,7 @@ async fn seal_with(
     if email.is_none() && name.is_none() {
         return Ok((None, None));
     }
+
     let keyring = services.personal.clone();
     let sealing = move || {
         let email = email.as_ref().map(Text::as_str).map(|text| (PersonalField::Email, text));
@@ -85,11 +87,12 @@ async fn seal_with(
         let mut sealed = keyring.seal(user, chance, email.into_iter().chain(name))?.into_iter();
         Ok((email.and_then(|_| sealed.next()), name.and_then(|_| sealed.next())))
     };
+
     let sealed = web::block(sealing).await.map_err(Problem::internal)?;
     sealed.map_err(|failure| refusal(&failure, &services.space))
 }
 
-/// Whether nothing is sealed of a user yet, so that a key may be made.
+/// Returns `true` if the user has no encrypted fields yet, so that a key may be created.
 #[must_use]
 pub fn is_unsealed(call: &Admitted, user: UserId) -> bool {
     !call.services().models.read().users.get(user).is_some_and(has_sealed)
@@ -103,17 +106,17 @@ fn has_sealed(user: &UserProfile) -> bool {
         .any(|value| matches!(value, Personal::Sealed(_)))
 }
 
-/// Brings the keys of users who are to be shown into memory, so that showing them reads no files.
+/// Loads the keys of users, so that rendering them reads no files.
 pub async fn ready<'u>(keyring: &Keyring, users: impl IntoIterator<Item = &'u UserProfile>) {
     let missing = keyring.missing(users.into_iter().filter(|user| has_sealed(user)).map(|user| user.id));
     if !missing.is_empty() {
         let keyring = keyring.clone();
-        // Without a thread for it the service is stopping; they are read one by one then.
+        // Fails only while the service is stopping; the keys are then read one by one.
         let _ = web::block(move || keyring.load(&missing)).await;
     }
 }
 
-/// What can be shown of a person.
+/// Personal fields for display.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contact {
     pub email: Option<String>,
@@ -122,7 +125,7 @@ pub struct Contact {
 }
 
 impl Contact {
-    /// Of a user; the e-mail address only for those who may see it.
+    /// Decrypts the fields of a user; the e-mail address only if `with_email`.
     #[must_use]
     pub fn new(user: &User, with_email: bool, keyring: &Keyring) -> Self {
         let Some(profile) = user.profile() else {

@@ -1,4 +1,4 @@
-//! Publishers: wire shape, creating, finding, reading, updating, deleting.
+//! Publishers: response format; list, show, create, update, delete.
 
 use std::collections::HashSet;
 
@@ -21,13 +21,13 @@ use crate::domain::value::{Invalid, Label, Link, Name, Text, Timestamp};
 use crate::personal::Keyring;
 use crate::projections::read_models::Models;
 
-/// Publishers of a page, when the caller does not say.
+/// Default page size.
 const LIMIT_DEFAULT: u64 = 10;
 
-/// What stands where ids of publishers do in paths of the service.
+/// Ids that collide with paths of the API.
 const RESERVED: &[&str] = &["validate"];
 
-/// The seed's `Publisher`.
+/// `Publisher` of the API.
 #[derive(Debug, Serialize)]
 pub struct PublisherView<'m> {
     #[serde(rename = "createdAt")]
@@ -42,7 +42,7 @@ pub struct PublisherView<'m> {
     #[serde(skip_serializing_if = "Option::is_none")]
     source_code_repo: Option<&'m str>,
     status: &'static str,
-    /// Why it is banned, when it is.
+    /// Reason of the ban, if banned.
     #[serde(skip_serializing_if = "Option::is_none")]
     status_detail: Option<&'m str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct PublisherView<'m> {
     website: Option<&'m str>,
 }
 
-/// The seed's `PublisherMember`; its id is the user's.
+/// `PublisherMember` of the API; its id is the user id.
 #[derive(Debug, Serialize)]
 struct MemberView {
     id: String,
@@ -70,15 +70,15 @@ struct MemberUserView {
     erased: bool,
 }
 
-/// A publisher and what it shows of its members, so that it can be written after the read models were let go.
+/// Copy of a publisher and its members, so that it can be serialized without holding the read models.
 pub struct Shown {
     profile: PublisherProfile,
-    /// The members, in their order.
+    /// Members, in the order of the profile.
     users: Vec<User>,
 }
 
 impl Shown {
-    /// Of a publisher.
+    /// Copies a publisher and its members.
     #[must_use]
     pub fn of(profile: &PublisherProfile, models: &Models) -> Self {
         let users = profile.members.iter().map(|(id, _)| models.users.find(*id).cloned().unwrap_or_default());
@@ -91,7 +91,7 @@ impl Shown {
 }
 
 impl<'m> PublisherView<'m> {
-    /// The publisher as the caller may see it: e-mail addresses are for members and administrators (contract 3).
+    /// Renders the publisher for the caller. E-mail addresses are for members and administrators (contract 3).
     #[must_use]
     pub fn new(shown: &'m Shown, call: &Admitted) -> Self {
         let caller = call.identity();
@@ -100,13 +100,15 @@ impl<'m> PublisherView<'m> {
         Self::shown_to(shown, insider, &call.services().personal)
     }
 
-    /// The publisher with what is for members and administrators, or without.
+    /// Renders the publisher, with e-mail addresses if `insider`.
     #[must_use]
     pub fn shown_to(Shown { profile, users }: &'m Shown, insider: bool, keyring: &Keyring) -> Self {
         let member = |((id, role), user): (&(UserId, MemberRole), &User)| {
-            let (id, Contact { email, name, erased }) = (id.to_string(), Contact::new(user, insider, keyring));
+            let id = id.to_string();
+            let Contact { email, name, erased } = Contact::new(user, insider, keyring);
             MemberView { id: id.clone(), role: role.as_str(), user: MemberUserView { email, id, name, erased } }
         };
+
         let fields = &profile.fields;
         Self {
             created_at: profile.created_at.to_string(),
@@ -124,20 +126,20 @@ impl<'m> PublisherView<'m> {
     }
 }
 
-/// The name for people: the id when none was given.
+/// Returns the name, or the id if there is none.
 #[must_use]
 pub fn display_name(profile: &PublisherProfile) -> &str {
     let given = profile.fields.name.as_ref().map(Text::as_str).filter(|name| !name.is_empty());
     given.unwrap_or(profile.id.as_str())
 }
 
-/// A link as it is shown: the empty one means none (contract 4).
+/// Returns a link; an empty one counts as none (contract 4).
 #[must_use]
 pub fn shown(link: Option<&Link>) -> Option<&str> {
     link.map(Link::as_str).filter(|link| !link.is_empty())
 }
 
-/// One page of publishers.
+/// Page of publishers.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PublisherPage<'m> {
@@ -148,19 +150,22 @@ struct PublisherPage<'m> {
     total_pages: u64,
 }
 
-/// `GET /publishers`: all publishers, by id; banned ones only for administrators who ask for them.
+/// `GET /publishers`: all publishers, by id. Banned ones only for administrators with `include_banned`.
 pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let request = query.page(LIMIT_DEFAULT);
     let include_banned = query.flag("include_banned").unwrap_or(false);
     let only: HashSet<_> = query.many("publisher_id").into_iter().map(str::to_owned).collect();
     query.finish()?;
+
     let page = {
         let models = call.services().models.read();
         let page = models.publishers.page(request, &only, include_banned && call.identity().is_admin());
         page.map(|profile| Shown::of(profile, &models))
     };
+
     personal::ready(&call.services().personal, page.entries.iter().flat_map(Shown::members)).await;
+
     Answer::ok(&PublisherPage {
         limit: request.limit,
         page: request.page,
@@ -170,7 +175,7 @@ pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, 
     })
 }
 
-/// `GET /users/publishers`: those of which the caller is a member, by id.
+/// `GET /users/publishers`: publishers of which the caller is a member, by id.
 pub async fn list_own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Answer, Problem> {
     let user = call.user()?.id;
     let own: Vec<_> = {
@@ -189,11 +194,12 @@ struct Availability {
     reason: Option<String>,
 }
 
-/// `GET /publishers/validate`: whether an id could be claimed now, and if not, why not.
+/// `GET /publishers/validate`: reports if an id is available, and if not, why not.
 pub async fn validate(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let username = query.required("username", |text| Ok(text.to_owned()));
     query.finish()?;
+
     let models = call.services().models.read();
     let reason = read_id(&username.unwrap_or_default()).and_then(|id| {
         if models.publishers.get(&id).is_some() {
@@ -204,11 +210,12 @@ pub async fn validate(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answ
             Ok(())
         }
     });
+
     let reason = reason.err().map(|reason| format!("the id {reason}"));
     Answer::ok(&Availability { is_available: reason.is_none(), reason })
 }
 
-/// An id that a new publisher may have.
+/// Parses the id of a new publisher.
 fn read_id(text: &str) -> Result<PublisherId, Invalid> {
     if RESERVED.contains(&text) {
         return Err(Invalid::new("is reserved: it stands in a path of the service"));
@@ -221,18 +228,22 @@ pub async fn create(mut call: Call<{ Action::CreatePublisher as u8 }>) -> Result
     let body = call.json().await?;
     let owner = call.user()?.id;
     let by_admin = call.identity().is_admin();
+
     let (id, fields, facts) = fields::read(&body, |fields| {
         let id = fields.required_text("id", read_id);
         let descriptive = read_fields(fields);
         let facts = if by_admin { read_facts(fields, PublisherStatus::Active) } else { PublisherFacts::default() };
         Some((id?, descriptive, facts))
     })?;
+
     let charge = call.charge_publisher()?;
     let command = PublisherCommand::Create { id: id.clone(), owner, fields, facts };
     call.services().dispatch.publisher(&id, command, call.why()).await?;
+
     if let Some(charge) = charge {
         charge.keep();
     }
+
     with_view(&call, &id, |view| Answer::created(view)).await?.with(LOCATION, call.url(&format!("/publishers/{id}")))
 }
 
@@ -250,11 +261,12 @@ pub async fn update(mut call: Call<{ Action::UpdatePublisher as u8 }>) -> Result
         let facts = if by_admin { read_facts(fields, *status) } else { PublisherFacts::default() };
         Some((read_fields(fields), facts))
     })?;
+
     call.services().dispatch.publisher(id, PublisherCommand::Revise { change, facts }, call.why()).await?;
     current(&call).await
 }
 
-/// `DELETE /publishers/{publisher_id}`: for ever, and only without nodes.
+/// `DELETE /publishers/{publisher_id}`: final, and only without nodes.
 pub async fn delete(call: Call<{ Action::DeletePublisher as u8 }>) -> Result<Answer, Problem> {
     let id = &call.publisher()?.id;
     match call.services().models.read().nodes.count_of_publisher(id) {
@@ -267,11 +279,12 @@ pub async fn delete(call: Call<{ Action::DeletePublisher as u8 }>) -> Result<Ans
             ));
         }
     }
+
     call.services().dispatch.publisher(id, PublisherCommand::Delete, call.why()).await?;
     Ok(Answer::no_content())
 }
 
-/// Whether the caller may change what it asks about.
+/// Permissions of the caller on a publisher.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Permissions {
@@ -283,7 +296,8 @@ pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<A
     Answer::ok(&Permissions { can_edit: call.could(Action::UpdatePublisher, call.publisher()?) })
 }
 
-/// What administrators alone say of a publisher (contract 4). Its status they change by bans, which have reasons.
+/// Reads the facts that only administrators set (contract 4). The status changes only through bans, which require a
+/// reason.
 fn read_facts(fields: &mut Fields<'_, '_>, status: PublisherStatus) -> PublisherFacts {
     if fields.text("status", PublisherStatus::parse).is_some_and(|wanted| wanted != status) {
         let how = "/admin/publishers/{id}/ban and unban, with a reason";
@@ -303,12 +317,12 @@ fn read_fields(fields: &mut Fields<'_, '_>) -> PublisherFields {
     }
 }
 
-/// Answers with the publisher of the path as it is now.
+/// Returns the current state of the publisher in the path.
 pub async fn current(call: &Admitted) -> Result<Answer, Problem> {
     with_view(call, &call.publisher()?.id, |view| Answer::ok(view)).await
 }
 
-/// Answers with a publisher as it is now.
+/// Renders the current state of a publisher.
 async fn with_view(
     call: &Admitted,
     id: &PublisherId,

@@ -1,4 +1,4 @@
-//! Reading query parameters, collecting everything that is wrong with them. Unknown ones are ignored (contract 2).
+//! Reader of query parameters. It collects all errors; unknown parameters are ignored (contract 2).
 
 use url::form_urlencoded;
 
@@ -8,10 +8,10 @@ use super::frame::decodes;
 use crate::domain::value::Invalid;
 use crate::projections::page::PageRequest;
 
-/// Most entries of a page; more is clamped (contract 4).
+/// Maximum page size; larger values are clamped (contract 4).
 pub const LIMIT_MAX: u64 = 1000;
 
-/// The query of one request.
+/// Query of one request.
 pub struct Query {
     pairs: Vec<(String, String)>,
     faults: Faults,
@@ -21,7 +21,7 @@ impl Query {
     /// Decodes a query string.
     ///
     /// # Errors
-    /// When its percent-encoding does not decode to UTF-8.
+    /// If it does not decode to UTF-8 without control characters.
     pub fn parse(query: &str) -> Result<Self, Problem> {
         if !decodes(query) {
             return Err(Problem::new(
@@ -32,19 +32,19 @@ impl Query {
         Ok(Self { pairs: form_urlencoded::parse(query.as_bytes()).into_owned().collect(), faults: Faults::default() })
     }
 
-    /// The first value of a parameter.
+    /// Returns the first value of a parameter.
     #[must_use]
     pub fn one(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// A parameter that must be given and passes a check.
+    /// Parses a required parameter.
     pub fn required<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
         let result = self.one(name).ok_or_else(|| Invalid::new("is required")).and_then(parse);
         result.map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
     }
 
-    /// True or false, whatever the case; `None` when the parameter is absent.
+    /// Parses a boolean in any case; `None` if the parameter is absent.
     pub fn flag(&mut self, name: &str) -> Option<bool> {
         let flag = self.one(name)?.to_ascii_lowercase().parse().ok();
         if flag.is_none() {
@@ -53,25 +53,25 @@ impl Query {
         flag
     }
 
-    /// A parameter that passes a check; `None` when it is absent or empty.
+    /// Parses a parameter; `None` if it is absent or empty.
     pub fn checked<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
         let result = parse(self.one(name).map(str::trim).filter(|value| !value.is_empty())?);
         result.map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
     }
 
-    /// A parameter that passes a check; `None` when it is absent.
+    /// Parses a parameter; `None` if it is absent.
     pub fn given<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
         parse(self.one(name)?).map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
     }
 
-    /// All values of an array parameter: repeated, separated by commas, or as `name[]`.
+    /// Returns all values of an array parameter: repeated, comma-separated, or as `name[]`.
     #[must_use]
     pub fn many(&self, name: &str) -> Vec<&str> {
         let named = self.pairs.iter().filter(|(key, _)| key.strip_suffix("[]").unwrap_or(key) == name);
         named.flat_map(|(_, value)| value.split(',')).map(str::trim).filter(|value| !value.is_empty()).collect()
     }
 
-    /// All values of an array parameter that pass a check.
+    /// Parses all values of an array parameter; returns the valid ones.
     pub fn many_checked<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Vec<T> {
         let (good, bad): (Vec<_>, Vec<_>) = self.many(name).into_iter().map(parse).partition(Result::is_ok);
         for reason in bad.into_iter().filter_map(Result::err) {
@@ -80,14 +80,14 @@ impl Query {
         good.into_iter().filter_map(Result::ok).collect()
     }
 
-    /// Which page is asked for; limits above [`LIMIT_MAX`] are clamped.
+    /// Reads page number and page size; sizes above [`LIMIT_MAX`] are clamped.
     pub fn page(&mut self, default_limit: u64) -> PageRequest {
         let page = self.counting_number("page", 1);
         let limit = self.counting_number("limit", default_limit).min(LIMIT_MAX);
         PageRequest { page, limit }
     }
 
-    /// A number from 1.
+    /// Parses an integer from 1.
     fn counting_number(&mut self, name: &str, default: u64) -> u64 {
         let Some(text) = self.one(name) else { return default };
         let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
@@ -100,12 +100,12 @@ impl Query {
         }
     }
 
-    /// How many entries are asked for, from 1.
+    /// Reads the page size, from 1.
     pub fn limit(&mut self, default: u64) -> u64 {
         self.counting_number("limit", default)
     }
 
-    /// Notes what is wrong with a parameter.
+    /// Adds an error of a parameter.
     pub fn fault(&mut self, name: &str, reason: &str) {
         self.faults.add(format!("/{name}"), reason);
     }
@@ -113,13 +113,13 @@ impl Query {
     /// Ends the reading.
     ///
     /// # Errors
-    /// Everything that was wrong.
+    /// All collected errors.
     pub fn finish(self) -> Result<(), Problem> {
         self.faults.settle(Some(()))
     }
 }
 
-/// A value in which a space can only be a plus sign that was not encoded: it has become one on its way here.
+/// Restores plus signs that form decoding turned into spaces, for values that cannot contain spaces.
 #[must_use]
 pub fn with_plus(text: &str) -> String {
     text.replace(' ', "+")

@@ -1,24 +1,25 @@
-//! Byte ranges of a file (RFC 9110, 14): which parts a Range header asks for, and what is sent for them.
+//! Byte ranges of a file (RFC 9110, section 14): parsing of the Range header, and multipart bodies.
 
 use std::collections::VecDeque;
 
 use actix_web::web::Bytes;
 
-/// Most ranges that are served; a request for more is answered with the whole file, as it may be.
+/// Maximum number of ranges in a request; with more, the header is ignored, as RFC 9110 allows.
 const RANGES_MAX: usize = 16;
 
-/// What a Range header amounts to for a file of known length.
+/// Meaning of a Range header for a file of known length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ranges {
-    /// The header is not understood, or asks for more than the file: it is ignored, as it may be.
+    /// Send the whole file: the header is invalid or asks for more bytes than the file has. RFC 9110 allows ignoring
+    /// it.
     Whole,
-    /// No range touches the file.
+    /// No range overlaps the file.
     Unsatisfiable,
-    /// These parts, in the order in which they were asked for; at least one.
+    /// Send these parts, in the order of the header; at least one.
     Parts(Vec<Span>),
 }
 
-/// Some bytes of a file, at least one.
+/// Non-empty byte range of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     pub start: u64,
@@ -26,29 +27,32 @@ pub struct Span {
 }
 
 impl Span {
-    /// As Content-Range has it.
+    /// Returns the value of `Content-Range`; `of` is the length of the file.
     #[must_use]
     pub fn content_range(self, of: u64) -> String {
         format!("bytes {}-{}/{of}", self.start, self.start + self.length - 1)
     }
 }
 
-/// A stretch of a response body.
+/// Part of a response body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     Ready(Bytes),
     OfFile(Span),
 }
 
-/// Reads a Range header for a file of `length` bytes.
+/// Parses a Range header for a file of `length` bytes.
 #[must_use]
 pub fn parse(header: &str, length: u64) -> Ranges {
     let unit = header.split_once('=').filter(|(unit, _)| unit.trim().eq_ignore_ascii_case("bytes"));
     let Some((_, set)) = unit else { return Ranges::Whole };
+
     let asked: Option<Vec<_>> = set.split(',').map(str::trim).filter(|one| !one.is_empty()).map(read_one).collect();
     let Some(asked) = asked.filter(|asked| (1..=RANGES_MAX).contains(&asked.len())) else { return Ranges::Whole };
+
     let parts: Vec<Span> = asked.into_iter().filter_map(|one| one.within(length)).collect();
     let total = parts.iter().fold(0_u64, |total, part| total.saturating_add(part.length));
+
     match parts.len() {
         0 => Ranges::Unsatisfiable,
         1 => Ranges::Parts(parts),
@@ -57,7 +61,7 @@ pub fn parse(header: &str, length: u64) -> Ranges {
     }
 }
 
-/// One range as it was asked for.
+/// Range as requested.
 enum Asked {
     From { first: u64, last: u64 },
     LastBytes(u64),
@@ -78,17 +82,19 @@ fn read_one(text: &str) -> Option<Asked> {
         let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
         digits.then(|| text.parse().unwrap_or(u64::MAX))
     };
+
     match text.split_once('-')? {
         ("", count) => Some(Asked::LastBytes(number(count)?)),
         (first, "") => Some(Asked::From { first: number(first)?, last: u64::MAX }),
         (first, last) => {
-            let (first, last) = (number(first)?, number(last)?);
+            let first = number(first)?;
+            let last = number(last)?;
             (first <= last).then_some(Asked::From { first, last })
         }
     }
 }
 
-/// A `multipart/byteranges` body for several parts.
+/// Builds the pieces of a `multipart/byteranges` body.
 #[must_use]
 pub fn multipart(parts: &[Span], of: u64, content_type: &str, boundary: &str) -> VecDeque<Piece> {
     let mut pieces = VecDeque::new();
@@ -102,7 +108,7 @@ pub fn multipart(parts: &[Span], of: u64, content_type: &str, boundary: &str) ->
     pieces
 }
 
-/// How many bytes these pieces have together.
+/// Returns the total length of the pieces in bytes.
 #[must_use]
 pub fn length_of(pieces: &VecDeque<Piece>) -> u64 {
     let lengths = pieces.iter().map(|piece| match piece {

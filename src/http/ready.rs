@@ -1,5 +1,5 @@
-//! Pages that are kept ready, in every coding in which somebody has asked for them: compressing a page costs many times what
-//! everything else about it costs.
+//! Cached pages with their compressed forms, one for each coding requested so far: compression dominates the cost of a
+//! page.
 
 use std::io::Write;
 use std::sync::{Arc, OnceLock};
@@ -12,15 +12,15 @@ use super::conditional;
 use super::error::Problem;
 use super::payload::Payload;
 
-/// Larger bodies are left to the server, which compresses them on other threads than those that answer.
+/// Maximum size of a body compressed here, in bytes; the server compresses larger ones on blocking threads.
 const COMPRESSED_HERE: usize = 64 * 1024;
 
-/// As the server compresses: fast.
+/// Compression level of the server, which favours speed.
 const BROTLI_QUALITY: u32 = 3;
-/// Logarithm of the window; the usual one.
+/// Base-2 logarithm of the default window size.
 const BROTLI_WINDOW: u32 = 22;
 
-/// A page that is ready to be sent. Cheap to clone.
+/// Cached page. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ReadyPage(Arc<Ready>);
 
@@ -33,37 +33,40 @@ struct Ready {
 }
 
 impl ReadyPage {
-    /// A page and its strong tag.
+    /// Creates a page with its strong entity tag.
     #[must_use]
     pub fn new(body: impl Into<Payload>, tag: String) -> Self {
         Self(Arc::new(Ready { body: body.into(), tag, brotli: OnceLock::new(), gzip: OnceLock::new() }))
     }
 
-    /// How many bytes it takes at most, about.
+    /// Returns an upper estimate of the memory used, in bytes.
     #[must_use]
     pub fn weight(&self) -> usize {
         2 * self.0.body.size()
     }
 
-    /// The answer for a caller who takes these codings, and may have the page already.
+    /// Returns the response in an accepted coding, or a 304 if the client has the page.
     ///
     /// # Errors
-    /// When it cannot be compressed, which is a fault of ours.
+    /// An internal error if the compression fails.
     pub fn answer(&self, headers: &HeaderMap, accepted: Option<&AcceptEncoding>) -> Result<Answer, Problem> {
         let Ready { body, tag, brotli, gzip } = &*self.0;
         if conditional::is_current(headers, tag) {
             return Ok(Answer::unchanged(tag));
         }
+
         let coding = accepted.map_or(ContentEncoding::Identity, negotiated);
         let kept = match coding {
             ContentEncoding::Brotli => brotli,
             ContentEncoding::Gzip => gzip,
             _ => return Ok(Answer::tagged(body.clone(), tag)),
         };
+
         let Payload::Whole(whole) = body else { return Ok(Answer::tagged(body.clone(), tag)) };
         if !(COMPRESSED_FROM..=COMPRESSED_HERE).contains(&whole.len()) {
             return Ok(Answer::tagged(body.clone(), tag));
         }
+
         let compressed = if let Some(compressed) = kept.get() {
             compressed.clone()
         } else {
@@ -74,7 +77,7 @@ impl ReadyPage {
     }
 }
 
-/// The coding that the server would choose.
+/// Chooses the same coding as the server.
 fn negotiated(accepted: &AcceptEncoding) -> ContentEncoding {
     let known = [Encoding::identity(), Encoding::brotli(), Encoding::gzip(), Encoding::deflate()];
     match accepted.negotiate(known.iter()) {
@@ -109,7 +112,8 @@ mod tests {
     #[test]
     fn what_is_compressed_is_the_same() {
         let body: Vec<u8> = (0..40_000_u32).flat_map(|n| (n % 977).to_string().into_bytes()).collect();
-        let (mut brotli, mut gzip) = (Vec::new(), Vec::new());
+        let mut brotli = Vec::new();
+        let mut gzip = Vec::new();
         brotli::Decompressor::new(&*by_brotli(&body).unwrap(), 4096).read_to_end(&mut brotli).unwrap();
         flate2::read::GzDecoder::new(&*by_gzip(&body).unwrap()).read_to_end(&mut gzip).unwrap();
         assert!(brotli == body && gzip == body);

@@ -1,4 +1,4 @@
-//! What a caller is told when a rule of the domain refuses a command.
+//! Error responses for domain rejections.
 
 use super::error::{Code, Problem};
 use super::fields::Fault;

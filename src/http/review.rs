@@ -1,4 +1,4 @@
-//! Reviews: stars that users give nodes.
+//! Star reviews of nodes by users.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::node_change::with_view;
 use crate::domain::node::{NodeCommand, Stars};
 use crate::domain::policy::Action;
 
-/// `POST /nodes/{node_id}/reviews?star=`: 1 to 5 stars; a later review of the same user takes the place of the earlier one.
+/// `POST /nodes/{node_id}/reviews?star=`: 1 to 5 stars; replaces an earlier review of the same user.
 pub async fn give(call: Call<{ Action::ReviewNode as u8 }>) -> Result<Answer, Problem> {
     let node = call.known_node()?;
     let mut query = call.query()?;
@@ -21,16 +21,17 @@ pub async fn give(call: Call<{ Action::ReviewNode as u8 }>) -> Result<Answer, Pr
     with_view(&call, &node, |view| Answer::ok(view))
 }
 
-/// What a caller said of a node.
+/// Review of the caller.
 #[derive(Serialize)]
 struct OwnReview {
     #[serde(skip_serializing_if = "Option::is_none")]
     star: Option<u8>,
 }
 
-/// `GET /nodes/{node_id}/reviews/mine`: the stars that the caller gave; nothing in it when there are none.
+/// `GET /nodes/{node_id}/reviews/mine`: the caller's stars; an empty object without a review.
 pub async fn own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Answer, Problem> {
-    let (node, user) = (call.known_node()?, call.user()?.id);
+    let node = call.known_node()?;
+    let user = call.user()?.id;
     let models = call.services().models.read();
     let stars = models.nodes.get(&node).and_then(|node| node.reviews.of(user));
     Answer::ok(&OwnReview { star: stars.map(Stars::get) })

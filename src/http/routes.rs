@@ -1,8 +1,7 @@
-//! THE route table: every path of the interface, what may be done there, and who does it. What is at none of them may be a
-//! page of the `console`, which is for people and is not part of the interface.
+//! Route table: every path of the API with its method, action and handler. Other paths may be files of the `console`.
 //!
-//! One row a route. The action of a row is read off the signature of its handler, so that the two cannot differ; a test
-//! walks [`rows`] and fails for a route whose permissions it does not know.
+//! The action of a route is part of its handler's signature, so the two cannot differ. A test walks [`rows`] and fails
+//! for a route with unknown permissions.
 
 use std::future::ready;
 use std::rc::Rc;
@@ -28,7 +27,7 @@ use super::{
 };
 use crate::domain::policy::Action;
 
-/// The table.
+/// Returns all routes.
 fn table() -> Vec<Route> {
     [service(), people(), questions(), registry(), images(), videos(), music_gateway()].into_iter().flatten().collect()
 }
@@ -185,7 +184,7 @@ fn music_gateway() -> Vec<Route> {
     vec![Route::new(post(), "/proxy/musicvendor/t2m/generate", Form, music::generate)]
 }
 
-/// One row of the table, as others may see it.
+/// Public view of a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub method: Method,
@@ -194,16 +193,16 @@ pub struct Row {
     pub(super) limit: BodyLimit,
 }
 
-/// Every route that is served.
+/// Returns all routes.
 #[must_use]
 pub fn rows() -> Vec<Row> {
     let row = |Route { method, path, action, limit, .. }| Row { method, path, action, limit };
     table().into_iter().map(row).collect()
 }
 
-/// Registers every route; a method that a path does not have answers 405 with `Allow`, a path that there is not 404.
+/// Registers all routes. An unknown method of a path is a 405 with `Allow`, an unknown path a 404.
 ///
-/// The framework's own router is passed by: it tries one pattern after the other.
+/// The framework's own router is not used: it tries one pattern after the other.
 pub fn register(config: &mut ServiceConfig, shared: Data<Shared>) {
     let paths = Rc::new(places());
     config.default_service(fn_service(move |request: ServiceRequest| {
@@ -213,10 +212,10 @@ pub fn register(config: &mut ServiceConfig, shared: Data<Shared>) {
     }));
 }
 
-/// What one path answers.
+/// Routes of one path.
 struct Served {
     routes: Vec<Rc<Route>>,
-    /// The methods, as `Allow` names them.
+    /// Value of `Allow`.
     allow: String,
 }
 
@@ -243,20 +242,25 @@ fn answer(
         shared.services.metrics.unmatched(problem.code().status());
         ready(problem.respond(request.path())).boxed_local()
     };
-    let (path, method) = (request.match_info().unprocessed(), request.method());
+
+    let path = request.match_info().unprocessed();
+    let method = request.method();
     let Some((served, segments)) = paths.find(path) else {
         let page = console::answer(&request).map(|page| limited(page, &request, shared));
         let page = page.map(|page| ready(page).boxed_local());
         return page.unwrap_or_else(|| at_once(Problem::no_such_path(method, &near(paths, path, method))));
     };
+
     if let Some(route) = served.routes.iter().find(|route| methods_of(route).contains(method)) {
         return Rc::clone(route).answer(Asking { request, shared: shared.clone(), segments }, payload);
     }
-    // Where the last segment is no id, and others stand written in its place that have the method, one of those was meant.
+
+    // The last segment may be a misspelt literal rather than an id, if sibling paths have the method: suggest those.
     let (parent, last) = path.rsplit_once('/').map_or((None, path), |(parent, last)| (Some(parent), last));
     let is_meant = |other: &&str| other.rsplit_once('/').map(|(parent, _)| parent) == parent;
     let meant: Vec<&str> = near(paths, path, method).into_iter().filter(is_meant).collect();
     let misspelt = uuid::Uuid::try_parse(last).is_err() && served.routes.iter().any(|route| route.path.ends_with('}'));
+
     at_once(if misspelt && !meant.is_empty() {
         Problem::no_such_path(method, &meant)
     } else {
@@ -264,11 +268,12 @@ fn answer(
     })
 }
 
-/// A page of the console; the reference of the interface counts as a read, the files that it loads do not.
+/// Applies the read limit to the API reference page; the files it loads are not limited.
 fn limited(page: HttpResponse, request: &HttpRequest, shared: &Shared) -> HttpResponse {
     if request.path() != console::REFERENCE_AT || shared.limits.are_off() {
         return page;
     }
+
     let now = shared.services.surroundings.now();
     let counted = shared.limits.count(Some(Kind::Reading), &Identity::Anonymous, request, now);
     let mut answer = counted.map_or_else(|problem| problem.respond(request.path()), |()| page);
@@ -276,7 +281,7 @@ fn limited(page: HttpResponse, request: &HttpRequest, shared: &Shared) -> HttpRe
     answer
 }
 
-/// The paths that begin as `path` does and have the method, sorted.
+/// Returns the paths with this method and the same literal prefix, sorted.
 fn near(paths: &Paths<Served>, path: &str, method: &Method) -> Vec<&'static str> {
     let routes = paths.near(path).into_iter().flat_map(|served| &served.routes);
     let mut near: Vec<_> = routes.filter(|route| methods_of(route).contains(method)).map(|route| route.path).collect();
@@ -284,13 +289,15 @@ fn near(paths: &Paths<Served>, path: &str, method: &Method) -> Vec<&'static str>
     near
 }
 
-/// What a route answers: HEAD wherever GET.
+/// Returns the methods of a route: GET implies HEAD.
 fn methods_of(route: &Route) -> &'static [Method] {
     static READING: [Method; 2] = [Method::GET, Method::HEAD];
     static WRITING: [Method; 3] = [Method::POST, Method::PUT, Method::DELETE];
+
     if route.method == Method::GET {
         return &READING;
     }
+
     let at = WRITING.iter().position(|method| *method == route.method);
     at.map_or(&[], |at| &WRITING[at..=at])
 }

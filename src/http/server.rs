@@ -1,4 +1,4 @@
-//! The HTTP server: what it is given, how the application is put together, and its bounds (contract 10).
+//! The HTTP server: its dependencies, settings and bounds (contract 10).
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -56,10 +56,10 @@ pub use super::idempotency::Keys;
 pub use super::limits::{ForwardedHeader, Rate, Rates, TrustedProxies};
 pub use super::submissions::Quotas;
 
-/// As many threads as the framework takes; with one more it panics.
+/// Maximum that the framework accepts; it panics above this.
 pub const WORKERS_MAX: u16 = 512;
 
-/// What the handlers work with.
+/// Dependencies of the handlers.
 #[derive(Clone)]
 pub struct Services {
     pub dispatch: Dispatch,
@@ -69,195 +69,201 @@ pub struct Services {
     pub archives: Archives,
     pub upload_key: UploadKey,
     pub tally: Tally,
-    /// What opens the personal fields of users.
+    /// Keys that decrypt the personal fields of users.
     pub personal: Keyring,
     pub surroundings: Surroundings,
     pub admin: AdminCredential,
-    /// Knows people by tokens of an issuer, where one is configured.
+    /// Validates tokens of an `OpenID` Connect issuer, if one is configured.
     pub oidc: Option<Oidc>,
-    /// Asked before every change: whether there is room for it.
+    /// Checked before every change: rejects writes while the disk is full.
     pub space: Space,
-    /// Whether changes are taken, and how much room there is, for administrators.
+    /// Reports the storage state to administrators.
     pub storage: StorageProbe,
-    /// Whether the service can do its work, and if not, why not in a sentence for operators.
+    /// Readiness probe; its error has a reason for the operator.
     pub readiness: Readiness,
-    /// Looks how far the log is.
+    /// Reads the state of the log.
     pub prober: Prober,
-    /// Answers questions about the log.
+    /// Runs audit queries.
     pub audit: Audit,
-    /// True once the service stops: what has no end by itself ends then.
+    /// `true` once the service shuts down; ends open-ended streams.
     pub closing: watch::Receiver<bool>,
-    /// Signs what the log is now.
+    /// Signs the current state of the log.
     pub checkpoint: Checkpointer,
-    /// Removes the snapshots of the read models.
+    /// Deletes the snapshots of the read models.
     pub drop_snapshots: SnapshotRemover,
-    /// The public key with which callbacks are signed, as text.
+    /// Public key of the webhook signatures, as text.
     pub webhook_key: String,
-    /// Takes what vendors hint at.
+    /// Receives vendor webhooks.
     pub hints: Hints,
-    /// Plays music.
+    /// Vendor of the music gateway.
     pub musician: Musician,
-    /// What can be seen of the vendors.
+    /// State of each vendor, for operators.
     pub vendors: Vec<VendorState>,
-    /// How far their tasks are.
+    /// Progress of the running vendor tasks.
     pub live: Live,
     pub metrics: Metrics,
-    /// Notes spans of what is done.
+    /// Records trace spans.
     pub tracer: Tracer,
-    /// Bytes that accounts may send to be stored per day.
+    /// Daily upload quota of an account, in bytes.
     pub bytes_per_day: DailyQuota<Account>,
-    /// What videos cost.
+    /// Prices of videos.
     pub tariff: Arc<Tariff>,
     pub options: HttpOptions,
 }
 
-/// Tells whether the service can do its work.
+/// Readiness probe.
 pub type Readiness = Arc<dyn Fn() -> Result<(), Unready> + Send + Sync>;
 
-/// Why the service cannot do its work.
+/// Reason why the service is not ready.
 #[derive(Debug, Clone)]
 pub struct Unready {
-    /// What kind of reason it is.
+    /// Kind of the reason.
     pub by: Hindered,
-    /// For whoever asks, who may be anybody: nothing of where and what.
+    /// Message for anonymous callers; contains no paths or internals.
     pub told: String,
-    /// For the operator, in the log.
+    /// Details for the operator's log.
     pub reason: String,
 }
 
-/// What keeps the service from its work.
+/// Kind of a failed readiness probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hindered {
-    /// Room on the disk is lacking, or files that may be open: that passes.
+    /// The disk is full or file descriptors have run out. Temporary.
     Full,
-    /// The log takes nothing before a restart.
+    /// The log rejects writes until a restart.
     ReadOnly,
-    /// A part has died.
+    /// A component has terminated.
     Dead,
-    /// The disk does not answer.
+    /// The disk does not respond.
     Hanging,
 }
 
-/// Signs what the log is at this time, as the JSON of a checkpoint. Blocks while an append is going on.
+/// Signs the state of the log at a time and returns the checkpoint as JSON. Blocks while an append is running.
 pub type Checkpointer = Arc<dyn Fn(Timestamp) -> Value + Send + Sync>;
 
-/// Removes the snapshots of the read models, which may hold what nobody may read any more. Blocks.
+/// Deletes the snapshots of the read models, which may contain erased data. Blocks.
 pub type SnapshotRemover = Arc<dyn Fn() -> std::io::Result<()> + Send + Sync>;
 
-/// Tells whether changes are taken, and how much room there is.
+/// Reports the storage state and the free space.
 pub type StorageProbe = Arc<dyn Fn() -> StorageState + Send + Sync>;
 
-/// The bootstrap token, by its hash, and the administrator for whom it speaks.
+/// Hash of the bootstrap token, and the administrator it authenticates.
 #[derive(Debug, Clone, Copy)]
 pub struct AdminCredential {
     pub user: UserId,
     pub secret_hash: Digest,
 }
 
-/// Whose pages may call the service from a browser.
+/// Origins whose pages may call the service from a browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CorsOrigins {
-    /// Any page may read; none may change anything.
+    /// Pages of any origin may read; none may write.
     Any,
-    /// Pages of these origins may do everything; others nothing.
+    /// Pages of these origins may read and write; all others are rejected.
     Only(Vec<String>),
 }
 
-/// The settings of the HTTP side.
+/// Settings of the HTTP layer.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// The base of every URL that the service hands out, without a slash at the end.
+    /// Base of every URL in responses, without a trailing slash.
     pub public_url: String,
-    /// Hosts by which the service may be addressed.
+    /// Accepted values of the `Host` header.
     pub allowed_hosts: AllowedHosts,
-    /// Threads that serve requests: 1 to [`WORKERS_MAX`].
+    /// Worker threads: 1 to [`WORKERS_MAX`].
     pub workers: usize,
-    /// Connections that may be open at a time.
+    /// Maximum number of open connections.
     pub connections: usize,
-    /// Connections of one address, unless it is that of a trusted proxy.
+    /// Maximum number of open connections of one address; trusted proxies are exempt.
     pub connections_per_address: usize,
-    /// How long a client may take nothing of an answer.
+    /// Maximum time without write progress before a connection is closed.
     pub write_within: Duration,
     pub cors_origins: CorsOrigins,
-    /// Whether only approved users may submit media tasks.
+    /// `true` if only approved users may submit media tasks.
     pub require_approval: bool,
-    /// Whether videos are made for callers with a token only.
+    /// `true` if video tasks require a token.
     pub video_needs_token: bool,
-    /// Entries that `images` of a video may have, where an endpoint takes so many.
+    /// Maximum length of `images` of a video task, for endpoints that take several.
     pub video_max_images: usize,
-    /// What one caller may have and do of media tasks.
+    /// Quotas of one caller for media tasks.
     pub quotas: Quotas,
-    /// What one account or publisher may do per day in the registry.
+    /// Daily quotas of one account or publisher in the registry.
     pub daily_limits: DailyLimits,
-    /// How often one caller may ask.
+    /// Rate limits of one caller.
     pub rates: Rates,
-    /// Who is believed when they say for whom they ask.
+    /// Proxies whose forwarding headers are trusted.
     pub proxies: TrustedProxies,
-    /// How much log lines tell of where a request comes from.
+    /// Detail of client addresses in log lines.
     pub log_client: ClientAddress,
-    /// How long the results of a task are kept once it has ended.
+    /// Retention of task results after the task has ended.
     pub media_retention: Duration,
-    /// Callbacks of one account that may wait to be delivered.
+    /// Maximum number of pending webhook deliveries of one account.
     pub callbacks_per_account: usize,
-    /// Whether versions stay Pending after their upload.
+    /// `true` if versions stay `Pending` after their upload.
     pub moderation: bool,
-    /// How long a stream of events is silent at most, and how often its reader's rights are looked at again.
+    /// Heartbeat interval of event streams, and maximum interval between checks of the reader's permission.
     pub heartbeat: Duration,
     pub music: MusicOptions,
 }
 
-/// The settings of the music gateway.
+/// Settings of the music gateway.
 #[derive(Debug, Clone, Copy)]
 pub struct MusicOptions {
-    /// Streams that are sent at a time.
+    /// Maximum number of concurrent streams.
     pub streams: usize,
-    /// How long one may take.
+    /// Maximum duration of one stream.
     pub deadline: Duration,
-    /// What a second is said to cost, in credits.
+    /// Price of one second, in credits, as reported to the client.
     pub billing_rate_per_sec: u32,
 }
 
-/// What all workers share.
+/// State shared by all workers.
 pub struct Shared {
     pub services: Services,
-    /// What callers have asked for of late.
+    /// Rate limiters.
     pub limits: Limits,
     /// Daily quotas of accounts and publishers.
     pub daily: DailyQuotas,
-    /// Submissions that are being checked.
+    /// Submissions being validated.
     pub submissions: Submissions,
-    /// Memory for request bodies.
+    /// Memory budget of request bodies.
     pub bodies: BodyBudget,
-    /// Bounds how many submissions have their pictures decoded at a time; accounts take turns.
+    /// Limits the submissions whose pictures are decoded concurrently; round robin by account.
     pub decoders: FairSemaphore<Option<UserId>>,
-    /// Pages of lists of nodes.
+    /// Page cache of node lists.
     pub ready_pages: ReadyPages,
-    /// Bounds the archives that come in.
+    /// Limits concurrent archive uploads.
     pub uploads: Arc<Uploads>,
-    /// Bounds the files that are sent.
+    /// Limits concurrent file downloads.
     pub downloads: AccountPool,
-    /// Bounds the open streams of the audit log.
+    /// Limits open audit log streams.
     pub audit_streams: AccountPool,
-    /// Bounds the open streams of tasks.
+    /// Limits open task event streams.
     pub task_streams: AccountPool,
-    /// Bounds the streams of music.
+    /// Limits open music streams.
     pub music_streams: AccountPool,
 }
 
 impl Shared {
-    /// What a service with these parts starts with.
+    /// Creates the shared state with empty counters.
     #[must_use]
     pub fn new(services: Services) -> Self {
         let decoders = FairSemaphore::new(services.options.workers.max(1) as u64);
-        let (submissions, bodies, uploads) = (Submissions::default(), BodyBudget::default(), Arc::default());
+        let submissions = Submissions::default();
+        let bodies = BodyBudget::default();
+        let uploads = Arc::default();
+
         let limits = Limits::new(&services.options.rates, services.options.proxies.clone());
-        let (bytes, clock) = (services.bytes_per_day.clone(), &services.surroundings);
+        let bytes = services.bytes_per_day.clone();
+        let clock = &services.surroundings;
         let daily = DailyQuotas::new(bytes, services.options.daily_limits, &services.models, clock);
+
         let downloads = AccountPool::new(DOWNLOADS_MAX, Code::TooManyTransfers, "downloads");
         let audit_streams = AccountPool::new(AUDIT_STREAMS_MAX, Code::TooManyStreams, "event streams");
         let task_streams =
             AccountPool::with_share(TASK_STREAMS_MAX, TASK_STREAMS_PER_ACCOUNT, Code::TooManyStreams, "event streams");
         let music_streams = AccountPool::new(services.options.music.streams, Code::TooManyStreams, "music streams");
+
         Self {
             services,
             limits,
@@ -275,23 +281,27 @@ impl Shared {
     }
 }
 
-/// Serves on a listener that is bound already. Signals are left to the caller.
+/// Serves on a bound listener. The caller handles signals.
 ///
 /// # Errors
-/// When the listener cannot be used.
+/// If the listener cannot be used.
 pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Server> {
     let options = services.options.clone();
     let workers = options.workers.clamp(1, usize::from(WORKERS_MAX));
+
     services.keys.keep_swept(services.surroundings.clone());
     services.metrics.foresee(&metrics::foreseen(&services));
+
     let shared = Data::new(Shared::new(services));
     let pages = Arc::new(Pages::new(options.cors_origins, &options.public_url));
+
     let bounds = ConnectionOptions {
         workers,
         connections: options.connections,
         per_address: ConnectionLimit::new(options.connections_per_address, options.proxies),
         write_within: options.write_within,
     };
+
     connection::serve(listener, bounds, move || {
         let front = Front { shared: shared.clone(), pages: Arc::clone(&pages) };
         App::new().wrap(front).configure(|config| routes::register(config, shared.clone()))

@@ -1,4 +1,5 @@
-//! Callers who present a token of the issuer (contract 3, ADR 17): the account that is theirs, opened at first sight.
+//! Sign-in with tokens of an `OpenID` Connect issuer (contract 3, ADR 17). The first token of a person creates an
+//! account.
 
 use std::time::Duration;
 
@@ -15,13 +16,13 @@ use crate::domain::user::{Email, User, UserCommand, UserOpening, UserProfile, Us
 use crate::domain::value::Name;
 use crate::oidc::{Oidc, Person, Refused};
 
-/// Accounts of one person that may have been erased before.
+/// Maximum number of erased accounts of one person.
 const ERASED_MAX: u32 = 1000;
 
-/// Whom a token speaks for. `request` is the one that presents it, for the record; without one no account is opened.
+/// Resolves a token to its user. `request` provides the metadata of a new account; without it, no account is created.
 ///
 /// # Errors
-/// 401 when the token is not to be believed; 503 when the issuer cannot be asked; why the account was not opened.
+/// 401 if the token is invalid; 503 if the issuer is unreachable; any error of the account creation.
 pub async fn sign_in(
     token: &str,
     oidc: &Oidc,
@@ -39,7 +40,9 @@ pub async fn sign_in(
             .retry_after(whole_seconds(again_after)),
         }
     })?;
+
     let mut former = Vec::new();
+
     for nth in 0..ERASED_MAX {
         let id = oidc.user_id(&person, nth);
         match account(id, services) {
@@ -49,7 +52,7 @@ pub async fn sign_in(
             }
             Found::Erased => former.push(id),
             Found::Nobody => {
-                // A stream that goes on opens no account: the one that it belonged to was erased.
+                // Open streams create no account: the one they belonged to was erased.
                 let request = request.ok_or_else(bad_credentials)?;
                 Former(former).note(Some(request));
                 return open(id, person, services, request).await.map(Identity::User);
@@ -59,17 +62,17 @@ pub async fn sign_in(
     Err(bad_credentials())
 }
 
-/// Not before the issuer is asked again.
+/// Rounds up to seconds, at least 1, so that the client does not retry before the issuer is queried again.
 fn whole_seconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1)
 }
 
-/// The accounts of a caller that were erased, the first one first: found anew whenever a token is presented, and written nowhere.
-/// What they have used of a limit counts still.
+/// Erased accounts of a caller, oldest first. Derived from each token and never stored. Their use still counts for
+/// quotas and limits.
 pub struct Former(pub Vec<UserId>);
 
 impl Former {
-    /// Those of the caller of a request.
+    /// Returns the erased accounts of the caller of a request.
     #[must_use]
     pub fn of(request: &HttpRequest) -> Vec<UserId> {
         request.extensions().get::<Self>().map(|former| former.0.clone()).unwrap_or_default()
@@ -96,13 +99,15 @@ fn account(id: UserId, services: &Services) -> Found {
     }
 }
 
-/// Opens an account. Of requests that come at the same time one opens it, for all of them.
+/// Creates an account. Concurrent requests share the one that is created first.
 async fn open(id: UserId, person: Person, services: &Services, request: &HttpRequest) -> Result<UserProfile, Problem> {
     services.space.check().map_err(Problem::no_room)?;
-    // What does not fit our fields is left out: it is no reason to refuse a person.
+
+    // Invalid profile fields are dropped rather than rejecting the user.
     let email = person.email.and_then(|email| Email::parse(email).ok());
     let name = person.name.and_then(|name| Name::parse(name).ok());
     let (email, name) = personal::seal_new(services, id, email, name).await?;
+
     let opening = UserOpening { id, email, name, is_admin: false, is_approved: false };
     let why = Circumstances {
         actor: Actor::System,
@@ -111,11 +116,13 @@ async fn open(id: UserId, person: Person, services: &Services, request: &HttpReq
         at: services.surroundings.now(),
         claim: None,
     };
+
     match services.dispatch.user(id, UserCommand::Create(opening), why).await {
         Ok(_) => tracing::info!(user = %id, "an account was opened for somebody whom the issuer knows"),
         Err(CommandError::Rejected(UserRejection::AlreadyExists)) => {}
         Err(error) => return Err(error.into()),
     }
+
     match account(id, services) {
         Found::Open(profile) => Ok(*profile),
         Found::Erased | Found::Nobody => Err(bad_credentials()),

@@ -1,4 +1,4 @@
-//! Server-sent events (the `text/event-stream` of HTML): what all streams have in common.
+//! Server-sent events (the `text/event-stream` of HTML): parts common to all streams.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue};
@@ -10,20 +10,20 @@ use super::error::Problem;
 use super::fields::Fault;
 use crate::audit::Position;
 
-/// How soon a client that lost the connection comes back, in milliseconds.
+/// Reconnection delay of clients, in milliseconds.
 pub const RETRY_MILLIS: u32 = 2000;
-/// Task streams that may be open at a time.
+/// Maximum number of open task streams.
 pub const TASK_STREAMS_MAX: usize = 1024;
-/// Task streams that one account may have open.
+/// Maximum number of open task streams of one account.
 pub const TASK_STREAMS_PER_ACCOUNT: usize = 64;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Where what is wrong with it is.
+/// Pointer of errors in the `Last-Event-ID` header.
 pub const OF_LAST_SEEN: &str = "/Last-Event-ID";
-/// Keeps a proxy in between from gathering events.
+/// Disables response buffering in proxies.
 pub const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// The beginning of a stream.
+/// Starts the response of a stream.
 pub fn opened() -> HttpResponseBuilder {
     let mut response = HttpResponse::build(StatusCode::OK);
     response.content_type("text/event-stream").insert_header(identity());
@@ -32,20 +32,21 @@ pub fn opened() -> HttpResponseBuilder {
     response
 }
 
-/// The position in the header with which browsers come back.
+/// Returns the position in `Last-Event-ID`, which browsers send when they reconnect.
 ///
 /// # Errors
-/// When the header is there and is no position.
+/// If the header is not a position.
 pub fn last_seen(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
     let Some(value) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
     let position = read_position(value.to_str().unwrap_or_default());
     position.map(Some).map_err(|reason| Problem::invalid(vec![Fault::new(OF_LAST_SEEN, reason)]))
 }
 
-/// A position that the log has not reached belongs to another history; `pointer` says where it was given.
+/// Checks that the log has reached a position; otherwise the position belongs to another log. `pointer` names the
+/// parameter.
 ///
 /// # Errors
-/// When it is beyond `head`.
+/// If `after` is beyond `head`.
 pub fn check_reached(after: Position, head: Position, pointer: &str) -> Result<(), Problem> {
     if after <= head {
         return Ok(());
@@ -54,7 +55,7 @@ pub fn check_reached(after: Position, head: Position, pointer: &str) -> Result<(
     Err(Problem::invalid(vec![Fault::new(pointer, reason)]))
 }
 
-/// The last event of a stream that cannot go on; `path` is that of its request.
+/// Returns the last event of a stream that failed; `path` is that of the request.
 #[must_use]
 pub fn failed(problem: &Problem, path: &str) -> String {
     format!("event: failed\ndata: {}\n\n", problem.written(path))

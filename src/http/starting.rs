@@ -1,5 +1,5 @@
-//! What is answered while the service starts: that it lives, and that it cannot work yet. A start that reads a long log takes minutes,
-//! in which whoever probes the service must not take it for hung.
+//! HTTP server during startup: live but not ready. Replaying a long log takes minutes, in which probes must still get a
+//! response.
 
 use std::io;
 use std::net::TcpListener;
@@ -15,25 +15,26 @@ use super::frame::{X_REQUEST_ID, name, shown_path};
 use crate::clock::Surroundings;
 use crate::telemetry::metrics::OPENMETRICS;
 
-/// When to come back, in seconds.
+/// `Retry-After`, in seconds.
 const LATER: u32 = 2;
-/// How long an answer that is being written may take when the start is done, in seconds.
+/// Grace period for responses in progress when the startup ends, in seconds.
 const GRACE_SECONDS: u64 = 1;
 
-/// All that is measured during a start.
+/// Metrics during startup.
 const NOT_READY: &str = "# TYPE mediary_ready gauge\nmediary_ready 0\n# EOF\n";
 
-/// The small server of a start.
+/// HTTP server during startup.
 pub struct Starting {
     handle: ServerHandle,
     serving: JoinHandle<io::Result<()>>,
 }
 
 impl Starting {
-    /// Answers on a listener until it is told to stop; what is not accepted then waits for the next one who listens.
+    /// Serves on a listener until [`Starting::stop`]. Connections not accepted by then wait for the next server on the
+    /// listener.
     ///
     /// # Errors
-    /// When the listener cannot be used.
+    /// If the listener cannot be used.
     pub fn serve(listener: TcpListener, surroundings: &Surroundings) -> io::Result<Self> {
         let surroundings = surroundings.clone();
         let server = HttpServer::new(move || {
@@ -43,14 +44,15 @@ impl Starting {
                 async move { answer }
             }))
         });
-        // A connection that were kept would go on being answered by this one.
+
+        // This server would keep serving kept-alive connections after the startup.
         let server =
             server.workers(1).keep_alive(KeepAlive::Disabled).shutdown_timeout(GRACE_SECONDS).disable_signals();
         let server = server.listen(listener)?.run();
         Ok(Self { handle: server.handle(), serving: actix_web::rt::spawn(server) })
     }
 
-    /// Accepts nothing more, and gives the listener back.
+    /// Stops accepting connections and waits for the server to end.
     pub async fn stop(self) {
         self.handle.stop(true).await;
         if let Err(error) = self.serving.await.map_err(io::Error::other).flatten() {
@@ -62,10 +64,11 @@ impl Starting {
 fn answer(request: &HttpRequest, surroundings: &Surroundings) -> HttpResponse {
     let mut response = match request.path() {
         "/health" => HttpResponse::Ok().content_type("text/plain; charset=utf-8").body("OK"),
-        // Whoever watches it is to see that it starts, not that it is away.
+        // Scrapers must see a starting service, not an unreachable one.
         "/metrics" => HttpResponse::Ok().content_type(OPENMETRICS).body(NOT_READY),
         path => Problem::new(Code::NotReady, "the service is starting").retry_after(LATER).respond(path),
     };
+
     let id = name(request.headers(), surroundings);
     tracing::debug!(request = id.as_str(), path = shown_path(request.path()), "answered during the start");
     if let Ok(id) = HeaderValue::from_str(id.as_str()) {

@@ -1,4 +1,4 @@
-//! `GET /admin/state`: how far everything is, for operators.
+//! `GET /admin/state`: the state of the log, the queues, the storage and the vendors, for operators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,61 +13,61 @@ use crate::domain::policy::Action;
 use crate::domain::value::Timestamp;
 use crate::space::{StorageKind, StorageState};
 
-/// What only the composition root can see of the log and of the start.
+/// State of the log and of the startup, as seen by the composition root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// The position of the last event.
+    /// Position of the last event.
     pub head: u64,
-    /// How far the index of the log has followed the journal.
+    /// Position up to which the index of the log has followed the journal.
     pub indexed: u64,
-    /// Appends that wait for the writer.
+    /// Appends waiting for the writer.
     pub waiting: usize,
-    /// What the start found and mended, a sentence each.
+    /// Repairs of the startup, one sentence each.
     pub mended: Vec<String>,
-    /// When the service started.
+    /// Start time of the service.
     pub started_at: Timestamp,
-    /// Bytes of the index on the disk, where that is known.
+    /// Size of the index on disk in bytes, if known.
     pub index_bytes: Option<u64>,
-    /// Up to where the end of the journal is signed.
+    /// Position up to which the end of the journal is signed.
     pub signed: u64,
     pub verification: Verification,
-    /// How long the disk has been at the group of changes that it was given; zero when it is at none.
+    /// Time that the current commit has been waiting for the disk; zero if there is none.
     pub sync_pending: Duration,
 }
 
-/// What was verified of the log, and what came of it.
+/// Progress and result of the verification of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verification {
     pub state: VerificationKind,
-    /// Up to where everything was read and found sound; 0: nothing as yet.
+    /// Position up to which all events were verified; 0 if none.
     pub position: u64,
-    /// Where the verification ends: the last event at the start.
+    /// Position at which the verification ends: the last event at startup.
     pub until: u64,
-    /// Since when the state is what it is.
+    /// Time of the last state change.
     pub since: String,
-    /// What is damaged.
+    /// Description of the damage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What came of verifying the log.
+/// Result of the verification of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerificationKind {
-    /// It is under way: what lies after its position is not verified yet.
+    /// Running; events after the reported position are not verified yet.
     Checking,
-    /// Everything that was there at the start is sound.
+    /// All events present at startup are valid.
     Sound,
     Damaged,
-    /// This start began the log: nothing of it was read back yet.
+    /// This start created the log; none of it was read back yet.
     Unverified,
 }
 
 impl VerificationKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Checking, Self::Sound, Self::Damaged, Self::Unverified];
 
-    /// As it is shown.
+    /// Returns the name in responses.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -79,20 +79,20 @@ impl VerificationKind {
     }
 }
 
-/// Looks now.
+/// Reads the current state.
 pub type Prober = Arc<dyn Fn() -> Probe + Send + Sync>;
 
 #[derive(Serialize)]
 struct StateView {
     log: LogView,
     verification: Verification,
-    /// What lists and reads are answered from.
+    /// Position of the read models.
     read_models: ReachView,
-    /// The index of the log behind the journal.
+    /// Position of the log index, which follows the journal.
     index: ReachView,
     queues: QueuesView,
     storage: StorageView,
-    /// Who makes media.
+    /// Circuit state of each vendor.
     vendors: Vec<VendorView>,
     start: StartView,
 }
@@ -100,31 +100,31 @@ struct StateView {
 #[derive(Serialize)]
 struct LogView {
     head: u64,
-    /// Up to where the end of the journal is signed.
+    /// Position up to which the end of the journal is signed.
     signed: u64,
 }
 
 #[derive(Serialize)]
 struct ReachView {
     position: u64,
-    /// How many events are still to come.
+    /// Number of events not applied yet.
     lag: u64,
 }
 
 #[derive(Serialize)]
 struct QueuesView {
-    /// Changes that wait to be made durable.
+    /// Changes waiting to become durable.
     appends: usize,
     /// Media tasks that have not ended.
     tasks: usize,
-    /// Callbacks that are still to be made.
+    /// Pending webhook deliveries.
     deliveries: usize,
 }
 
 #[derive(Serialize)]
 struct StorageView {
     state: StorageKind,
-    /// Why no change is taken.
+    /// Reason why changes are rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,7 +135,8 @@ struct StorageView {
 #[derive(Serialize)]
 struct VendorView {
     name: &'static str,
-    /// Whether calls are made: closed, yes; open, not for a while; half open, one, to see; held, not before the vendor wants them.
+    /// Circuit breaker state: `closed` (calls go through), `open` (no calls for a while), `half_open` (one trial call),
+    /// `held` (no calls until the time the vendor asked for).
     circuit: &'static str,
 }
 
@@ -145,17 +146,17 @@ struct StartView {
     mended: Vec<String>,
 }
 
-/// States of the storage, as they are shown.
+/// Names of the storage states in responses.
 pub const STORAGE_STATES: [&str; 3] = ["ok", "full", "read_only"];
-/// States of the verification, as they are shown.
+/// Names of the verification states in responses.
 pub const VERIFICATION_STATES: [&str; 4] = {
     let [one, two, three, four] = VerificationKind::ALL;
     [one.name(), two.name(), three.name(), four.name()]
 };
 
-/// What can be seen of the service at one time.
+/// State of the service at one time.
 pub(super) struct Seen {
-    /// The position that lists and reads show.
+    /// Position of the read models.
     pub read_models: u64,
     pub tasks: usize,
     pub deliveries: usize,
@@ -164,12 +165,13 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Looks now. Read models first: the log is never behind them.
+    /// Reads the current state. The read models are read first, so that the log is never behind them.
     pub(super) fn now(services: &Services) -> Self {
         let (read_models, tasks, deliveries) = {
             let models = services.models.read();
             (models.position.0, models.tasks.unfinished_count(), models.deliveries.pending())
         };
+
         Self { read_models, tasks, deliveries, probe: (services.prober)(), storage: (services.storage)() }
     }
 }
@@ -181,9 +183,11 @@ pub(super) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<Ans
     let Probe { head, indexed, waiting, mended, started_at, index_bytes: _, signed, verification, sync_pending: _ } =
         probe;
     let StorageState { state, reason, free_bytes, reserve_bytes } = storage;
+
     let vendors = services.vendors.iter();
     let vendors = vendors.map(|vendor| VendorView { name: vendor.name, circuit: vendor.circuit().name() }).collect();
     let reach = |position: u64| ReachView { position, lag: head.saturating_sub(position) };
+
     Answer::ok(&StateView {
         log: LogView { head, signed },
         verification,

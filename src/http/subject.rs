@@ -1,4 +1,4 @@
-//! What a path is about: the publisher, its node and the node's version. Each must exist and belong to the one before it.
+//! Resources of a path: publisher, node and version. Each must exist and belong to the one before it.
 
 use super::error::Problem;
 use crate::domain::ids::{NodeId, PublisherId};
@@ -8,11 +8,11 @@ use crate::domain::publisher::PublisherProfile;
 use crate::domain::version::VersionRef;
 use crate::projections::read_models::Models;
 
-/// The publisher that a request is about: the one of its path, or the owner of the node that it changes; `None` when it is
-/// about no publisher, or only reads a node. `segment` gives the decoded parts of the path.
+/// Returns the publisher that a request is about: the one in the path, or the owner of the node that it changes. `None`
+/// if no publisher is involved or the request only reads a node. `segment` returns decoded path parameters.
 ///
 /// # Errors
-/// 404, when something that the path names does not exist or belongs to somebody else.
+/// 404 if a resource in the path does not exist or belongs to another publisher.
 pub fn publisher(
     action: Action,
     segment: impl Fn(&str) -> Option<String>,
@@ -25,10 +25,12 @@ pub fn publisher(
             _ => Ok(None),
         };
     };
+
     let publisher = PublisherId::parse(&text).ok().and_then(|id| models.publishers.get(&id));
     let publisher = publisher.ok_or_else(|| Problem::not_found("publisher"))?;
+
     let version = segment("version_id");
-    // Publishing is how a node comes into being; that its id is somebody else's, the command tells.
+    // Publishing may create the node; the command rejects an id of another publisher.
     let may_be_new = action == Action::PublishVersion && version.is_none();
     if let Some(node) = node_of_path().filter(|_| !may_be_new) {
         let node = node?;

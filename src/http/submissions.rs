@@ -1,5 +1,5 @@
-//! How many tasks a caller may have unfinished, and may submit and spend on a day, counted so that requests at the same time
-//! cannot pass it together. What counts are the tasks of the log: a restart changes nothing of it.
+//! Quotas of media tasks: unfinished tasks at a time, tasks a day and credits a day. Reservations keep concurrent
+//! requests from exceeding them together. The counts come from the tasks in the log, so a restart does not reset them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,39 +15,39 @@ use crate::domain::value::Timestamp;
 use crate::domain::video::Credits;
 use crate::projections::task::Tasks;
 
-/// What the quotas are called to callers.
+/// Names of the quotas in responses.
 const TASKS_A_DAY: &str = "tasks-a-day";
 const CREDITS_A_DAY: &str = "credits-a-day";
 
-/// What one caller may have and do; 0 a day: as much as anybody likes.
+/// Quotas of one caller; 0 a day is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quotas {
-    /// Tasks that may be unfinished at a time.
+    /// Maximum number of unfinished tasks.
     pub unfinished: usize,
-    /// Tasks of a day.
+    /// Maximum number of tasks a day.
     pub tasks_a_day: u64,
-    /// Tasks of a day of all anonymous callers together.
+    /// Maximum number of tasks a day of all anonymous callers together.
     pub anonymous_tasks_a_day: u64,
-    /// Credits of the tasks of a day, but for those that were given back.
+    /// Maximum credits a day; refunds do not count.
     pub credits_a_day: u64,
 }
 
 impl Quotas {
-    /// Returns the quotas of an owner of tasks, in which `tasks_a_day` is the one that applies.
+    /// Returns the quotas of an owner, with the applicable limit in `tasks_a_day`.
     fn of(self, owner: Option<UserId>) -> Self {
         let tasks_a_day = if owner.is_some() { self.tasks_a_day } else { self.anonymous_tasks_a_day };
         Self { tasks_a_day, ..self }
     }
 }
 
-/// What each of a caller's submissions that are being checked costs; 0 until that is known.
+/// Credits of each submission of a caller that is being validated; 0 until the price is known.
 type Coming = HashMap<TaskId, Credits>;
 
-/// Whose tasks are counted together.
+/// Accounts whose tasks are counted together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Counted {
     owner: Option<UserId>,
-    /// Accounts of the same person that were erased: or whoever erases theirs would have the whole day again.
+    /// Erased accounts of the same person; otherwise erasing an account would reset its quota.
     former: Vec<UserId>,
 }
 
@@ -60,23 +60,23 @@ impl Counted {
         self.all().map(|owner| tasks.unfinished_of(owner)).sum()
     }
 
-    /// What is being checked and not shown by the read models: that would count twice.
+    /// Returns the credits of submissions being validated, without those already in the read models.
     fn coming<'a>(&'a self, under_way: &'a UnderWay, tasks: &'a Tasks) -> impl Iterator<Item = Credits> + 'a {
         let coming = self.all().filter_map(|owner| under_way.get(&owner)).flatten();
         coming.filter(|(task, _)| tasks.get(**task).is_none()).map(|(_, credits)| *credits)
     }
 }
 
-/// Those that are being checked, by whose they are.
+/// Submissions being validated, by owner.
 type UnderWay = HashMap<Option<UserId>, Coming>;
 
-/// Submissions that are being checked: not in the read models yet, or only just.
+/// Submissions being validated: not yet in the read models, or only just.
 #[derive(Clone, Default)]
 pub struct Submissions {
     under_way: Arc<Mutex<UnderWay>>,
 }
 
-/// A place among the caller's unfinished tasks; given back when it is dropped.
+/// Reservation among the caller's unfinished tasks; released on drop.
 pub struct Reservation {
     submissions: Submissions,
     quotas: Quotas,
@@ -85,34 +85,37 @@ pub struct Reservation {
 }
 
 impl Admitted {
-    /// Checks that a task could be submitted now, before its body is read.
+    /// Checks before the body is read that a task could be submitted.
     ///
     /// # Errors
-    /// 429 if the caller has as many as it may have.
+    /// 429 if a quota of the caller is used up.
     pub fn check_room(&self, owner: Option<UserId>, task: TaskId) -> Result<(), Problem> {
         let services = self.services();
         let quotas = services.options.quotas.of(owner);
         let counted = Counted { owner, former: Former::of(&self.request) };
         let now = services.surroundings.now();
+
         let checked = self.shared().submissions.reserve(counted, task, quotas, now, &services.models.read().tasks);
         if checked.is_err() {
-            // The refusal tells what is left, as that of the reservation does.
+            // Sets the quota headers of the refusal, as a reservation does.
             return self.reserve(owner, task).map(drop);
         }
         Ok(())
     }
 
-    /// Takes a place for a task that is to be submitted, and has the answer tell how many more the day has.
+    /// Reserves a place for a new task and sets the daily quota headers of the response.
     ///
     /// # Errors
-    /// When the caller has as many as it may have.
+    /// 429 if a quota of the caller is used up.
     pub fn reserve(&self, owner: Option<UserId>, task: TaskId) -> Result<Reservation, Problem> {
         let services = self.services();
         let quotas = services.options.quotas.of(owner);
         let now = services.surroundings.now();
         let counted = Counted { owner, former: Former::of(&self.request) };
+
         let place =
             self.shared().submissions.reserve(counted.clone(), task, quotas, now, &services.models.read().tasks);
+
         if quotas.tasks_a_day > 0 {
             let used = self.shared().submissions.tasks_today(&counted, now, &services.models.read().tasks);
             self.tell_quota(TASKS_A_DAY, quotas.tasks_a_day, used, now);
@@ -120,16 +123,17 @@ impl Admitted {
         place
     }
 
-    /// Adds what a task costs to the credits of its caller's day, and has the answer tell how many more it has.
+    /// Charges the price of a task to the caller's day and sets the credit quota headers of the response.
     ///
     /// # Errors
-    /// When the caller has not as many left.
+    /// 429 if the caller has too few credits left.
     pub fn charge(&self, place: &Reservation, credits: Credits) -> Result<(), Problem> {
         let services = self.services();
         let most = services.options.quotas.credits_a_day;
         if most == 0 {
             return Ok(());
         }
+
         let now = services.surroundings.now();
         let charged = place.charge(credits, now, &services.models.read().tasks);
         let used = place.submissions.credits_today(&place.counted, now, &services.models.read().tasks);
@@ -139,8 +143,7 @@ impl Admitted {
 }
 
 impl Submissions {
-    /// Takes a place for a task that is to be submitted. One that is there already, because its request comes again, is
-    /// counted as it is.
+    /// Reserves a place for a new task. A task that exists already, because its request was repeated, always gets one.
     fn reserve(
         &self,
         counted: Counted,
@@ -151,12 +154,14 @@ impl Submissions {
     ) -> Result<Reservation, Problem> {
         let mut under_way = self.under_way.lock();
         let shown = counted.unfinished(tasks);
-        // What each of them is like is asked only near the limit.
+
+        // The exact count is needed only near the limit.
         let waiting: usize = counted.all().filter_map(|owner| under_way.get(&owner)).map(HashMap::len).sum();
         let is_full = || {
             shown + waiting >= quotas.unfinished
                 && shown + counted.coming(&under_way, tasks).count() >= quotas.unfinished
         };
+
         let refusal = if tasks.get(task).is_some() {
             None
         } else if is_full() {
@@ -166,19 +171,21 @@ impl Submissions {
         } else {
             None
         };
+
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
+
         under_way.entry(counted.owner).or_default().entry(task).or_default();
         Ok(Reservation { submissions: self.clone(), quotas, counted, task })
     }
 
-    /// Returns the number of tasks that a caller has submitted on the day of `now`, with those that are being checked.
+    /// Returns the number of tasks of a caller on the day of `now`, with those being validated.
     fn tasks_today(&self, counted: &Counted, now: Timestamp, tasks: &Tasks) -> u64 {
         tasks_today(counted, &self.under_way.lock(), now, tasks)
     }
 
-    /// Returns the credits that a caller has spent on the day of `now`, with those of tasks that are being checked.
+    /// Returns the credits spent by a caller on the day of `now`, with those being validated.
     fn credits_today(&self, counted: &Counted, now: Timestamp, tasks: &Tasks) -> u64 {
         credits_today(counted, &self.under_way.lock(), now, tasks)
     }
@@ -187,12 +194,14 @@ impl Submissions {
 impl Reservation {
     fn charge(&self, credits: Credits, now: Timestamp, tasks: &Tasks) -> Result<(), Problem> {
         let mut under_way = self.submissions.under_way.lock();
+
         let spent = credits_today(&self.counted, &under_way, now, tasks);
         let is_counted = tasks.get(self.task).is_some();
         if !is_counted && spent.saturating_add(u64::from(credits)) > self.quotas.credits_a_day {
             let what = format!("{} credits, of which this would take {credits}", self.quotas.credits_a_day);
             return Err(used_up(&self.counted, &what, now));
         }
+
         let waiting = under_way.get_mut(&self.counted.owner);
         if let Some(coming) = waiting.and_then(|waiting| waiting.get_mut(&self.task)) {
             *coming = credits;
@@ -266,7 +275,8 @@ mod tests {
 
     #[test]
     fn a_caller_has_a_number_of_places_and_gets_them_back() {
-        let (submissions, tasks) = (Submissions::default(), Tasks::default());
+        let submissions = Submissions::default();
+        let tasks = Tasks::default();
         let quotas = Quotas { unfinished: 2, ..Quotas::default() };
         let reserve = |owner, number| submissions.reserve(counted(owner), task(number), quotas, NOON, &tasks);
         let first = reserve(1, 1).ok();
@@ -282,11 +292,13 @@ mod tests {
 
     #[test]
     fn tasks_and_credits_of_a_day_are_counted_while_they_are_being_checked() {
-        let (submissions, tasks) = (Submissions::default(), Tasks::default());
+        let submissions = Submissions::default();
+        let tasks = Tasks::default();
         let quotas = Quotas { unfinished: 10, tasks_a_day: 2, credits_a_day: 100, ..Quotas::default() };
         let reserve = |number| submissions.reserve(counted(1), task(number), quotas, NOON, &tasks);
         let code = |refused: Option<Problem>| refused.map(|problem| problem.code());
-        let (first, second) = (reserve(1).ok().unwrap(), reserve(2).ok().unwrap());
+        let first = reserve(1).ok().unwrap();
+        let second = reserve(2).ok().unwrap();
         assert_eq!(code(reserve(3).err()), Some(Code::QuotaExceeded));
         assert_eq!(code(first.charge(60, NOON, &tasks).err()), None);
         assert_eq!(code(second.charge(41, NOON, &tasks).err()), Some(Code::QuotaExceeded));
@@ -302,15 +314,16 @@ mod tests {
 
     #[test]
     fn what_an_erased_account_has_under_way_counts_for_the_next_one() {
-        let (submissions, tasks) = (Submissions::default(), Tasks::default());
+        let submissions = Submissions::default();
+        let tasks = Tasks::default();
         let quotas = Quotas { unfinished: 2, ..Quotas::default() };
-        // Given an account that was erased with one submission still being checked
+        // Given an erased account with one submission still being validated
         let _first = submissions.reserve(counted(1), task(1), quotas, NOON, &tasks).ok().unwrap();
-        // When the same person comes with another account
+        // When the same person submits with another account
         let next = Counted { owner: Some(user(2)), former: vec![user(1)] };
         let _second = submissions.reserve(next.clone(), task(2), quotas, NOON, &tasks).ok().unwrap();
         let refusal = submissions.reserve(next, task(3), quotas, NOON, &tasks).err().unwrap();
-        // Then both count, and the refusal says whose they are
+        // Then both count, and the refusal names both accounts
         assert_eq!(refusal.code(), Code::TooManySubmissions);
         assert!(refusal.to_string().contains("accounts that you erased"), "{refusal}");
     }

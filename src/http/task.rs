@@ -1,5 +1,4 @@
-//! Tasks of every kind: how one stands and came to it, those of a caller, and the end of one that nobody wants any more
-//! (`docs/tasks.md`).
+//! Tasks of all kinds: status with history, list, event stream, cancellation (`docs/tasks.md`).
 
 use super::answer::Answer;
 use super::error::Problem;
@@ -28,15 +27,15 @@ pub async fn show(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Prob
     wait.told_in(shown(&call, id).await?)
 }
 
-/// `POST /tasks/{task_id}/cancel`: a task that has ended stays as it is.
+/// `POST /tasks/{task_id}/cancel`: no effect on a task that has ended.
 pub async fn cancel(call: Call<{ Action::CancelTask as u8 }>) -> Result<Answer, Problem> {
     let id = own_task(&call).await?;
     call.services().dispatch.task(id, TaskCommand::Cancel, call.why()).await?;
     shown(&call, id).await
 }
 
-/// The task that the path names, if the caller may see it. Tasks of others are not found, except by administrators; that of
-/// an anonymous caller is found by whoever knows its id.
+/// Returns the task of the path, if the caller may see it. Tasks of other users are a 404, except for administrators;
+/// an anonymous task is visible to any user who knows its id.
 pub(super) async fn own_task<const ACTION: u8>(call: &Call<ACTION>) -> Result<TaskId, Problem> {
     let not_found = || Problem::not_found("task");
     let id = TaskId::parse(&call.segment("task_id")).map_err(|_| not_found())?;

@@ -1,4 +1,4 @@
-//! Access tokens: handing them out, listing and revoking them. The secret is in the answer to its making, and nowhere else.
+//! Access tokens: issue, list and revoke. Only the response to the issue contains the secret.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -14,15 +14,15 @@ use crate::domain::secret::{self, Kind};
 use crate::domain::token::{TokenCommand, TokenGrant, TokenRecord, TokenSubject};
 use crate::domain::value::{Invalid, Label, Name, Text, Timestamp};
 
-/// A token that was just handed out.
+/// Token that was just issued.
 pub struct Issued {
     pub grant: TokenGrant,
-    /// What its bearer presents.
+    /// Secret that the bearer presents.
     pub secret: String,
     pub at: Timestamp,
 }
 
-/// The seed's `PersonalAccessToken`, with the token.
+/// `PersonalAccessToken` of the API, with the secret.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IssuedTokenView {
@@ -35,7 +35,7 @@ pub struct IssuedTokenView {
 }
 
 impl IssuedTokenView {
-    /// The token as it is shown once.
+    /// Renders the token with its secret, which is shown only once.
     #[must_use]
     pub fn new(issued: &Issued) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl IssuedTokenView {
     }
 }
 
-/// The seed's `PersonalAccessToken` as it is listed: there is no secret any more, so the mask tells its kind alone.
+/// `PersonalAccessToken` of the API in lists. The secret is not stored, so the mask shows only the prefix.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptTokenView<'m> {
@@ -63,7 +63,7 @@ pub struct KeptTokenView<'m> {
 }
 
 impl<'m> KeptTokenView<'m> {
-    /// The token as its owners see it later.
+    /// Renders the token without its secret.
     #[must_use]
     pub fn new(record: &'m TokenRecord) -> Self {
         let TokenRecord { grant, issued_at, last_used_at, .. } = record;
@@ -83,7 +83,7 @@ struct TokenOnly {
     token: String,
 }
 
-/// `POST /publishers/{publisher_id}/tokens`: a personal access token of the publisher.
+/// `POST /publishers/{publisher_id}/tokens`: issues a personal access token of the publisher.
 pub async fn issue(mut call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
     let subject = TokenSubject::Publisher { publisher: call.publisher()?.id.clone(), issued_by: call.user()?.id };
@@ -91,19 +91,19 @@ pub async fn issue(mut call: Call<{ Action::ManagePublisherTokens as u8 }>) -> R
     Answer::created(&TokenOnly { token: issued.secret })
 }
 
-/// `GET /publishers/{publisher_id}/tokens`: the valid ones, oldest first.
+/// `GET /publishers/{publisher_id}/tokens`: the valid tokens, oldest first.
 pub async fn list(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<Answer, Problem> {
     let publisher = &call.publisher()?.id;
     let tokens: Vec<_> = {
         let models = call.services().models.read();
-        // A token of somebody who was erased opens nothing.
+        // Tokens issued by an erased user are invalid.
         let opens = |token: &&TokenRecord| authorize::speaker(token, &models).is_ok();
         models.tokens.of_publisher(publisher).filter(opens).cloned().collect()
     };
     Answer::ok(&tokens.iter().map(KeptTokenView::new).collect::<Vec<_>>())
 }
 
-/// `DELETE /publishers/{publisher_id}/tokens/{token_id}`: refused from the next request on.
+/// `DELETE /publishers/{publisher_id}/tokens/{token_id}`: effective from the next request.
 pub async fn revoke(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<Answer, Problem> {
     let own = &call.publisher()?.id;
     take_back(&call, |subject| matches!(subject, TokenSubject::Publisher { publisher, .. } if publisher == own)).await
@@ -112,7 +112,7 @@ pub async fn revoke(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Resu
 /// Revokes the token of the path.
 ///
 /// # Errors
-/// 404, when there is no such token, or `belongs` denies its subject.
+/// 404 if there is no such token, or `belongs` returns `false` for its subject.
 pub async fn take_back(call: &Admitted, belongs: impl FnOnce(&TokenSubject) -> bool) -> Result<Answer, Problem> {
     let not_found = || Problem::not_found("token");
     let id = TokenId::parse(&call.segment("token_id")).map_err(|_| not_found())?;
@@ -132,27 +132,29 @@ fn kind(subject: &TokenSubject) -> Kind {
     }
 }
 
-/// A name by which its owner tells the token from others.
+/// Parses the name of a token, which must not be blank.
 fn read_name(text: &str) -> Result<Name, Invalid> {
     if text.trim().is_empty() { Err(Invalid::new("must not be blank")) } else { Name::parse(text) }
 }
 
-/// Makes a token for `subject`, called and described as `body` says.
+/// Issues a token for `subject`, with name and description from `body`.
 ///
 /// # Errors
-/// When the body is not right, or the command was not carried out.
+/// If the body is invalid, or the command fails.
 pub async fn hand_out(call: &Admitted, body: &Value, subject: TokenSubject) -> Result<Issued, Problem> {
     let (name, description) = fields::read(body, |fields| {
         let name = fields.required_text("name", read_name);
         let description = fields.text("description", Label::parse);
         Some((name?, description))
     })?;
+
     let services = call.services();
     let secret = secret::mint(kind(&subject), services.surroundings.secret());
     let id = TokenId(services.surroundings.uuid());
     let grant = TokenGrant { id, subject, name, description, secret_hash: secret::hash(&secret) };
     services.dispatch.token(id, TokenCommand::Issue(grant.clone()), call.why()).await?;
-    // As it is recorded: a request that comes again may be later than its token.
+
+    // The recorded time: a repeated request is later than its token.
     let at = services.models.read().tokens.get(id).map(|token| token.issued_at);
     let at = at.ok_or_else(|| Problem::not_found("token"))?;
     Ok(Issued { grant, secret, at })

@@ -1,4 +1,4 @@
-//! The span of a request, where requests are traced.
+//! Trace span of a request.
 
 use actix_web::Error;
 use actix_web::HttpMessage;
@@ -12,7 +12,8 @@ use crate::telemetry::trace::{Span, Tracer, Value};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Begins the span of a request, in the trace that its caller has begun.
+/// Begins the span of a request, within the client's trace if it sends `traceparent`; `None` if the request is not
+/// traced.
 #[must_use]
 pub fn begin(tracer: &Tracer, headers: &HeaderMap) -> Option<Span> {
     if !tracer.is_on() {
@@ -21,10 +22,10 @@ pub fn begin(tracer: &Tracer, headers: &HeaderMap) -> Option<Span> {
     tracer.request(headers.get(TRACEPARENT).and_then(|value| value.to_str().ok()))
 }
 
-/// Does the work of a request within its span, and notes what came of it. A caller who goes away ends the span as well.
+/// Runs the request within its span and records the result. A disconnect ends the span too.
 ///
 /// # Errors
-/// Those of the work.
+/// Errors of `work`.
 pub async fn within(
     mut span: Span,
     work: impl Future<Output = Result<ServiceResponse<BoxBody>, Error>>,
@@ -37,8 +38,11 @@ pub async fn within(
 }
 
 fn describe(span: &mut Span, response: &ServiceResponse<BoxBody>) {
-    let (request, status) = (response.request(), response.status().as_u16());
-    let (method, route) = (request.method(), route_of(request));
+    let request = response.request();
+    let status = response.status().as_u16();
+    let method = request.method();
+    let route = route_of(request);
+
     span.rename(format!("{method} {}", route.unwrap_or("unmatched")));
     let mut note = |name, text: &str| span.note(name, Value::Text(text.to_owned()));
     note("http.request.method", method.as_str());

@@ -1,4 +1,4 @@
-//! Translations: what a node says of itself, in other languages.
+//! Translations of a node's texts.
 
 use super::answer::Answer;
 use super::error::Problem;
@@ -9,8 +9,8 @@ use super::node_change::with_view;
 use crate::domain::node::NodeCommand;
 use crate::domain::policy::Action;
 
-/// `POST /nodes/{node_id}/translations`: the texts of the languages that are present take the place of those that were
-/// there; a language without texts is removed. The body is `{language: {field: text}}`, alone or as `translations`.
+/// `POST /nodes/{node_id}/translations`: replaces the texts of the given languages; a language without texts is
+/// removed. The body is `{language: {field: text}}`, bare or as `translations`.
 pub async fn merge(mut call: Call<{ Action::TranslateNode as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
     let node = call.known_node()?;
@@ -18,6 +18,7 @@ pub async fn merge(mut call: Call<{ Action::TranslateNode as u8 }>) -> Result<An
         Some(_) => fields.object("translations", |languages| Some(read_translations(languages))),
         None => Some(read_translations(fields)),
     })?;
+
     let publisher = (!call.identity().is_admin()).then(|| call.publisher().map(|publisher| publisher.id.clone()));
     let command = NodeCommand::Translate { publisher: publisher.transpose()?, translations };
     call.services().dispatch.node(&node, command, call.why()).await?;

@@ -1,4 +1,4 @@
-//! Archives of versions as they come in: the link is the credential, the file is streamed to disk, checked and kept.
+//! Archive uploads: the link is the credential; the file is streamed to disk, checked and stored.
 
 use std::io::BufReader;
 use std::sync::Arc;
@@ -32,19 +32,19 @@ use crate::projections::read_models::Models;
 use crate::quota::Account;
 use crate::space::Space;
 
-/// How long an upload may take, however fast it is (contract 10).
+/// Maximum duration of an upload (contract 10).
 const UPLOAD_TIME_MAX: Duration = Duration::from_mins(15);
-/// How much is gathered in memory before it is written.
+/// Size of a write to disk, in bytes.
 const GATHERED: usize = 256 * 1024;
 
-/// A fresh link.
+/// New upload link.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Link {
     signed_url: String,
 }
 
-/// `POST /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload`: a fresh link for a version that has no
+/// `POST /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload`: a new link for a version without an
 /// archive.
 pub async fn renew(call: Call<{ Action::PublishVersion as u8 }>) -> Result<Answer, Problem> {
     let node = call.known_node()?;
@@ -60,10 +60,10 @@ pub async fn renew(call: Call<{ Action::PublishVersion as u8 }>) -> Result<Answe
     Answer::ok(&Link { signed_url: signed_url(&call, version)? })
 }
 
-/// A link by which the caller may send the archive of a version.
+/// Creates a link with which the caller may upload the archive of a version.
 ///
 /// # Errors
-/// A fault of ours, when nobody is asking.
+/// An internal error for anonymous callers.
 pub fn signed_url(call: &Admitted, version: VersionId) -> Result<String, Problem> {
     let holder = match call.identity() {
         Identity::User(user) => Holder::User(user.id),
@@ -75,20 +75,23 @@ pub fn signed_url(call: &Admitted, version: VersionId) -> Result<String, Problem
     Ok(call.url(&format!("/uploads/{}", services.upload_key.ticket(&grant))))
 }
 
-/// `PUT /uploads/{ticket}`: the archive, as it is. Answers with the version when the archive is durable, and the version
-/// Active unless moderation holds it. With an idempotency key it may be sent again: the archive that is there already is
-/// compared with what comes.
+/// `PUT /uploads/{ticket}`: uploads an archive. Returns the version once the archive is durable; the version is then
+/// active, unless moderation holds it. With an idempotency key the upload can be repeated: it is compared with the
+/// stored archive.
 pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<Answer, Problem> {
     let grant = read_ticket(&call)?;
     call.acts_for(actor(&grant));
     let (node, account) = admit(&call, &grant)?;
+
     let flight = call.shared().uploads.begin(grant.version, account)?;
     let chunks = call.chunks()?.within(UPLOAD_TIME_MAX);
     let upload = stream(&call, account, chunks).await?;
+
     if let Some(stored) = stored(&call, &grant) {
         return repeated(&call, &node, &grant, stored.digest == upload.digest());
     }
-    // Goes on when the caller goes away: what is kept is named by the version, or removed again.
+
+    // Continues if the client disconnects, so that the file is either recorded or removed.
     let work = async move {
         let _flight = flight;
         store(&call, &node, &grant, upload).await
@@ -96,15 +99,18 @@ pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<
     rt::spawn(work.in_current_span()).await.map_err(Problem::internal)?
 }
 
-/// Checks and keeps what has come, and gives it to the version.
+/// Checks and stores the upload, then records it.
 async fn store(call: &Admitted, node: &NodeKey, grant: &Grant, upload: Upload) -> Result<Answer, Problem> {
-    let (services, uploads) = (call.services(), &call.shared().uploads);
+    let services = call.services();
+    let uploads = &call.shared().uploads;
+
     let (archive, recording) = keep(upload, services, uploads).await?;
     let recorded = record(call, node, grant, archive).await;
     let refused = recorded.as_ref().err().map(Problem::code);
-    // Otherwise the event may be there after the next start, which removes the file if it is not.
+    // After these two errors the event may still be recorded; the next start removes the file if it is not.
     if !matches!(refused, Some(Code::Internal | Code::ReadOnly)) {
-        let (archives, models) = (services.archives.clone(), services.models.clone());
+        let archives = services.archives.clone();
+        let models = services.models.clone();
         let is_named = move |digest: &Digest| models.read().nodes.archives().any(|archive| archive.digest == *digest);
         let end = move || recording.end(refused.is_some(), &archives, is_named);
         web::block(end).await.map_err(Problem::internal)?;
@@ -114,7 +120,7 @@ async fn store(call: &Admitted, node: &NodeKey, grant: &Grant, upload: Upload) -
 }
 
 async fn record(call: &Admitted, node: &NodeKey, grant: &Grant, archive: Archive) -> Result<(), Problem> {
-    // A ban, a revoked token or a lost membership counts although the archive was on its way already.
+    // Bans, revoked tokens and lost memberships count even if they happened during the upload.
     admit(call, grant)?;
     let hold = call.services().options.moderation;
     let command = NodeCommand::StoreArchive { version: grant.version, archive, hold };
@@ -123,7 +129,7 @@ async fn record(call: &Admitted, node: &NodeKey, grant: &Grant, archive: Archive
     Ok(())
 }
 
-/// Whoever asked for the link is who uploads.
+/// Returns the actor of the upload: the one that requested the link.
 fn actor(grant: &Grant) -> Actor {
     match grant.holder {
         Holder::User(id) => Actor::User(id),
@@ -147,16 +153,18 @@ fn invalid_link(detail: &str) -> Problem {
     Problem::new(Code::UploadLinkInvalid, detail)
 }
 
-/// Looks, before anything is read and once more when it was, whether the version still waits for its archive, and whether the holder of the link may
-/// still publish it; returns the node, and the account that the upload counts against.
+/// Checks, before and after the transfer, that the version still waits for its archive and that the holder of the link
+/// may still publish. Returns the node and the account that the upload counts against.
 fn admit(call: &Admitted, grant: &Grant) -> Result<(NodeKey, Account), Problem> {
     let models = call.services().models.read();
     let found = models.nodes.by_version(grant.version);
     let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
     let publisher = models.publishers.get(&node.publisher).ok_or_else(|| Problem::not_found("node version"))?;
+
     let holder = identity(&models, grant.holder);
     let holder = holder.ok_or_else(|| invalid_link("whoever asked for this upload link has no access any more"))?;
     authorize::permit(Action::PublishVersion, &holder, Some(publisher))?;
+
     let has_key = idempotency::key_in(call.headers())?.is_some();
     if has_key && version.archive.is_some() {
         check_there(node, version)?;
@@ -176,12 +184,12 @@ fn identity(models: &Models, holder: Holder) -> Option<Identity> {
     }
 }
 
-/// The archive that the version has already.
+/// Returns the archive that the version has already.
 fn stored(call: &Admitted, grant: &Grant) -> Option<Archive> {
     call.services().models.read().nodes.by_version(grant.version)?.1.archive
 }
 
-/// What answers an upload that comes again: the same archive is not stored again, and another one is refused.
+/// Returns the response to a repeated upload: success for the same archive, an error for another one.
 fn repeated(call: &Admitted, node: &NodeKey, grant: &Grant, is_same: bool) -> Result<Answer, Problem> {
     if is_same {
         let answer = with_view(call, node, &VersionRef::Id(grant.version), true, |version| Answer::ok(version))?;
@@ -194,7 +202,7 @@ fn repeated(call: &Admitted, node: &NodeKey, grant: &Grant, is_same: bool) -> Re
     Err(Problem::new(Code::IdempotencyKeyReused, detail))
 }
 
-/// Refuses what the domain would refuse once the archive has come; `hold` is whether uploads are moderated.
+/// Rejects early what the domain would reject after the transfer. `hold` is `true` if uploads are moderated.
 fn check_waits(node: &NodeProfile, version: &NodeVersion, hold: bool) -> Result<(), Problem> {
     check_there(node, version)?;
     if version.archive.is_some() {
@@ -209,7 +217,7 @@ fn check_waits(node: &NodeProfile, version: &NodeVersion, hold: bool) -> Result<
     }
 }
 
-/// Refuses what is deleted or banned.
+/// Rejects deleted versions and banned nodes.
 fn check_there(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem> {
     if version.status == VersionStatus::Deleted {
         return Err(Problem::not_found("node version"));
@@ -220,17 +228,21 @@ fn check_there(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem>
     Ok(())
 }
 
-/// Writes the body to disk as it comes, if it leaves the reserve. Hashing and writing happen on a thread that may block.
+/// Streams the body to disk, while the disk reserve is respected. Hashing and writing run on a blocking thread.
 async fn stream(call: &Admitted, account: Account, mut chunks: Chunks) -> Result<Upload, Problem> {
     let Services { archives, space, .. } = call.services();
     let archives = archives.clone();
-    // An announced length is charged before anything is sent, so that nobody sends 100 MiB to be refused at the end.
+
+    // Charge an announced length first, so that no client sends 100 MiB in vain.
     let announced = chunks.announced();
     call.charge_bytes(account, announced.unwrap_or(0))?;
+
     let what = if chunks.announced().is_some() { "the archive" } else { "more of the archive" };
     let mut room = space.claim(what, chunks.announced().unwrap_or(0) as u64).map_err(Problem::no_room)?;
     let mut upload = on_disk(space, move || archives.receive()).await?;
+
     let mut gathered = BytesMut::with_capacity(GATHERED);
+
     loop {
         let chunk = chunks.next().await?;
         gathered.extend_from_slice(chunk.as_deref().unwrap_or_default());
@@ -258,13 +270,15 @@ async fn on_disk<T: Send + 'static>(
     web::block(work).await.map_err(Problem::internal)?.map_err(|error| Problem::of_disk(&error, space))
 }
 
-/// Checks what has come and keeps it; waits for its turn, because unpacking takes the processor.
+/// Checks and stores the upload. Waits for a turn first, because unpacking takes CPU time.
 async fn keep(
     mut upload: Upload,
     services: &Services,
     uploads: &Arc<Uploads>,
 ) -> Result<(Archive, Recording), Problem> {
-    let (uploads, archives) = (Arc::clone(uploads), services.archives.clone());
+    let uploads = Arc::clone(uploads);
+    let archives = services.archives.clone();
+
     let turn = uploads.turn().await?;
     let kept = web::block(move || {
         let _turn = turn;
@@ -273,6 +287,7 @@ async fn keep(
         let recording = uploads.record(upload.digest());
         Ok((archives.keep(&upload).map_err(Refusal::Io)?, recording))
     });
+
     kept.await.map_err(Problem::internal)?.map_err(|refusal| match refusal {
         Refusal::Io(error) => Problem::of_disk(&error, &services.space),
         Refusal::Bad(flaws) => {

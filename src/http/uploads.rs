@@ -1,4 +1,4 @@
-//! What archives take while they come in: bounded, so that nobody keeps the others from uploading.
+//! Limits of concurrent archive uploads, so that no account blocks the others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use crate::domain::value::Digest;
 use crate::media::archive::store::Archives;
 use crate::quota::Account;
 
-/// Archives that may come in at a time.
+/// Maximum number of concurrent uploads.
 const UPLOADS_MAX: usize = 32;
-/// Archives that one account may upload at a time.
+/// Maximum number of concurrent uploads of one account.
 const UPLOADS_PER_ACCOUNT: usize = 4;
-/// Archives that may be unpacked at a time.
+/// Maximum number of archives unpacked concurrently.
 const CHECKS_MAX: usize = 2;
 
-/// Bounds what archives take while they come in.
+/// Limiter of archive uploads.
 pub struct Uploads {
     places: AccountPool,
     checks: Arc<Semaphore>,
-    /// Versions whose archives are coming in.
+    /// Versions with an upload in progress.
     flying: Arc<Mutex<HashSet<VersionId>>>,
     recordings: Arc<Mutex<HashMap<Digest, Recordings>>>,
 }
 
-/// Uploads of the same bytes whose files are kept while their events are not yet written.
+/// Uploads of the same content that are stored but not yet recorded.
 #[derive(Default)]
 struct Recordings {
     count: usize,
@@ -48,48 +48,49 @@ impl Default for Uploads {
 }
 
 impl Uploads {
-    /// Begins an upload, which lasts until the flight is dropped.
+    /// Begins an upload, which ends when the [`Flight`] is dropped.
     ///
     /// # Errors
-    /// 409 while another archive comes in for the version; 429 if the account sends as many as one may; 503 if all places
-    /// are taken.
+    /// 409 if another upload for the version is in progress; 429 if the account has too many; 503 if there are too many
+    /// in total.
     pub fn begin(&self, version: VersionId, account: Account) -> Result<Flight, Problem> {
         let mut flying = self.flying.lock();
         if flying.contains(&version) {
             let detail = "an archive of this version is being uploaded; try again when that has ended";
             return Err(Problem::new(Code::Conflict, detail).retry_after(5));
         }
+
         let place = self.places.take(account)?;
         flying.insert(version);
         Ok(Flight { flying: Arc::clone(&self.flying), version, _place: place })
     }
 
-    /// To be called before the file gets its name: until the recording has ended, nobody removes a file of these bytes. One
-    /// that is dropped keeps it until the next start, which knows whether a version names it.
+    /// Protects files with this digest from removal until the recording has ended. Call it before the file gets its
+    /// name. A recording dropped without an end leaves the file; the next start removes it if no version refers to it.
     #[must_use]
     pub fn record(&self, digest: Digest) -> Recording {
         self.recordings.lock().entry(digest).or_default().count += 1;
         Recording { recordings: Arc::clone(&self.recordings), digest }
     }
 
-    /// Waits until an archive may be unpacked.
+    /// Waits for a turn to unpack an archive.
     ///
     /// # Errors
-    /// When the service is stopping.
+    /// If the service is stopping.
     pub async fn turn(&self) -> Result<OwnedSemaphorePermit, Problem> {
         Arc::clone(&self.checks).acquire_owned().await.map_err(Problem::internal)
     }
 }
 
-/// A file that is being named by a version.
+/// Stored file whose event is not recorded yet.
 pub struct Recording {
     recordings: Arc<Mutex<HashMap<Digest, Recordings>>>,
     digest: Digest,
 }
 
 impl Recording {
-    /// The version names the file, or refused it. The last to end removes a file that was refused and that no version names;
-    /// blocks on the disk then.
+    /// Ends the recording. The last one of a digest removes the file if any was refused and no version refers to it; it
+    /// then blocks on the disk.
     pub fn end(self, refused: bool, archives: &Archives, is_named: impl FnOnce(&Digest) -> bool) {
         let mut all = self.recordings.lock();
         let Some(these) = all.get_mut(&self.digest) else { return };
@@ -98,9 +99,11 @@ impl Recording {
         if these.count > 0 {
             return;
         }
+
         let any_refused = these.any_refused;
         all.remove(&self.digest);
-        // Still locked: an upload of the same bytes waits, and then finds that it has to bring its own file.
+
+        // Still under the lock, so that an upload of the same content waits and then stores its own file.
         if any_refused
             && !is_named(&self.digest)
             && let Err(error) = archives.remove(&self.digest)
@@ -110,7 +113,7 @@ impl Recording {
     }
 }
 
-/// An upload that has begun.
+/// Upload in progress.
 pub struct Flight {
     flying: Arc<Mutex<HashSet<VersionId>>>,
     version: VersionId,
@@ -154,14 +157,16 @@ mod tests {
     #[test]
     fn the_last_of_the_same_bytes_removes_what_nobody_names() {
         let root = tempfile::tempdir().unwrap();
-        let (archives, uploads) = (Archives::open(root.path()).unwrap(), Uploads::default());
+        let archives = Archives::open(root.path()).unwrap();
+        let uploads = Uploads::default();
         let keep = || {
             let mut upload = archives.receive().unwrap();
             upload.write(b"abc").unwrap();
             let recording = uploads.record(upload.digest());
             (recording, archives.path_of(&archives.keep(&upload).unwrap().digest))
         };
-        let ((first, path), (second, _)) = (keep(), keep());
+        let (first, path) = keep();
+        let (second, _) = keep();
         first.end(true, &archives, |_| false);
         assert!(path.exists(), "another upload of the same bytes is not recorded yet");
         second.end(false, &archives, |_| true);

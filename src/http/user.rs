@@ -1,4 +1,4 @@
-//! Users: how they are shown, the one who is asking, and those whom paths name.
+//! Users: rendering, the caller's own account, and users in paths.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::domain::user::{Tombstone, User, UserProfile};
 use crate::domain::value::Text;
 use crate::personal::Keyring;
 
-/// The seed's `User`.
+/// `User` of the API.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserView {
@@ -26,16 +26,16 @@ pub struct UserView {
     /// Only while the user is banned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<&'static str>,
-    /// Why the user is banned.
+    /// Reason of the ban.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_reason: Option<String>,
-    /// Only of users who were erased: nothing else is known of them.
+    /// `true` for erased users, of which only the id is known.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub erased: bool,
 }
 
 impl UserView {
-    /// A user as it is shown to itself and to administrators; `None` when nobody ever had the id.
+    /// Renders a user with all fields, for itself and for administrators; `None` if the id was never used.
     #[must_use]
     pub fn new(user: &User, keyring: &Keyring) -> Option<Self> {
         match user {
@@ -72,15 +72,15 @@ impl UserView {
     }
 }
 
-/// `GET /users`: the user who is asking.
+/// `GET /users`: the caller.
 pub async fn own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Answer, Problem> {
     show(&call, call.user()?.clone(), Answer::ok).await
 }
 
-/// Answers with a user.
+/// Responds with a user.
 ///
 /// # Errors
-/// Those of `answer`.
+/// Errors of `answer`.
 pub async fn show(
     call: &Admitted,
     profile: UserProfile,
@@ -93,10 +93,10 @@ pub async fn show(
 }
 
 impl Admitted {
-    /// The user of the path.
+    /// Returns the user of the path.
     ///
     /// # Errors
-    /// 404, when nobody has this id, perhaps because who had it was erased.
+    /// 404 if the user does not exist or was erased.
     pub fn known_user(&self) -> Result<UserId, Problem> {
         match self.named_user()? {
             User::Present(profile) => Ok(profile.id),
@@ -104,10 +104,10 @@ impl Admitted {
         }
     }
 
-    /// The user of the path, or what is left of it.
+    /// Returns the user of the path, or the tombstone of an erased one.
     ///
     /// # Errors
-    /// 404, when nobody ever had this id.
+    /// 404 if the id was never used.
     pub fn named_user(&self) -> Result<User, Problem> {
         let id = UserId::parse(&self.segment("user_id")).ok();
         let user = id.and_then(|id| self.services().models.read().users.find(id).cloned());

@@ -1,4 +1,4 @@
-//! Node versions: publishing, revising, deleting.
+//! Node versions: publish, revise, delete.
 
 use serde::Serialize;
 
@@ -24,32 +24,39 @@ struct Published<'m> {
     node_version: &'m VersionView<'m>,
 }
 
-/// `POST /publishers/{publisher_id}/nodes/{node_id}/versions`: registers a version, and the node with it when it is new.
-/// The version is Pending: it waits for its archive.
+/// `POST /publishers/{publisher_id}/nodes/{node_id}/versions`: registers a version, and its node if that is new. The
+/// version is pending until its archive is uploaded.
 pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result<Answer, Problem> {
     let body = call.json().await?;
     authorize::refuse_bad_token(&body, call.services())?;
-    let (is_admin, surroundings) = (call.identity().is_admin(), &call.services().surroundings);
+
+    let is_admin = call.identity().is_admin();
+    let surroundings = &call.services().surroundings;
     let new = read_publication(&body, &call.segment("node_id"), is_admin, surroundings)?;
-    let (node, id) = (new.id.key(), new.version.draft.id);
+    let node = new.id.key();
+    let id = new.version.draft.id;
     let signed_url = signed_url(&call, id)?;
+
     let publisher = call.publisher()?.id.clone();
     let is_new_node = call.services().models.read().nodes.get(&node).is_none();
     let charges = call.charge_registration(&publisher, u64::from(is_new_node), 1)?;
+
     call.services().dispatch.node(&node, new.into_command(publisher), call.why()).await?;
     charges.keep();
+
     with_view(&call, &node, &VersionRef::Id(id), is_admin, |node_version| {
         Answer::created(&Published { signed_url, node_version })
     })
 }
 
-/// `PUT /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: changelog and deprecation; from administrators
-/// its facts and its status as well.
+/// `PUT /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: changes changelog and deprecation; for
+/// administrators also facts and status.
 pub async fn revise(mut call: Call<{ Action::ReviseVersion as u8 }>) -> Result<Answer, Problem> {
     let (node, version) = of_path(&call)?;
     let body = call.json().await?;
     let publisher = call.publisher()?.id.clone();
     let is_admin = call.identity().is_admin();
+
     let command = fields::read(&body, |fields| {
         let change = read_version_revision(fields);
         let ruling = read_ruling(fields, is_admin);
@@ -60,20 +67,22 @@ pub async fn revise(mut call: Call<{ Action::ReviseVersion as u8 }>) -> Result<A
             NodeCommand::ReviseVersion { publisher, version, change, facts: ruling.facts }
         })
     })?;
+
     call.services().dispatch.node(&node, command, call.why()).await?;
     with_view(&call, &node, &version, is_admin, |view| Answer::ok(view))
 }
 
-/// `DELETE /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: for ever; its number is never given out again.
+/// `DELETE /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: final; the number is never reused.
 pub async fn delete(call: Call<{ Action::DeleteVersion as u8 }>) -> Result<Answer, Problem> {
     let (node, version) = of_path(&call)?;
-    let (publisher, status) = (Some(call.publisher()?.id.clone()), VersionStatus::Deleted);
+    let publisher = Some(call.publisher()?.id.clone());
+    let status = VersionStatus::Deleted;
     let command = NodeCommand::SetVersionStatus { publisher, version, status, reason: None };
     call.services().dispatch.node(&node, command, call.why()).await?;
     Ok(Answer::no_content())
 }
 
-/// The node of the path and its version, which is there and has not been deleted.
+/// Returns the node and the version of the path; 404 if the version is missing or deleted.
 fn of_path(call: &Admitted) -> Result<(NodeKey, VersionRef), Problem> {
     let node = NodeId::parse(&call.segment("node_id")).map_err(|_| Problem::not_found("node"))?.key();
     let models = call.services().models.read();
@@ -84,7 +93,7 @@ fn of_path(call: &Admitted) -> Result<(NodeKey, VersionRef), Problem> {
     reference.filter(|_| there).map(|reference| (node, reference)).ok_or_else(|| Problem::not_found("node version"))
 }
 
-/// Answers with a version as it is now.
+/// Renders the current state of a version.
 pub fn with_view(
     call: &Admitted,
     node: &NodeKey,
@@ -96,10 +105,12 @@ pub fn with_view(
         let models = call.services().models.read();
         (models.nodes.entry(node), models.nodes.links().clone())
     };
+
     let found = entry.as_ref().and_then(|entry| {
         let node = entry.profile()?;
         Some((entry, node, node.version(version)?))
     });
+
     let (entry, node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
     answer(&view(entry, node, version, reasoned, &links))
 }

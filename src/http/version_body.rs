@@ -1,5 +1,5 @@
-//! What bodies say of versions: what their publishers say, and what only administrators do. From everybody else that is not
-//! even looked at (contract 4: output-only fields).
+//! Request bodies about versions: fields of publishers and fields of administrators. The latter are ignored from other
+//! callers (contract 4: output-only fields).
 
 use super::fields::Fields;
 use crate::clock::Surroundings;
@@ -8,14 +8,14 @@ use crate::domain::node::NodeCommand;
 use crate::domain::value::{Label, Labels, Reason, Timestamp};
 use crate::domain::version::{Changelog, SemVer, VersionDraft, VersionFacts, VersionFields, VersionRef, VersionStatus};
 
-/// A version to be registered.
+/// Version to register.
 #[derive(Debug)]
 pub struct NewVersion {
     pub draft: VersionDraft,
     pub ruling: Ruling,
 }
 
-/// What administrators say of a version beside what its publisher says.
+/// Administrator's fields of a version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ruling {
     pub facts: VersionFacts,
@@ -24,27 +24,27 @@ pub struct Ruling {
 }
 
 impl Ruling {
-    /// Whether it says what becomes of the version.
+    /// Returns `true` if it changes the moderation status.
     #[must_use]
     pub fn moderates(&self) -> bool {
         self.status.is_some() || self.reason.is_some()
     }
 
-    /// The command that carries it out.
+    /// Returns the command.
     #[must_use]
     pub fn into_command(self, version: VersionRef, change: VersionFields) -> NodeCommand {
         let Self { facts, status, reason } = self;
         NodeCommand::AdministerVersion { version, change, facts, status, reason }
     }
 
-    /// The command that carries it out on a version just registered, if it says anything.
+    /// Returns the command for a version just registered; `None` if nothing is set.
     #[must_use]
     pub fn on_new(self, version: VersionId) -> Option<NodeCommand> {
         (self != Self::default()).then(|| self.into_command(VersionRef::Id(version), VersionFields::default()))
     }
 }
 
-/// What nodes and versions both say of where they run.
+/// Compatibility fields that nodes and versions share.
 pub struct Support {
     pub accelerators: Option<Labels>,
     pub host_frontend_version: Option<Label>,
@@ -52,7 +52,7 @@ pub struct Support {
     pub os: Option<Labels>,
 }
 
-/// Reads what is said of where it runs.
+/// Reads the compatibility fields.
 pub fn read_support(fields: &mut Fields<'_, '_>) -> Support {
     Support {
         accelerators: fields.labels("supported_accelerators"),
@@ -62,19 +62,20 @@ pub fn read_support(fields: &mut Fields<'_, '_>) -> Support {
     }
 }
 
-/// Reads a version that is to be registered.
+/// Reads a version to register.
 pub fn read_new_version(
     fields: &mut Fields<'_, '_>,
     is_admin: bool,
     surroundings: &Surroundings,
 ) -> Option<NewVersion> {
     let number = fields.required_text("version", SemVer::parse);
-    let (said, ruling) = (read_version_fields(fields), read_ruling(fields, is_admin));
+    let said = read_version_fields(fields);
+    let ruling = read_ruling(fields, is_admin);
     let draft = VersionDraft { id: VersionId(surroundings.uuid()), number: number?, fields: said };
     Some(NewVersion { draft, ruling })
 }
 
-/// Reads everything that can be said of a version.
+/// Reads all fields of a version.
 pub fn read_version_fields(fields: &mut Fields<'_, '_>) -> VersionFields {
     let support = read_support(fields);
     VersionFields {
@@ -88,7 +89,7 @@ pub fn read_version_fields(fields: &mut Fields<'_, '_>) -> VersionFields {
     }
 }
 
-/// Reads what a publisher may change of a version that is out: its changelog, and whether it is deprecated (seed).
+/// Reads the fields that a publisher may change after the release: `changelog` and `deprecated`.
 pub fn read_version_revision(fields: &mut Fields<'_, '_>) -> VersionFields {
     VersionFields {
         changelog: fields.text("changelog", Changelog::parse),
@@ -97,7 +98,7 @@ pub fn read_version_revision(fields: &mut Fields<'_, '_>) -> VersionFields {
     }
 }
 
-/// Reads what administrators say of a version.
+/// Reads the administrator's fields of a version; empty for other callers.
 pub fn read_ruling(fields: &mut Fields<'_, '_>, is_admin: bool) -> Ruling {
     if !is_admin {
         return Ruling::default();

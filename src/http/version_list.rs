@@ -1,4 +1,4 @@
-//! Versions as they are listed and read: those of a node, and all of them for moderation.
+//! Lists of versions: of one node, and of all nodes for moderation.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::projections::node::entry::Entry;
 use crate::projections::node::view::{Links, VersionView};
 use crate::projections::version::{Held, VersionQuery};
 
-/// Versions of a page, when the caller does not say.
+/// Default page size.
 const LIMIT_DEFAULT: u64 = 10;
 
-/// A version of a node; why it has its status is shown when it was asked for.
+/// Renders a version, with the reason of its status if `reasoned`.
 pub fn view<'m>(
     entry: &Entry,
     node: &'m NodeProfile,
@@ -30,7 +30,7 @@ pub fn view<'m>(
     if reasoned { view.with_status_reason(version) } else { view }
 }
 
-/// One page of versions.
+/// Page of versions.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct VersionPage<'m> {
@@ -41,7 +41,7 @@ struct VersionPage<'m> {
     total_pages: u64,
 }
 
-/// `GET /nodes/{node_id}/versions`: highest number first; Active ones, unless `statuses` says otherwise.
+/// `GET /nodes/{node_id}/versions`: highest version first; only active ones unless `statuses` is given.
 pub async fn of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let mut statuses = query.many_checked("statuses", VersionStatus::parse);
@@ -50,6 +50,7 @@ pub async fn of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answe
     if statuses.is_empty() {
         statuses.push(VersionStatus::Active);
     }
+
     look_up(&call, "/versions", |entry, node, links| {
         let mut versions: Vec<_> = node.versions.iter().filter(|version| statuses.contains(&version.status)).collect();
         versions.sort_by(|a, b| b.number.precedence(&a.number));
@@ -58,7 +59,7 @@ pub async fn of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answe
     })
 }
 
-/// `GET /nodes/{node_id}/versions/{version}`: one version, whatever its status, unless it was deleted.
+/// `GET /nodes/{node_id}/versions/{version}`: one version in any status except deleted.
 pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let reasoned = query.flag("include_status_reason").unwrap_or(false);
@@ -72,14 +73,14 @@ pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, 
     })
 }
 
-/// `GET /versions`: versions of all nodes, newest first; of all statuses, unless `statuses` says otherwise.
+/// `GET /versions`: versions of all nodes, newest first, in any status unless `statuses` is given.
 pub async fn all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let request = query.page(LIMIT_DEFAULT);
     let statuses = query.many_checked("statuses", VersionStatus::parse);
     let reasoned = query.flag("include_status_reason").unwrap_or(false);
     let named = query.many("node_id");
-    // An id that cannot exist names no node; it must not widen the list to all of them.
+    // An id that cannot exist matches no node; ignoring it would widen the list to all nodes.
     let nodes: Vec<NodeKey> = named.iter().filter_map(|id| NodeId::parse(id).ok()).map(|id| id.key()).collect();
     let nodes = (!named.is_empty()).then_some(nodes);
     query.finish()?;
@@ -89,6 +90,7 @@ pub async fn all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, P
         let page = models.versions.page(&models.nodes, &VersionQuery { page: request, statuses, nodes });
         (page, models.nodes.links().clone())
     };
+
     let versions = page.entries.iter().filter_map(Held::look);
     Answer::ok(&VersionPage {
         page: request.page,
@@ -99,8 +101,8 @@ pub async fn all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, P
     })
 }
 
-/// Answers with the node of the path, after the read models were let go; or with the way to the same path (which ends in
-/// `rest`) when the node's own case is another.
+/// Responds with the node of the path after releasing the read models. Redirects an id in the wrong case; `rest` is the
+/// end of the path.
 fn look_up(
     call: &Admitted,
     rest: &str,
@@ -112,17 +114,17 @@ fn look_up(
     }
 }
 
-/// What the node id of a path leads to.
+/// Result of looking up the node id of a path.
 pub enum Asked {
     Here(Arc<Entry>, Links),
-    /// The id was written in another case than the node's own.
+    /// Redirect: the id is in the wrong case.
     Elsewhere(Answer),
 }
 
-/// The node of the path, or the way to the same path (which ends in `rest`) with the node's own case.
+/// Looks up the node of the path, or returns a redirect to the right case; `rest` is the end of the path.
 ///
 /// # Errors
-/// 404, when there is no such node.
+/// 404 if the node does not exist.
 pub fn asked(call: &Admitted, rest: &str) -> Result<Asked, Problem> {
     let not_found = || Problem::not_found("node");
     let asked = NodeId::parse(&call.segment("node_id")).map_err(|_| not_found())?;
@@ -130,10 +132,12 @@ pub fn asked(call: &Admitted, rest: &str) -> Result<Asked, Problem> {
         let models = call.services().models.read();
         (models.nodes.entry(&asked.key()).ok_or_else(not_found)?, models.nodes.links().clone())
     };
+
     let own = entry.profile().ok_or_else(not_found)?.id.clone();
     if own == asked {
         return Ok(Asked::Here(entry, links));
     }
+
     let query = if call.query_string().is_empty() { String::new() } else { format!("?{}", call.query_string()) };
     Answer::found_at(call.url(&format!("/nodes/{own}{rest}{query}"))).map(Asked::Elsewhere)
 }

@@ -1,5 +1,5 @@
-//! The video gateway: submissions, checked whole before anything is written, and what came of them (contract 7). Callers without a
-//! token are served where contract 3 says so; whoever knows the id of such a task may read and end it.
+//! Video gateway: submission, with all checks before anything is stored, and results (contract 7). Anonymous callers
+//! may submit as contract 3 allows; such a task can be read and cancelled by anyone who knows its id.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ mod jobs;
 use jobs::{Bounds, Known, ReadJob};
 pub use jobs::{EXTEND_IMAGES, REFERENCE_IMAGES, START_END_IMAGES};
 
-/// How long a submission waits for its turn to have its pictures decoded.
+/// Maximum wait for a turn to decode pictures.
 const DECODER_WITHIN: Duration = Duration::from_secs(30);
 
 type Submitting = Call<{ Action::SubmitVideoTask as u8 }>;
@@ -54,7 +54,7 @@ pub async fn multiframe(call: Submitting) -> Result<Answer, Problem> {
     submit(call, jobs::multiframe).await
 }
 
-/// The task as it was submitted; for a caller that waits, in the state that it has come to then.
+/// Submits a task and returns it; with `Prefer: wait`, in the state after the wait.
 async fn submit(mut call: Submitting, read: ReadJob) -> Result<Answer, Problem> {
     let owner = submitter(&call)?;
     let shared = call.shared().clone();
@@ -63,17 +63,21 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<Answer, Problem> 
     call.check_room(owner, task)?;
 
     let body = call.body().await?.json().await?;
-    // Taken once the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
+    // After the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
     let place = call.reserve(owner, task)?;
     if owner.is_none() {
         call.charge_anonymous_task()?;
     }
+
     let bounds = Bounds { max_images: services.options.video_max_images, known: known(&call, &body).await? };
     let turn = timeout(DECODER_WITHIN, shared.decoders.acquire(owner, 1)).await;
     let turn = turn.map_err(|_| Problem::overloaded())?;
-    let (store, space, tariff) = (services.store.clone(), services.space.clone(), Arc::clone(&services.tariff));
+
+    let store = services.store.clone();
+    let space = services.space.clone();
+    let tariff = Arc::clone(&services.tariff);
     let drawn = drawn_from(task);
-    // The thread works on when the caller goes away; turn and place stay taken for just as long.
+    // The thread continues if the client disconnects; it holds the turn and the place until it ends.
     let work = move || {
         let checked = check::check(&body, read, &bounds, &tariff, store.decoders())?;
         let callback = checked.callback.clone();
@@ -92,15 +96,16 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<Answer, Problem> 
     let at = why.at;
     services.dispatch.task(task, TaskCommand::Submit(submission), why).await?;
     drop(place);
+
     let wait = Wait::of(call.headers());
-    // The answer repeats what was given; without room for that it comes at once.
+    // The response repeats the request fields. If their memory budget is exhausted, it is sent without waiting.
     let wait = if wait.is_asked() && !body.release_for_waiting(&shared.bodies) { Wait::NONE } else { wait };
     let waited = if wait.is_asked() { wait.for_end(services, task).await? } else { None };
     let state = waited.map_or(TaskStatus::Created, |record| record.status);
     wait.told_in(Answer::ok(&echo::submitted(task, at, &work, &body, state))?)
 }
 
-/// Who submits: a user, or nobody known where that is allowed.
+/// Returns the owner of a new task; `None` for anonymous callers, where those are allowed.
 fn submitter(call: &Admitted) -> Result<Option<UserId>, Problem> {
     let options = &call.services().options;
     match call.identity().user() {
@@ -113,7 +118,7 @@ fn submitter(call: &Admitted) -> Result<Option<UserId>, Problem> {
     }
 }
 
-/// What the caller has of the video that an extension names.
+/// Looks up the video to extend.
 async fn known(call: &Submitting, body: &Json) -> Result<Known, Problem> {
     let named = body.get("video_creation_id").and_then(Value::as_str).map(TaskId::parse);
     let Some(Ok(creation)) = named else { return Ok(Known::Unnamed) };
@@ -132,14 +137,14 @@ pub async fn creations(call: Call<{ Action::ReadVideoTask as u8 }>) -> Result<An
     wait.told_in(shown(&call, id).await?)
 }
 
-/// `POST /proxy/videovendor/tasks/{task_id}/cancel`: a task that has ended stays as it is.
+/// `POST /proxy/videovendor/tasks/{task_id}/cancel`: no effect on a task that has ended.
 pub async fn cancel(call: Call<{ Action::CancelVideoTask as u8 }>) -> Result<Answer, Problem> {
     let id = own_video(&call).await?;
     call.services().dispatch.task(id, TaskCommand::Cancel, call.why()).await?;
     shown(&call, id).await
 }
 
-/// The video task that the path names, if the caller may see it.
+/// Returns the video task of the path, if the caller may see it.
 async fn own_video(call: &Admitted) -> Result<TaskId, Problem> {
     let not_found = || Problem::not_found("task");
     let id = TaskId::parse(&call.segment("task_id")).map_err(|_| not_found())?;
@@ -148,7 +153,7 @@ async fn own_video(call: &Admitted) -> Result<TaskId, Problem> {
     if is_video && may_see(call, &task) { Ok(id) } else { Err(not_found()) }
 }
 
-/// Whoever submitted it; whoever knows its id, where nobody known did; administrators.
+/// Returns `true` for the owner and administrators; tasks of anonymous callers are visible to all.
 fn may_see(call: &Admitted, task: &TaskRecord) -> bool {
     let user = call.identity().user();
     let is_admin = user.is_some_and(|user| user.is_admin);
@@ -165,6 +170,7 @@ async fn view(TaskMoment { record, states, .. }: &TaskMoment, services: &Service
     let Submission { task, work, .. } = &record.submission;
     let failure = if let Stage::Failed { failure } = &record.stage { Some(failure) } else { None };
     let reached = states.iter().map(|(state, _)| *state).filter(|state| !state.is_terminal()).max();
+
     let moment = VideoMoment {
         task: *task,
         status: record.status,
@@ -173,11 +179,13 @@ async fn view(TaskMoment { record, states, .. }: &TaskMoment, services: &Service
         results: record.results(),
         failure,
     };
+
     let payload = if let Work::Video(work) = work { work.payload } else { None };
     let store = services.store.clone();
-    // Payloads go with the files of their tasks.
+    // Payloads are deleted with the files of their tasks.
     let read = move || payload.and_then(|document| store.read_document(&document).ok());
     let payload = web::block(read).await.ok().flatten();
+
     let view = CreationsView::new(moment, payload, &services.options.public_url);
     let progress = advanced(view.progress, services.live.permille(*task));
     CreationsView { progress, ..view }

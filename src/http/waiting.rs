@@ -1,4 +1,4 @@
-//! `Prefer: wait=n` (RFC 7240): an answer about a task that waits for the end of the task for a while.
+//! `Prefer: wait=n` (RFC 7240): delays the response about a task until the task has ended.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use super::server::Services;
 use crate::domain::ids::TaskId;
 use crate::domain::task::TaskRecord;
 
-/// How long is waited at most (contract 5).
+/// Maximum wait (contract 5).
 const WAIT_MAX: Duration = Duration::from_mins(1);
 
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 pub const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// How long a caller waits for the end of a task.
+/// Requested wait for the end of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait(Option<Duration>);
 
 impl Wait {
-    /// The caller does not wait.
+    /// No wait.
     pub const NONE: Self = Self(None);
 
-    /// What the headers ask for. As with every preference, what is not understood is ignored; what is too long is cut.
+    /// Reads the header. Invalid preferences are ignored, as RFC 7240 requires; long waits are capped.
     pub fn of(headers: &HeaderMap) -> Self {
         let preferences =
             headers.get_all(PREFER).filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','));
@@ -38,40 +38,44 @@ impl Wait {
         Self(first.map(|wait| wait.min(WAIT_MAX)))
     }
 
-    /// Whether the caller waits at all.
+    /// Returns `true` if the client requested a wait.
     pub const fn is_asked(self) -> bool {
         self.0.is_some()
     }
 
-    /// The task when it has ended, or when the time is up or the service stops; `None` if there is none.
+    /// Returns the task once it has ended, the wait is over or the service stops; `None` if it does not exist.
     ///
     /// # Errors
-    /// When the task cannot be read.
+    /// If the task cannot be read.
     pub async fn for_end(self, services: &Services, id: TaskId) -> Result<Option<TaskRecord>, Problem> {
-        let (mut changes, mut closing) = (services.models.task_changes(), services.closing.clone());
+        let mut changes = services.models.task_changes();
+        let mut closing = services.closing.clone();
         let until = Instant::now() + self.0.unwrap_or_default();
+
         loop {
             let task = services.models.task(id).await?;
             let ended = task.as_ref().is_none_or(TaskRecord::is_terminal);
             if ended || self.0.is_none() || *closing.borrow() {
                 return Ok(task);
             }
+
             let change = async {
                 tokio::select! {
                     change = changes.changed() => change.is_ok(),
                     _ = closing.changed() => false,
                 }
             };
+
             if !matches!(timeout_at(until, change).await, Ok(true)) {
                 return Ok(services.models.task(id).await?);
             }
         }
     }
 
-    /// The answer, which says so if the preference was heeded.
+    /// Adds `Preference-Applied` if the client requested a wait.
     ///
     /// # Errors
-    /// Never: the header has a good value.
+    /// Never: the header value is valid.
     pub fn told_in(self, answer: Answer) -> Result<Answer, Problem> {
         match self.0 {
             None => Ok(answer),

@@ -1,4 +1,4 @@
-//! Memory budget of request bodies: a pool for each kind of body, of which one account holds at most a share.
+//! Memory budget of request bodies: one pool for each kind, of which an account may hold at most a share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use super::BodyLimit;
 use crate::http::error::{Code, Problem};
 use crate::quota::Account;
 
-/// Memory of all bodies without images, in bytes.
+/// Maximum memory of bodies without images, in bytes.
 const JSON_BYTES: usize = 128 << 20;
-/// Memory of all bodies with images.
+/// Maximum memory of bodies with images, in bytes.
 const IMAGES_BYTES: usize = 384 << 20;
-/// Memory of what is repeated in answers that wait for the end of a task.
+/// Maximum memory of request fields repeated in delayed responses, in bytes.
 const WAITING_BYTES: usize = 64 << 20;
-/// One account holds at most a pool divided by this.
+/// Divisor of a pool that gives the share of one account.
 const SHARES: usize = 2;
 
-/// The pools. Bodies with images have one of their own, so that they never keep out the others.
+/// Memory pools. Bodies with images have their own, so that they cannot block the others.
 pub struct BodyBudget {
     json: Arc<Pool>,
     images: Arc<Pool>,
@@ -44,7 +44,7 @@ impl Default for BodyBudget {
 }
 
 impl BodyBudget {
-    /// The charge of a body of which nothing has arrived yet.
+    /// Creates an empty charge for a body.
     pub fn charge(&self, limit: BodyLimit, account: Account) -> Charge {
         let pool = match limit {
             BodyLimit::None | BodyLimit::Json | BodyLimit::Form => &self.json,
@@ -53,24 +53,24 @@ impl BodyBudget {
         Charge { pool: Arc::clone(pool), account, bytes: 0 }
     }
 
-    /// The same bytes, charged to the pool of waiting answers.
+    /// Charges the same bytes to the pool of delayed responses.
     ///
     /// # Errors
-    /// 503 if there is no room in it.
+    /// 503 if that pool is full.
     pub fn charge_waiting(&self, charge: &Charge) -> Result<Charge, Problem> {
         let mut waiting = Charge { pool: Arc::clone(&self.waiting), account: charge.account, bytes: 0 };
         waiting.grow(charge.bytes)?;
         Ok(waiting)
     }
 
-    /// Bytes that are held in all pools, for tests.
+    /// Returns the bytes held in each pool.
     #[cfg(test)]
     pub fn held_bytes(&self) -> [usize; 3] {
         [&self.json, &self.images, &self.waiting].map(|pool| pool.held.lock().total)
     }
 }
 
-/// Bytes of a pool that one body holds; given back when it is dropped.
+/// Bytes that a body holds in a pool; released on drop.
 pub struct Charge {
     pool: Arc<Pool>,
     account: Account,
@@ -78,10 +78,10 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// Holds `more` bytes.
+    /// Adds `more` bytes.
     ///
     /// # Errors
-    /// 503 if the pool or the account's share of it is used up.
+    /// 503 if the pool or the account's share is used up.
     pub fn grow(&mut self, more: usize) -> Result<(), Problem> {
         let mut held = self.pool.held.lock();
         if held.total + more > self.pool.bytes {
@@ -102,7 +102,7 @@ impl Charge {
         Ok(())
     }
 
-    /// Holds no more than `bytes` from now on.
+    /// Releases all but `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         let given_back = self.bytes.saturating_sub(bytes);
         let mut held = self.pool.held.lock();

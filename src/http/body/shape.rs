@@ -1,8 +1,8 @@
-//! Fields that the operations know, and JSON parsed into no more than these.
+//! JSON parser that keeps only the fields an operation knows.
 //!
-//! Fields that no operation knows are ignored; a tree of them would cost hundreds of bytes an element for nothing. They are
-//! parsed all the same, so that what is not JSON is refused wherever it stands. What an operation knows follows from its
-//! schema in the OpenAPI document.
+//! Unknown fields are ignored; building a tree of them would cost hundreds of bytes an element for nothing. They are
+//! still parsed, so that invalid JSON is rejected anywhere. The known fields of an operation come from its schema in
+//! the OpenAPI document.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,38 +16,38 @@ use super::budget::Charge;
 use crate::http::error::Problem;
 use crate::http::openapi;
 
-/// Deepest nesting of a schema that is looked at; what lies deeper is kept whole.
+/// Maximum depth of the schema; deeper values are kept whole.
 const SCHEMA_DEPTH_MAX: usize = 16;
 
-/// Memory of the first member of an object: the node of a map.
+/// Memory of the first member of an object, in bytes: the node of a map.
 const FIRST_MEMBER_BYTES: usize = 640;
-/// Memory of a further one, without its text.
+/// Memory of a further member without its text, in bytes.
 const MEMBER_BYTES: usize = 128;
-/// Memory of an entry of an array, without its text.
+/// Memory of an array entry without its text, in bytes.
 const ENTRY_BYTES: usize = 64;
 
-/// What is kept of a value.
+/// Part of a value to keep.
 #[derive(Debug, PartialEq)]
 pub enum Shape {
-    /// All of it.
+    /// The whole value.
     Whole,
     /// Nothing: an unknown field.
     Skipped,
-    /// Scalars; of an object the known members, of an array entries of a known shape.
+    /// Scalars, the known members of an object, and the known parts of array entries.
     Known(Known),
 }
 
-/// The known members and entries of a value.
+/// Known members and entries of a value.
 #[derive(Debug, Default, PartialEq)]
 pub struct Known {
     fields: HashMap<String, Shape>,
-    /// Members whose names the caller chooses.
+    /// Shape of members whose names the client chooses.
     others: Option<Box<Shape>>,
     entries: Option<Box<Shape>>,
 }
 
 impl Shape {
-    /// The shape of the body of a route; of one that the document gives no JSON schema, everything is kept.
+    /// Returns the shape of the body of a route; [`Shape::Whole`] if the OpenAPI document has no JSON schema for it.
     pub fn of_route(method: &Method, path: &'static str) -> &'static Self {
         static SHAPES: LazyLock<HashMap<(Method, &'static str), Shape>> = LazyLock::new(|| {
             let (bodies, components) = openapi::body_schemas();
@@ -67,7 +67,8 @@ impl Shape {
         }
 
         let alternatives = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|kind| schema[kind].as_array()).flatten();
-        let (mut shape, mut is_described) = (Self::Known(Known::default()), schema.get("enum").is_some());
+        let mut shape = Self::Known(Known::default());
+        let mut is_described = schema.get("enum").is_some();
         for alternative in alternatives {
             (shape, is_described) = (shape.or(read(alternative)), true);
         }
@@ -79,6 +80,7 @@ impl Shape {
         let properties = schema["properties"].as_object();
         let others = schema.get("additionalProperties").filter(|others| **others != Value::Bool(false));
         let entries = schema.get("items");
+
         let known = Known {
             fields: properties.into_iter().flatten().map(|(name, field)| (name.clone(), read(field))).collect(),
             others: match others {
@@ -90,11 +92,12 @@ impl Shape {
                 None => has_type("array").then(|| Box::new(Self::Whole)),
             },
         };
+
         is_described |= schema.get("type").is_some() || properties.is_some();
         if is_described { shape.or(Self::Known(known)) } else { Self::Whole }
     }
 
-    /// What either of two shapes keeps.
+    /// Returns the union of two shapes.
     fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Whole, _) | (_, Self::Whole) => Self::Whole,
@@ -104,11 +107,13 @@ impl Shape {
                     let known = one.fields.remove(&name).unwrap_or(Self::Skipped);
                     one.fields.insert(name, known.or(shape));
                 }
+
                 let either = |one: Option<Box<Self>>, other: Option<Box<Self>>| match (one, other) {
                     (Some(one), Some(other)) => Some(Box::new(one.or(*other))),
                     (one, other) => one.or(other),
                 };
-                let (others, entries) = (either(one.others, other.others), either(one.entries, other.entries));
+                let others = either(one.others, other.others);
+                let entries = either(one.entries, other.entries);
                 Self::Known(Known { fields: one.fields, others, entries })
             }
         }
@@ -131,17 +136,18 @@ impl Shape {
     }
 }
 
-/// A failed parse.
+/// Parse error.
 pub enum ParseFailure {
     NotJson(serde_json::Error),
-    /// The budget does not hold what the body says.
+    /// The parsed value exceeds the memory budget.
     Refused(Problem),
 }
 
-/// Parses JSON into what `shape` keeps, charging for it as it grows; gives also the bytes charged.
+/// Parses JSON into the parts that `shape` keeps, charging the memory budget as the value grows. Returns the value and
+/// the bytes charged.
 ///
 /// # Errors
-/// [`ParseFailure`].
+/// [`ParseFailure`] if the text is not JSON or the budget is exhausted.
 pub fn parse(bytes: &[u8], shape: &Shape, charge: &mut Charge) -> Result<(Value, usize), ParseFailure> {
     let mut tree = Tree { charge, bytes: 0, refused: None };
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
@@ -154,7 +160,7 @@ pub fn parse(bytes: &[u8], shape: &Shape, charge: &mut Charge) -> Result<(Value,
     }
 }
 
-/// The tree that is being built.
+/// Memory accounting of the value being built.
 struct Tree<'c> {
     charge: &'c mut Charge,
     bytes: usize,
@@ -171,7 +177,7 @@ impl Tree<'_> {
     }
 }
 
-/// A value that is being parsed.
+/// Value being parsed.
 struct Node<'s, 't, 'c> {
     shape: &'s Shape,
     tree: &'t mut Tree<'c>,
@@ -227,7 +233,8 @@ impl<'de> Visitor<'de> for Node<'_, '_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let (shape, mut kept) = (self.shape.entry(), Vec::new());
+        let shape = self.shape.entry();
+        let mut kept = Vec::new();
         while let Some(entry) = entries.next_element_seed(Node { shape, tree: self.tree })? {
             if *shape != Shape::Skipped {
                 self.tree.take(ENTRY_BYTES)?;
@@ -276,7 +283,7 @@ mod tests {
             "image": "abc", "scale_factor": 7, "prompt": null, "creativity": [1, {"a": 2}], "hdr": {"b": 3},
             "junk": [[0, 1], {"c": 4}], "": {}
         });
-        // A field of a wrong type stays one of that type, so that its error is the same.
+        // A field of the wrong type keeps its type, so that its error is the same.
         let expected = json!({"image": "abc", "scale_factor": 7, "prompt": null, "creativity": [], "hdr": {}});
         assert_eq!(kept(UPSCALER, &body), expected);
     }

@@ -1,4 +1,4 @@
-//! Number of connections that one address may have open.
+//! Limit of open connections per address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,30 +8,30 @@ use parking_lot::Mutex;
 
 use crate::http::limits::{Caller, TrustedProxies};
 
-/// Connections by address. Cheap to clone.
+/// Open connections by address. Cheap to clone.
 #[derive(Clone)]
 pub struct ConnectionLimit(Arc<Counted>);
 
 struct Counted {
     most: usize,
-    /// Proxies stand for many clients and are not limited.
+    /// Proxies serve many clients and are not limited.
     proxies: TrustedProxies,
     open: Mutex<HashMap<Caller, usize>>,
 }
 
-/// A place among the connections of an address, given back when it is dropped.
+/// Connection counted for its address; released on drop.
 pub struct Place {
     counted: Option<(Arc<Counted>, Caller)>,
 }
 
 impl ConnectionLimit {
-    /// At most `most` connections of one address; of IPv6, of a network of 64 bits.
+    /// Creates a limit of `most` connections for each address, or each /64 network for IPv6.
     #[must_use]
     pub fn new(most: usize, proxies: TrustedProxies) -> Self {
         Self(Arc::new(Counted { most, proxies, open: Mutex::default() }))
     }
 
-    /// Takes a place; `None` if the address has all of its own.
+    /// Counts a connection; `None` if the address is at its limit.
     #[must_use]
     pub fn take(&self, address: IpAddr) -> Option<Place> {
         let Self(counted) = self;

@@ -1,5 +1,5 @@
-//! A connection with deadlines that the framework does not have: for the head of every further request, and for a client that
-//! takes nothing of its answer.
+//! Connection deadlines that the framework lacks: for the head of every further request, and for clients that stop
+//! reading a response.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -21,29 +21,30 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::limit::Place;
 use super::{HEAD_WITHIN, KEEP_ALIVE};
 
-/// Answer to a head that does not arrive in time, as the framework gives it for the first one.
+/// Response to a late request head; the framework sends the same for the first one.
 const HEAD_TIMED_OUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// A connection of a client.
+/// Client connection with deadlines.
 pub struct GuardedStream {
     io: TcpStream,
     activity: Rc<Activity>,
     head_timer: Timer,
     write_timer: Timer,
     write_within: Duration,
-    /// When the client must have taken something; `None` while it takes what is sent.
+    /// Write deadline of a blocked client; `None` while it reads.
     blocked_until: Option<Instant>,
     _place: Place,
 }
 
 impl GuardedStream {
     pub fn new(io: TcpStream, write_within: Duration, place: Place) -> Self {
-        let (head_timer, write_timer) = (Timer::default(), Timer::default());
+        let head_timer = Timer::default();
+        let write_timer = Timer::default();
         let activity = Rc::default();
         Self { io, activity, head_timer, write_timer, write_within, blocked_until: None, _place: place }
     }
 
-    /// What the requests of this connection report to.
+    /// Returns the state that the requests of this connection report to.
     pub fn activity(&self) -> Rc<Activity> {
         Rc::clone(&self.activity)
     }
@@ -52,13 +53,15 @@ impl GuardedStream {
     fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.activity.wake_by(context.waker());
         let Some(deadline) = self.activity.head_due.get() else { return Poll::Pending };
-        // A client that still reads an earlier response has not had time for the next head.
+
+        // A client still reading an earlier response had no time for the next head.
         if self.blocked_until.is_some() {
             return Poll::Pending;
         }
+
         ready!(self.head_timer.poll(deadline, context));
         if self.activity.is_head_begun.get() {
-            // A client that takes nothing goes without the answer.
+            // Best effort: the client may not read it.
             let _ = self.io.try_write(HEAD_TIMED_OUT);
         }
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the request head did not arrive in time")))
@@ -92,7 +95,7 @@ impl AsyncWrite for GuardedStream {
 
         let deadline = *stream.blocked_until.get_or_insert_with(|| Instant::now() + stream.write_within);
         ready!(stream.write_timer.poll(deadline, context));
-        // What the client has not taken is not kept for it any longer, in the kernel either.
+        // Discards unsent data at once, in the kernel too.
         let _ = stream.io.set_zero_linger();
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing of the answer in time")))
     }
@@ -106,7 +109,7 @@ impl AsyncWrite for GuardedStream {
     }
 }
 
-/// A timer that exists once it was needed.
+/// Timer, allocated on first use.
 #[derive(Default)]
 struct Timer(Option<Pin<Box<Sleep>>>);
 
@@ -120,24 +123,25 @@ impl Timer {
     }
 }
 
-/// What a connection is at: shared by the stream, which sees bytes, and the requests, which know where one begins and ends.
+/// State of a connection, shared by the stream, which sees bytes, and the requests, which know where one begins and
+/// ends.
 #[derive(Default)]
 pub struct Activity {
     is_serving: Cell<bool>,
     has_served: Cell<bool>,
-    /// `true` if bytes of the next head are there.
+    /// `true` if bytes of the next head have arrived.
     is_head_begun: Cell<bool>,
-    /// When the next head must have arrived whole.
+    /// Deadline of the next head.
     head_due: Cell<Option<Instant>>,
-    /// The last bytes received.
+    /// Last bytes received.
     tail: Cell<[u8; 4]>,
-    /// `true` if bytes arrived behind the head of the request being served.
+    /// `true` if bytes arrived after the head of the running request.
     has_more: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl Activity {
-    /// Notes bytes from the client. The first head of a connection is the framework's to wait for.
+    /// Records received bytes. The framework enforces the deadline of the first head.
     fn received(&self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -157,7 +161,7 @@ impl Activity {
         }
     }
 
-    /// Gives the next head its whole time again.
+    /// Restarts the deadline of the next head.
     fn restart_head(&self) {
         if self.head_due.get().is_some() {
             self.head_due.set(Some(Instant::now() + HEAD_WITHIN));
@@ -167,7 +171,7 @@ impl Activity {
         }
     }
 
-    /// The head of a request has arrived.
+    /// Records that the head of a request has arrived.
     fn begin(&self) {
         let is_end_of_head = self.tail.get().ends_with(b"\n\r\n") || self.tail.get().ends_with(b"\n\n");
         self.has_more.set(!is_end_of_head);
@@ -176,19 +180,21 @@ impl Activity {
         self.head_due.set(None);
     }
 
-    /// The request was answered.
+    /// Records that the request was answered.
     fn end(&self, has_body: bool) {
         self.is_serving.set(false);
         self.has_served.set(true);
-        // Bytes behind a body are not told from the body: the next head then has as long as an idle connection.
+
+        // Bytes after a body cannot be told from the body, so the next head gets the deadline of an idle connection.
         let within = match (has_body, self.has_more.get()) {
             (true, _) => KEEP_ALIVE,
             (false, true) => HEAD_WITHIN,
             (false, false) => return,
         };
+
         self.is_head_begun.set(!has_body);
         self.head_due.set(Some(Instant::now() + within));
-        // The deadline counts from the next look at the stream.
+        // Poll the stream, so that the deadline takes effect.
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
@@ -202,7 +208,7 @@ impl Activity {
     }
 }
 
-/// A request being served, until it is dropped.
+/// Running request; ends on drop.
 pub struct Serving {
     activity: Option<Rc<Activity>>,
     has_body: bool,
@@ -218,7 +224,7 @@ impl Serving {
         Self { activity, has_body: announces_body(request.headers()) }
     }
 
-    /// The response, with which the request ends: at once where its body is in memory, else with the last piece.
+    /// Ties the end of the request to the response: at once if its body is in memory, else with the last chunk.
     pub fn end_with(self, response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
         response.map_body(|_, body| {
             if body.size() == BodySize::None {
@@ -244,7 +250,7 @@ fn announces_body(headers: &HeaderMap) -> bool {
     headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
 }
 
-/// A body on its way out.
+/// Streamed response body that keeps its request running.
 struct ServedBody {
     body: BoxBody,
     _serving: Serving,
@@ -268,7 +274,8 @@ mod tests {
 
     const HEAD: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
 
-    /// How long the next head has, in whole seconds, after a request with these bytes in its first read and behind it.
+    /// Returns the deadline of the next head in seconds, after a request with these bytes in its first read and behind
+    /// it.
     fn due_after(first: &[u8], behind: &[u8], has_body: bool) -> Option<u64> {
         let activity = Activity::default();
         activity.received(first);

@@ -1,4 +1,4 @@
-//! The files of the console, as they are in `assets/`.
+//! Console files, embedded from `assets/`.
 
 macro_rules! files {
     ($($name:literal),+ $(,)?) => {
@@ -6,7 +6,7 @@ macro_rules! files {
     };
 }
 
-/// Names below `assets/`, with what is in them.
+/// Paths below `assets/`, with the contents.
 pub(super) const FILES: &[(&str, &[u8])] = files![
     "app.js",
     "core/api.js",

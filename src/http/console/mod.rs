@@ -1,8 +1,8 @@
-//! The console: pages for people, kept in the program itself.
+//! Web console, embedded in the binary.
 //!
-//! The pages are static, and what they show they ask of the public interface with the token of whoever looks; so there is
-//! nothing here that could be permitted or refused, and no route of the interface. Where they lead is behind the `#` of the
-//! address, which no server sees: the paths of the interface stay free of pages.
+//! The pages are static and call the public API with the user's token, so nothing here needs authorization, and the
+//! files are not routes of the API. Page state is in the URL fragment (`#`), which browsers do not send, so pages never
+//! collide with paths of the API.
 
 mod files;
 #[cfg(test)]
@@ -24,40 +24,40 @@ use super::conditional::{self, tag_of};
 use super::error::Problem;
 use super::gate::Routed;
 
-/// What the files are called together where requests are told apart by their route.
+/// Route name of all console files, in logs and metrics.
 pub(super) const ROUTE: &str = "console";
 
-/// What the pages may do. Everything comes from here and nothing is inline; text can become markup nowhere (trusted types);
-/// nobody frames them. Pictures and sound may be made in the page (`blob:`).
+/// Content security policy: only own files, nothing inline, no text as markup (trusted types), no framing. Pictures and
+/// sound may come from the page itself (`blob:`).
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
                       media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// What is the same for every file.
+/// Headers of every file.
 const HEADERS: [(HeaderName, HeaderValue); 5] = [
     (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
     (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
-    // Asked for again each time, so that a page never mixes files of two versions; what did not change is not sent again.
+    // Revalidate always, so that a page never mixes files of two versions; unchanged files are a 304.
     (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
 ];
 
-/// The page itself; it is where people look for it, and finds the other files below `console/`.
+/// Main page; it loads the other files from `console/`.
 const INDEX: &str = "index.html";
-/// The reference of the interface.
+/// Path of the API reference.
 pub(super) const REFERENCE_AT: &str = "/docs";
-/// Where the page is.
+/// Paths of the main page.
 const INDEX_AT: [&str; 2] = ["/", REFERENCE_AT];
 
-/// A file as it is served.
+/// File with its response headers.
 struct Served {
     bytes: &'static [u8],
     media_type: &'static str,
     tag: String,
 }
 
-/// Every file, by its path.
+/// All files, by path.
 static SERVED: LazyLock<HashMap<String, Served>> = LazyLock::new(|| {
     let paths = |name: &'static str| match name {
         INDEX => INDEX_AT.map(str::to_owned).to_vec(),
@@ -68,21 +68,24 @@ static SERVED: LazyLock<HashMap<String, Served>> = LazyLock::new(|| {
     FILES.iter().copied().flat_map(at_paths).collect()
 });
 
-/// The answer for a path of the console; `None` for any other.
+/// Returns the response for a path of the console; `None` for other paths.
 pub(super) fn answer(request: &HttpRequest) -> Option<HttpResponse> {
     let file = SERVED.get(request.path())?;
     request.extensions_mut().insert(Routed(ROUTE));
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         return Some(Problem::method_not_allowed("GET, HEAD").respond(request.path()));
     }
+
     let mut response = HttpResponse::Ok();
     for header in HEADERS {
         response.insert_header(header);
     }
+
     response.insert_header((ETAG, file.tag.as_str())).insert_header((CONTENT_TYPE, file.media_type));
     if conditional::is_current(request.headers(), &file.tag) {
         return Some(response.status(StatusCode::NOT_MODIFIED).finish());
     }
+
     if file.bytes.len() < COMPRESSED_FROM {
         response.insert_header(identity());
     }

@@ -1,4 +1,4 @@
-//! What is true of the files of the console whatever asks for them. How they are served: `tests/it/console.rs`.
+//! Checks of the console files. Serving is tested in `tests/it/console.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ use crate::domain::value::hex;
 const ASSETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/console/assets");
 const VENDORED: &str = "vendor/";
 
-/// Files of ours, as text.
+/// Returns the project's own text files.
 fn own() -> impl Iterator<Item = (&'static str, &'static str)> {
     let own = FILES.iter().filter(|(name, _)| !name.starts_with(VENDORED));
     own.map(|(name, bytes)| (*name, std::str::from_utf8(bytes).expect("UTF-8")))
@@ -83,7 +83,7 @@ fn nothing_makes_markup_of_text_runs_text_or_leaves_the_service() {
     ];
     for (name, text) in own() {
         for (at, line) in text.lines().enumerate() {
-            // What shows how an address looks, and the name of the markup of pictures, lead nowhere.
+            // URLs in placeholder text and the SVG namespace load nothing.
             let line = line.replace("http://www.w3.org/2000/svg", "").replace("https://…", "");
             let found: Vec<_> = forbidden.iter().filter(|word| line.contains(**word)).collect();
             assert!(found.is_empty(), "{name}:{}: {found:?}", at + 1);
@@ -108,7 +108,7 @@ fn the_page_names_every_script_and_every_import_is_there() {
     }
 }
 
-/// Where a relative import leads from a folder.
+/// Resolves a relative import.
 fn resolve(folder: &str, import: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in import.split('/') {

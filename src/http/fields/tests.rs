@@ -1,4 +1,4 @@
-//! Bodies with everything wrong in them, and what is said of it.
+//! Bodies with many invalid fields, and the errors they yield.
 
 use super::*;
 use crate::domain::image::{Dial, ScaleFactor};
@@ -99,7 +99,7 @@ fn lists_have_an_end() {
 
 #[test]
 fn what_has_the_wrong_type_is_told_what_is_allowed() {
-    // Given one field for each kind of check, all of a type that none of them takes
+    // Given one field for each kind of check, with a type that no check accepts
     let names = ["hdr", "rating", "any", "scale", "url", "free", "nodes"];
     let body = Value::Object(names.iter().map(|name| ((*name).to_owned(), json!(true))).collect());
     // When they are read
@@ -112,7 +112,7 @@ fn what_has_the_wrong_type_is_told_what_is_allowed() {
         fields.text("free", Ok);
         fields.objects("nodes", &(1..=9), |_| Some(())).map(|_| ())
     });
-    // Then each refusal says the range, the names, the length, where there is one
+    // Then each error states the allowed range, names or length, if there is one
     let expected = [
         "/hdr must be an integer from -10 to 10",
         "/rating must be a number from 0 to 5",

@@ -1,4 +1,4 @@
-//! The body of a request that was let through: as it comes, as it came, or as JSON.
+//! Body of an authorized request: streamed, buffered or parsed.
 
 use actix_web::web::Bytes;
 
@@ -10,12 +10,13 @@ use crate::http::chunks::Chunks;
 use crate::http::error::Problem;
 
 impl<const ACTION: u8> Call<ACTION> {
-    /// The body as it came, read now.
+    /// Buffers the body.
     ///
     /// # Errors
-    /// When it is not JSON by its type, too large or too slow; see [`body::receive`].
+    /// See [`body::receive`]: wrong content type, too large, too slow.
     pub async fn body(&mut self) -> Result<Body, Problem> {
         let Admitted { request, shared, identity, body, expected, .. } = &mut self.0;
+
         let body = match std::mem::replace(body, Incoming::Taken) {
             Incoming::Waiting(payload) => {
                 let account = account_of(identity, request, &shared.services.options.proxies);
@@ -25,16 +26,17 @@ impl<const ACTION: u8> Call<ACTION> {
             Incoming::Received(body) => Ok(body),
             Incoming::Parsed(..) | Incoming::Taken => Err(Problem::internal("a handler read the body twice")),
         }?;
+
         if Action::ALL[usize::from(ACTION)].is_submission() {
             self.charge_bytes(self.account(), body.bytes().len())?;
         }
         Ok(body)
     }
 
-    /// The body as it comes.
+    /// Returns the body as a stream of chunks.
     ///
     /// # Errors
-    /// When it is compressed or announces that it is too large; see [`Chunks`].
+    /// If the body is compressed or announces too large a length; see [`Chunks`].
     pub fn chunks(&mut self) -> Result<Chunks, Problem> {
         let Admitted { request, body, expected, .. } = &mut self.0;
         match std::mem::replace(body, Incoming::Taken) {
@@ -45,10 +47,10 @@ impl<const ACTION: u8> Call<ACTION> {
         }
     }
 
-    /// The body as JSON, read now.
+    /// Buffers and parses the body as JSON.
     ///
     /// # Errors
-    /// As [`Call::body`], and when it is no JSON.
+    /// See [`Call::body`]; also if the body is not JSON.
     pub async fn json(&mut self) -> Result<Json, Problem> {
         match std::mem::replace(&mut self.0.body, Incoming::Taken) {
             Incoming::Parsed(json, _) => Ok(json),
@@ -61,7 +63,7 @@ impl<const ACTION: u8> Call<ACTION> {
 }
 
 impl Admitted {
-    /// The bytes of the body, which is received now if it was not before, and stays there for the handler.
+    /// Buffers the body if necessary and returns its bytes; the handler can still read it.
     pub(super) async fn received(&mut self) -> Result<Bytes, Problem> {
         self.body = match std::mem::replace(&mut self.body, Incoming::Taken) {
             Incoming::Waiting(payload) => {
@@ -70,6 +72,7 @@ impl Admitted {
             }
             there => there,
         };
+
         match &self.body {
             Incoming::Received(body) => Ok(body.bytes().clone()),
             Incoming::Parsed(_, bytes) => Ok(bytes.clone()),

@@ -1,4 +1,4 @@
-//! What makes a request the same one: caller, key, and a fingerprint of everything that it asks for.
+//! Identity of a request with an idempotency key: caller, key, and a fingerprint of its content.
 
 use std::future::ready;
 
@@ -13,21 +13,22 @@ use sha2::{Digest as _, Sha256};
 use super::super::error::{Code, Problem};
 use crate::domain::value::Digest;
 
-/// The header by which a caller names a request that may come again.
+/// Header with the idempotency key.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Longest key, in characters.
+/// Maximum length of a key, in characters.
 const KEY_MAX: usize = 255;
-/// Bodies of more bytes than this are hashed on a thread of their own.
+/// Size in bytes above which a body is hashed on a blocking thread.
 const HASHED_IN_PLACE_MAX: usize = 128 * 1024;
 
-/// The key of a request.
+/// Returns the idempotency key of a request.
 ///
 /// # Errors
-/// 400 when there is a header that is no key, or more than one.
+/// 400 if the key is malformed, or if there are several.
 pub fn key_in(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut given = headers.get_all(IDEMPOTENCY_KEY);
     let Some(first) = given.next() else { return Ok(None) };
     let key = first.to_str().ok().filter(|key| given.next().is_none() && is_key(key));
+
     let refusal = || {
         let detail = format!("Idempotency-Key must be one header of 1 to {KEY_MAX} visible ASCII characters");
         Problem::new(Code::MalformedRequest, detail)
@@ -39,35 +40,37 @@ fn is_key(text: &str) -> bool {
     (1..=KEY_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// A request that may come again.
+/// Request with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// SHA-256 of caller and key: the key's name in the log and among the answers.
+    /// SHA-256 of caller and key; identifies the key in the log and in the response store.
     pub id: Digest,
-    /// Caller and key themselves, without which the answer cannot be read.
+    /// Caller and key in plain text; the stored response cannot be decrypted without them.
     pub named: String,
-    /// SHA-256 over method, path, query, content type and body; of a form, over its parts.
+    /// SHA-256 of method, path, query, content type and body; for a form, of its parts.
     pub fingerprint: Digest,
 }
 
 impl Asked {
-    /// A request whose body has come; `owner` names the caller whose key it is, without a line break.
+    /// Computes the identity of a request. `owner` identifies the caller and contains no line break.
     ///
     /// # Errors
-    /// When the service is stopping.
+    /// If the service is stopping.
     pub async fn new(owner: &str, key: &str, request: &HttpRequest, body: Bytes) -> Result<Self, Problem> {
-        // A key has no line break, so that no other caller with another key can have the same name.
+        // Keys contain no line break either, so different pairs of caller and key differ here.
         let named = format!("{owner}\n{key}");
         let (content_type, body) = match fields_of(request.headers(), &body).await {
-            // Programs draw the line between the parts anew each time.
+            // Clients choose a new boundary for each request, so hash the parts only.
             Some(fields) => (&b"multipart/form-data"[..], fields),
             None => (request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes), body),
         };
+
         let head = [request.method().as_str(), request.uri().path(), request.query_string()].map(str::as_bytes);
         let head = head.into_iter().chain([content_type]).fold(Sha256::new(), |hash, part| {
-            // Each with its length, so that nothing moves from one part into the next.
+            // Length-prefixed, so that parts cannot run into each other.
             hash.chain_update((part.len() as u64).to_le_bytes()).chain_update(part)
         });
+
         let large = body.len() > HASHED_IN_PLACE_MAX;
         let finish = move || Digest(head.chain_update(&body).finalize().into());
         let fingerprint = if large { web::block(finish).await.map_err(Problem::internal)? } else { finish() };
@@ -75,12 +78,13 @@ impl Asked {
     }
 }
 
-/// The parts of a form, each with its name, in their order; `None` when the body is no form, or none that can be read.
+/// Returns the parts of a form with their names, in order; `None` if the body is not a readable form.
 async fn fields_of(headers: &HeaderMap, body: &Bytes) -> Option<Bytes> {
     let is_form = |kind: &HeaderValue| kind.as_bytes().to_ascii_lowercase().starts_with(b"multipart/form-data");
     headers.get(CONTENT_TYPE).filter(|kind| is_form(kind))?;
     let mut parts = Multipart::new(headers, stream::once(ready(Ok::<_, PayloadError>(body.clone()))));
     let mut fields = Vec::new();
+
     while let Some(part) = parts.next().await {
         let mut part = part.ok()?;
         let name = part.name().unwrap_or_default().to_owned();

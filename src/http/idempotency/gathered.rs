@@ -1,4 +1,4 @@
-//! The body of an answer that is to be kept: gathered while it is small enough, and sent on as it comes when it is not.
+//! Response body to store: buffered while small enough, else passed on as a stream.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -12,13 +12,16 @@ use super::kept::ANSWER_MAX;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// The body, still to be sent, and all of it if it is small enough to be kept. A body that fails is passed on as it is.
+/// Buffers a body. Returns the body to send, and its bytes if it is small enough to store. A body that fails is passed
+/// on unchanged.
 pub async fn gathered(body: BoxBody) -> (BoxBody, Option<Bytes>) {
     let mut rest = match body.try_into_bytes() {
         Ok(body) => return (BoxBody::new(body.clone()), Some(body)),
         Err(stream) => stream,
     };
-    let (mut come, mut bytes) = (VecDeque::new(), 0);
+
+    let mut come = VecDeque::new();
+    let mut bytes = 0;
     while bytes <= ANSWER_MAX {
         match poll_fn(|context| Pin::new(&mut rest).poll_next(context)).await {
             Some(Ok(piece)) => {
@@ -44,7 +47,7 @@ fn joined(pieces: impl Iterator<Item = Bytes>, bytes: usize) -> Bytes {
     whole.freeze()
 }
 
-/// What has come of a body already, and what is still to come.
+/// Body with buffered pieces before the rest of the stream.
 struct Begun {
     come: VecDeque<Result<Bytes, Failure>>,
     rest: Option<BoxBody>,

@@ -1,4 +1,4 @@
-//! An answer as it is kept for an idempotency key: which ones are, and how it is written.
+//! Stored response of an idempotency key: selection and serialization.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::value::{Digest, Timestamp};
 
-/// Answers of more bytes than this are not kept.
+/// Maximum size of a stored body, in bytes.
 pub const ANSWER_MAX: usize = 8 << 20;
-/// Refusals that stay the same when the request comes again; after any other the caller may try again.
+/// Statuses of final errors; after any other the client may retry with the same key.
 pub const REFUSALS_KEPT: [u16; 4] = [400, 404, 409, 410];
 
-/// An answer as it is kept; of one that was too large, only what it answered.
+/// Stored response; without body and headers if they were not stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// When the request was first carried out.
+    /// Time of the first execution of the request.
     pub at: Timestamp,
     pub fingerprint: Digest,
-    /// 0 when the answer itself is not kept.
+    /// 0 if the response itself is not stored.
     status: u16,
     headers: Vec<(String, String)>,
     body: Bytes,
 }
 
-/// All of a kept answer but its body, as it is written before it.
+/// Serialized form of everything but the body, written before it.
 #[derive(Serialize, Deserialize)]
 struct Head {
     at_micros: i64,
@@ -35,28 +35,30 @@ struct Head {
 }
 
 impl Kept {
-    /// What is kept of an answer; nothing when the request may be tried again, or the answer is too large. `again`: the
-    /// request was carried out before, so that a 404 only says that what it made is gone now.
+    /// Returns the response to store, or `None` if the client may retry or the body is too large. `again` means that an
+    /// earlier run executed the request, so a 404 only says that its result is gone.
     #[must_use]
     pub fn new(at: Timestamp, fingerprint: Digest, head: &HttpResponse<()>, body: Bytes, again: bool) -> Option<Self> {
         let status = head.status();
         let gone = again && status == StatusCode::NOT_FOUND;
         let stays = status.is_success() || (REFUSALS_KEPT.contains(&status.as_u16()) && !gone);
+
         let text = |(name, value): (&HeaderName, &HeaderValue)| {
             Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
         };
-        // What every answer has is added later, to a replay as well.
+
+        // Headers of every response are added later, to replays as well.
         let headers = head.headers().iter().filter_map(text).collect();
         (stays && body.len() <= ANSWER_MAX).then_some(Self { at, fingerprint, status: status.as_u16(), headers, body })
     }
 
-    /// That the key was used, and for what: the answer is made anew when the request comes again.
+    /// Records only that the key was used, and for what; a replay rebuilds the response.
     #[must_use]
     pub fn without_answer(at: Timestamp, fingerprint: Digest) -> Self {
         Self { at, fingerprint, status: 0, headers: Vec::new(), body: Bytes::new() }
     }
 
-    /// The answer once more, if it is kept.
+    /// Returns the stored response, if any.
     #[must_use]
     pub fn respond(self) -> Option<HttpResponse> {
         let mut response = HttpResponse::build(StatusCode::from_u16(self.status).ok()?);
@@ -66,11 +68,14 @@ impl Kept {
         Some(response.body(self.body))
     }
 
-    /// As it is sealed.
+    /// Serializes the response for sealing.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { at, fingerprint, status, headers, body } = self;
-        let (at_micros, fingerprint, headers) = (at.micros(), fingerprint.to_string(), headers.clone());
+        let at_micros = at.micros();
+        let fingerprint = fingerprint.to_string();
+        let headers = headers.clone();
+
         let head = Head { at_micros, fingerprint, status: *status, headers };
         let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
         bytes.push(b'\n');
@@ -78,12 +83,13 @@ impl Kept {
         bytes
     }
 
-    /// From what was sealed.
+    /// Deserializes a response.
     #[must_use]
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
         let line = bytes.iter().position(|byte| *byte == b'\n')?;
         let Head { at_micros, fingerprint, status, headers } = serde_json::from_slice(&bytes[..line]).ok()?;
-        let (at, fingerprint) = (Timestamp::from_micros(at_micros), Digest::parse(&fingerprint).ok()?);
+        let at = Timestamp::from_micros(at_micros);
+        let fingerprint = Digest::parse(&fingerprint).ok()?;
         Some(Self { at, fingerprint, status, headers, body: Bytes::from(bytes).slice(line + 1..) })
     }
 }

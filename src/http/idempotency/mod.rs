@@ -1,15 +1,15 @@
-//! Idempotency keys (contract 2, ADR 6): a request that comes again with its key is not carried out again, and gets the
-//! answer that it had. For every POST and PUT whose body is received whole; elsewhere the header has no meaning.
+//! Idempotency keys (contract 2, ADR 6): a repeated request with the same key is not executed again and gets the stored
+//! response. Applies to every POST and PUT whose body is buffered; other routes ignore the header.
 //!
 //! ```text
-//! claimed in the log?  answer kept?
-//!        no               no         it is new: done, and its answer kept
-//!        –                yes        the kept answer; 422 when something else was asked with the key
-//!        yes              no         a crash came between: the handler runs again, its commands are passed over
-//!         –         all but the body  it was too large: made anew, by a handler that changes nothing
+//! claimed in the log?  response stored?
+//!        no               no          new request: execute it, store the response
+//!        –                yes         replay the response; 422 if the key was used for another request
+//!        yes              no          crash in between: run the handler again, skip its recorded commands
+//!         –         all but the body   too large to store: rebuild the response, by a handler that changes nothing
 //! ```
 //!
-//! Of an answer that is sent while it is made nothing is kept ([`MadeAgain`]; ADR 18).
+//! Nothing is stored of a response that is streamed while it is produced ([`MadeAgain`]; ADR 18).
 
 mod asked;
 mod gathered;
@@ -39,66 +39,72 @@ pub use self::asked::{Asked, key_in};
 pub use self::kept::{ANSWER_MAX, REFUSALS_KEPT};
 pub use self::vault::VaultFailure;
 
-/// `true` on the answer to a request that had been carried out before.
+/// `true` on a replayed response.
 pub const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// How often answers that are too old are removed.
+/// Interval between sweeps of expired responses.
 const SWEPT_EVERY: Duration = Duration::from_hours(1);
 
-/// The keys that are in use, and the answers that are kept. Cheap to clone.
+/// Idempotency keys in use, and the stored responses. Cheap to clone.
 #[derive(Clone)]
 pub struct Keys(Arc<Inner>);
 
 struct Inner {
     vault: Vault,
-    /// The keys of requests that are being carried out, and what they ask for.
+    /// Keys of running requests, with the fingerprints of the requests.
     in_flight: Mutex<HashMap<Digest, Digest>>,
 }
 
-/// Stands in the extensions of an answer that goes on for long and is sent as it comes: it is not kept, and the handler makes it anew
-/// when the request comes again, or says why it cannot.
+/// Response extension of long streamed responses: they are not stored. On a replay the handler rebuilds the response or
+/// reports why it cannot.
 #[derive(Debug, Clone, Copy)]
 pub struct MadeAgain;
 
-/// How a request with a key goes on.
+/// Outcome of [`Keys::begin`].
 pub enum Begun {
-    /// With the answer that it had.
+    /// Replay the stored response.
     Replay(HttpResponse),
-    /// With its handler.
+    /// Run the handler.
     Run(Turn, Box<Keyed>),
 }
 
 impl Keys {
-    /// Opens the answers of a data directory, and the secret that seals them.
+    /// Opens the response store of a data directory, and its secret.
     ///
     /// # Errors
-    /// `VaultFailure`, when they cannot be used.
+    /// [`VaultFailure`] if the store cannot be used.
     pub fn open(data: &DataDir, surroundings: &Surroundings) -> Result<Self, VaultFailure> {
         let vault = Vault::open(data, surroundings)?;
         Ok(Self(Arc::new(Inner { vault, in_flight: Mutex::default() })))
     }
 
-    /// Finds out whether a request was carried out before; if not, it has its turn now, alone.
+    /// Looks up the stored response of a request. Without one, the request gets the exclusive right to run.
     ///
     /// # Errors
-    /// 409 while another request with this key is carried out, 422 when the key was used for something else.
+    /// 409 while another request with this key is running; 422 if the key was used for another request.
     pub async fn begin(&self, asked: Asked, services: &Services) -> Result<Begun, Problem> {
         let hold = self.hold(&asked)?;
-        // Before anything is looked at that the answer may show.
+        // Before reading any data that the response may contain.
         let begun = self.0.vault.epoch();
         let now = services.surroundings.now();
+
         let claimed = services.models.read().claims.get(&asked.id, now).cloned();
-        let (inner, sought) = (Arc::clone(&self.0), asked.clone());
+
+        let inner = Arc::clone(&self.0);
+        let sought = asked.clone();
         let kept = web::block(move || inner.vault.read(&sought)).await.map_err(Problem::internal)?;
         let kept = kept.filter(|kept| now < kept.at.after(KEPT));
+
         let before = [claimed.as_ref().map(|claimed| claimed.fingerprint), kept.as_ref().map(|kept| kept.fingerprint)];
         if before.into_iter().flatten().any(|fingerprint| fingerprint != asked.fingerprint) {
             return Err(reused());
         }
+
         let again = claimed.is_some() || kept.is_some();
         if let Some(answer) = kept.and_then(Kept::respond) {
             return Ok(Begun::Replay(marked(answer)));
         }
+
         let first = claimed.as_ref().map_or(now, |claimed| claimed.at);
         let claim = Claim { key: asked.id, fingerprint: asked.fingerprint, nth: 0 };
         let chance = services.surroundings.seeded(self.0.vault.seed(&asked, first));
@@ -119,22 +125,22 @@ impl Keys {
         }
     }
 
-    /// Removes the answers that can show users: those to requests with commands, which are made anew when they come again. Of requests
-    /// that are being carried out none is kept. Blocks.
+    /// Deletes the stored responses that may contain personal data: those to requests with commands, which are rebuilt
+    /// on replay. No response of a running request is stored either. Blocks.
     ///
     /// # Errors
-    /// When one is still there, or may be after a power cut.
+    /// If a response could not be deleted durably.
     pub fn forget_answers(&self) -> std::io::Result<()> {
         self.0.vault.forget()
     }
 
-    /// Removes answers that are too old, now and every hour, until the service is gone. Needs the runtime of a server.
+    /// Deletes expired responses, now and every hour, until the service has stopped. Requires the runtime of a server.
     pub fn keep_swept(&self, surroundings: Surroundings) {
         let keys = Arc::downgrade(&self.0);
         rt::spawn(async move {
             while let Some(inner) = keys.upgrade() {
                 let now = surroundings.now();
-                // The service is stopping when there is no thread for it.
+                // Fails only while the service is stopping.
                 let _ = web::block(move || inner.vault.sweep(now)).await;
                 rt::time::sleep(SWEPT_EVERY).await;
             }
@@ -142,7 +148,7 @@ impl Keys {
     }
 }
 
-/// Keeps others with the same key away until it is dropped.
+/// Lock on a key; released on drop.
 struct Hold {
     keys: Keys,
     id: Digest,
@@ -154,8 +160,8 @@ impl Drop for Hold {
     }
 }
 
-/// What a handler works with in a request that has a key: its chance follows from the key, so that a second run makes the
-/// same ids and secrets, and its commands claim the key.
+/// Dependencies of a request with a key. Random numbers are derived from the key, so that a second run produces the
+/// same ids and secrets, and the commands claim the key.
 pub struct Keyed {
     services: Services,
     claim: Claim,
@@ -164,19 +170,19 @@ pub struct Keyed {
 }
 
 impl Keyed {
-    /// What the service is made of, with chance that follows from the key.
+    /// Returns the dependencies, with random numbers derived from the key.
     #[must_use]
     pub fn services(&self) -> &Services {
         &self.services
     }
 
-    /// When the request began. All its commands happen then, so that none of them sees the key grow too old.
+    /// Returns the start time of the request. All its commands use it, so that the key cannot expire between them.
     #[must_use]
     pub fn at(&self) -> Timestamp {
         self.at
     }
 
-    /// What the next command of the request is recorded with.
+    /// Returns the claim of the next command of the request.
     #[must_use]
     pub fn next_claim(&self) -> Claim {
         let nth = self.commands.replace(self.commands.get().saturating_add(1));
@@ -184,24 +190,25 @@ impl Keyed {
     }
 }
 
-/// The right to carry out a request, until its answer is kept.
+/// Exclusive right to run a request, until its response is stored.
 pub struct Turn {
     hold: Hold,
     asked: Asked,
-    /// When the request was first carried out.
+    /// Time of the first execution of the request.
     first: Timestamp,
-    /// Whether some command of it was carried out before this turn.
+    /// `true` if an earlier run recorded commands or a response.
     again: bool,
     begun: Epoch,
 }
 
 impl Turn {
-    /// Keeps the answer, if it is one that stays the same, and gives it back for sending.
+    /// Stores the response if it is final, and returns it for sending.
     pub async fn end(self, response: HttpResponse, services: &Services) -> HttpResponse {
         let is_made_again = response.extensions().contains::<MadeAgain>();
         if is_made_again {
             return if self.again && response.status().is_success() { marked(response) } else { response };
         }
+
         let (head, body) = response.into_parts();
         let Self { hold, asked, first, again, begun } = self;
         let (body, whole) = gathered(body).await;
@@ -209,9 +216,11 @@ impl Turn {
             Some(whole) => Kept::new(first, asked.fingerprint, &head, whole, again),
             None => Some(Kept::without_answer(first, asked.fingerprint)),
         };
-        // Without room it is made anew when the request comes again: what was done is claimed in the log.
+
+        // While the disk is full the response is not stored; a replay rebuilds it, and the claim in the log prevents a
+        // second execution.
         if let Some(kept) = kept.filter(|_| services.space.check().is_ok()) {
-            // The log grows with every command; answers to requests that gave none must be bounded otherwise.
+            // The log bounds the number of requests with commands; responses to others need a limit of their own.
             let with_commands = services.models.read().claims.get(&asked.id, first).is_some();
             let nonce = services.surroundings.secret();
             let write = move || hold.keys.0.vault.write(&asked, &kept, nonce, (with_commands, begun));
@@ -221,6 +230,7 @@ impl Turn {
                 tracing::warn!(%error, "an answer could not be kept for its idempotency key");
             }
         }
+
         let response = head.set_body(body);
         if again && response.status().is_success() { marked(response) } else { response }
     }

@@ -1,4 +1,4 @@
-//! Answers that are kept for idempotency keys: one sealed file a key, which nobody can read without the key itself.
+//! Encrypted store of responses for idempotency keys: one sealed file for each key, readable only with the key itself.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -20,50 +20,50 @@ use crate::data_dir::{DataDir, read_private, to_help, write_private};
 use crate::domain::claim::KEPT;
 use crate::domain::value::{Digest, Timestamp};
 
-/// Bytes of all kept answers together. What is over it is made anew when its request comes again.
+/// Maximum size of all stored responses, in bytes. A response over it is not stored, and rebuilt on replay.
 const ALL_MAX: u64 = 1 << 30;
-/// Of these, bytes of answers to requests without commands.
+/// Share of [`ALL_MAX`] for responses to requests without commands, in bytes.
 const BARE_MAX: u64 = 128 << 20;
-/// How the files of answers to requests without commands end.
+/// File extension of responses to requests without commands.
 const BARE: &str = "bare";
-/// How the files of answers end that are being written.
+/// File extension of responses being written.
 const DRAFT: &str = "draft";
-/// What a file takes on the disk at least, in bytes.
+/// Minimum size of a file on disk, in bytes.
 const FILE_MIN: u64 = 4096;
-/// The form of the files; another one is not read.
+/// Version of the file format; other versions are ignored.
 const FORM: u8 = 1;
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
 
-/// Why answers cannot be kept.
+/// Reason why the store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultFailure {
     #[error("{path}: {source}{}", to_help(path, source), path = path.display())]
     File { path: PathBuf, source: io::Error },
-    /// A damaged secret is never replaced: what was sealed with it would be lost.
+    /// A damaged secret is never replaced: everything sealed with it would be lost.
     #[error("{path}: does not hold 64 hexadecimal digits", path = path.display())]
     Malformed { path: PathBuf },
 }
 
-/// The kept answers.
+/// Store of sealed responses.
 pub struct Vault {
     root: PathBuf,
     secret: [u8; 32],
     taken: Mutex<Taken>,
-    /// How often answers were forgotten. Held while an answer is written, and alone while this grows: what was made before is never
-    /// written after.
+    /// Number of [`Vault::forget`] calls. Writers hold the read lock, `forget` the write lock, so a response from
+    /// before a `forget` is never written after it.
     forgotten: RwLock<Epoch>,
 }
 
-/// When a request began, as counted by what was forgotten before.
+/// Time at which a request began, counted in calls of [`Vault::forget`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Epoch(u64);
 
-/// Bytes of kept answers. What is replaced counts until the next sweep.
+/// Bytes of stored responses. A replaced file counts until the next sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Taken {
     all: u64,
-    /// Of these, answers to requests without commands, which the log does not bound.
+    /// Bytes of responses to requests without commands, whose number the log does not bound.
     bare: u64,
 }
 
@@ -83,14 +83,15 @@ impl Taken {
 }
 
 impl Vault {
-    /// Opens and counts the answers below `<data dir>/answers`, with the secret in `<data dir>/idempotency-key`, which is made when it
-    /// is not there.
+    /// Opens the store in `<data dir>/answers` and sums up its files. Reads the secret from `<data
+    /// dir>/idempotency-key` and creates it if it is missing.
     ///
     /// # Errors
-    /// [`VaultFailure`], when the secret cannot be read or written.
+    /// [`VaultFailure`] if the secret cannot be read or written.
     pub fn open(data: &DataDir, surroundings: &Surroundings) -> Result<Self, VaultFailure> {
         let path = data.path("idempotency-key");
         let failed = |source| VaultFailure::File { path: path.clone(), source };
+
         let secret = if let Some(text) = read_private(&path).map_err(failed)? {
             Digest::parse(text.trim()).map_err(|_| VaultFailure::Malformed { path: path.clone() })?
         } else {
@@ -98,20 +99,21 @@ impl Vault {
             write_private(&path, format!("{secret}\n").as_bytes()).map_err(failed)?;
             secret
         };
+
         let root = data.path("answers");
         let taken = files(&root).map(|path| size(&path)).fold(Taken::default(), Taken::plus);
         Ok(Self { root, secret: secret.0, taken: Mutex::new(taken), forgotten: RwLock::default() })
     }
 
-    /// What the chance of a request follows from. `first` is when it was first carried out: a key that is used again after
-    /// it was forgotten must not bring the old ids again.
+    /// Derives the random seed of a request. `first` is the time of its first execution: a key that is used again after
+    /// its expiry must not produce the same ids.
     #[must_use]
     pub fn seed(&self, asked: &Asked, first: Timestamp) -> [u8; 32] {
         self.derive(b"seed", &[asked.named.as_bytes(), &asked.fingerprint.0, &first.micros().to_le_bytes()])
     }
 
-    /// The answer that is kept for a request, however old it is. Blocks. One that cannot be read is as good as none: the
-    /// claim in the log keeps the request from being carried out twice.
+    /// Returns the stored response of a request, regardless of its age. Blocks. An unreadable response counts as
+    /// missing: the claim in the log prevents a second execution.
     #[must_use]
     pub fn read(&self, asked: &Asked) -> Option<Kept> {
         [true, false].into_iter().find_map(|with_commands| self.open_file(asked, with_commands))
@@ -126,24 +128,27 @@ impl Vault {
                 return None;
             }
         };
+
         let (form, rest) = sealed.split_first()?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().filter(|_| *form == FORM)?;
+
         let payload = Payload { msg: sealed, aad: &asked.id.0 };
         let opened = self.cipher(asked).decrypt(nonce.into(), payload).ok()?;
         Kept::from_bytes(opened)
     }
 
-    /// Now, for a request that begins.
+    /// Returns the current epoch, for a request that begins.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         *self.forgotten.read()
     }
 
-    /// Keeps an answer to a request that began at `begun`, if there is room and no answers were forgotten since: it may show what
-    /// those did. It appears whole or not at all; whether it survives a power cut does not matter. Blocks.
+    /// Stores the response to a request that began at `begun`, if there is space and [`Vault::forget`] was not called
+    /// since: the response may contain data that was erased by then. The write is atomic, but need not survive a power
+    /// failure. Blocks.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the file cannot be written.
     pub fn write(
         &self,
         asked: &Asked,
@@ -155,16 +160,20 @@ impl Vault {
         if *forgotten != begun {
             return Ok(());
         }
+
         let plain = kept.to_bytes();
+
         let more = Taken::of((1 + NONCE_BYTES + plain.len() + TAG_BYTES) as u64, with_commands);
         if !self.take(more) {
             return Ok(());
         }
+
         let written = self.write_file(asked, kept.at, &plain, nonce, with_commands);
         if written.is_err() {
             let mut taken = self.taken.lock();
             *taken = taken.minus(more);
         }
+
         written
     }
 
@@ -179,37 +188,43 @@ impl Vault {
         let payload = Payload { msg: plain, aad: &asked.id.0 };
         let sealed = self.cipher(asked).encrypt(&nonce.into(), payload);
         let sealed = sealed.map_err(|error| io::Error::other(error.to_string()))?;
+
         let path = self.path(&asked.id, with_commands);
         let draft = path.with_extension(DRAFT);
         DirBuilder::new().recursive(true).mode(0o700).create(path.parent().unwrap_or(&self.root))?;
+
         let write = || -> io::Result<()> {
             let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
             file.write_all(&[&[FORM], &nonce[..], &sealed].concat())?;
-            // So that the sweep need not open it.
+            // Lets the sweep read the age without opening the file.
             file.set_modified(system_time(at))?;
             fs::rename(&draft, &path)
         };
+
         write().inspect_err(|_| {
-            // A disk that is full needs the room.
+            // Free the space: the disk may be full.
             let _ = fs::remove_file(&draft);
         })
     }
 
-    /// Whether so much more may be kept; if so, it counts.
+    /// Reserves bytes. Returns `false` if the store is full.
     fn take(&self, more: Taken) -> bool {
         let mut taken = self.taken.lock();
         let sum = taken.plus(more);
         let has_room = sum.all <= ALL_MAX && (more.bare == 0 || sum.bare <= BARE_MAX);
+
         if has_room {
             *taken = sum;
         }
+
         has_room
     }
 
-    /// Removes the answers that are too old, and counts the others anew. Blocks.
+    /// Deletes expired responses and recounts the others. Blocks.
     pub fn sweep(&self, now: Timestamp) {
         let before = *self.taken.lock();
         let mut found = Taken::default();
+
         for path in files(&self.root) {
             let modified = fs::metadata(&path).and_then(|metadata| metadata.modified());
             let old = modified.is_ok_and(|at| at + KEPT <= system_time(now));
@@ -221,19 +236,20 @@ impl Vault {
                 found = found.plus(size);
             }
         }
+
         let mut taken = self.taken.lock();
-        // What was written meanwhile counts, whether it was found or not.
+        // Add the responses written during the scan; those that it found too count twice until the next sweep.
         *taken = found.plus(taken.minus(before));
     }
 
-    /// Removes every answer to a request with commands, and keeps none to a request that has begun already. They are gone for good
-    /// when this returns. Blocks.
+    /// Deletes every response to a request with commands, durably, and stores none for requests that have begun
+    /// already. Blocks.
     ///
     /// # Errors
-    /// When one cannot be removed; all others are.
+    /// If a file cannot be deleted; all others are.
     pub fn forget(&self) -> io::Result<()> {
         let drafts = {
-            // Nobody is writing now, so that what is not complete was left by a crash.
+            // No writer runs while the lock is held, so drafts are leftovers of a crash.
             let mut forgotten = self.forgotten.write();
             forgotten.0 += 1;
             self.forget_those(|extension| extension.is_some_and(|extension| extension == DRAFT))
@@ -248,6 +264,7 @@ impl Vault {
             for path in &meant {
                 outcome = outcome.and(self.remove(path));
             }
+
             if !meant.is_empty() {
                 outcome = outcome.and(File::open(&folder).and_then(|folder| folder.sync_all()));
             }
@@ -288,18 +305,18 @@ impl Vault {
     }
 }
 
-/// The files of all answers.
+/// Returns the files of all responses.
 fn files(root: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     entries(root).flat_map(|folder| entries(&folder))
 }
 
-/// What a file takes; nothing when it is gone.
+/// Returns the size of a file; zero if it is missing.
 fn size(path: &Path) -> Taken {
     let with_commands = path.extension().is_none_or(|extension| extension != BARE);
     fs::metadata(path).map(|metadata| Taken::of(metadata.len(), with_commands)).unwrap_or_default()
 }
 
-/// What is in a folder; nothing when it is not there.
+/// Returns the entries of a directory; none if it is missing.
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
 }

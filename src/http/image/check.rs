@@ -1,4 +1,4 @@
-//! The checks of a submission: every field, then the pictures, and what is written when all is well.
+//! Checks of an image submission: fields first, then pictures; stores the pictures once all checks pass.
 
 use std::cell::Cell;
 
@@ -13,20 +13,20 @@ use crate::media::input::{Given, Inspected};
 use crate::media::store::{Area, Store};
 use crate::space::Space;
 
-/// What the fields of a body ask for; the pictures are looked at afterwards.
+/// Parsed submission; its pictures are not checked yet.
 pub(super) struct Asked {
     pub job: ImageJob,
-    /// The picture beside the one that is worked on.
+    /// Second picture, beside the main one, and its field.
     pub reference: Option<(&'static str, Given)>,
-    /// Whether chance may decide, so that the same request gives another picture each time.
+    /// `true` if the result is random, so that equal requests give different pictures.
     pub varies: bool,
 }
 
-/// Reads the fields of one endpoint. A field that is wrong is noted and stands there with its default, so that the other
-/// checks go on.
+/// Reader of one endpoint's fields. An invalid field is reported and replaced by its default, so that the other checks
+/// continue.
 pub(super) type ReadJob = fn(&mut Fields<'_, '_>) -> Asked;
 
-/// A submission that passed every check; nothing of it is written yet.
+/// Submission that passed all checks; nothing is stored yet.
 pub(super) struct Checked {
     job: ImageJob,
     image: Looked,
@@ -35,13 +35,13 @@ pub(super) struct Checked {
     webhook: Option<CallbackUrl>,
 }
 
-/// A picture that was looked at, as far as it is here.
+/// Checked picture, or the URL of one still to be fetched.
 enum Looked {
     Here { bytes: Vec<u8>, inspected: Inspected },
     Remote(CallbackUrl),
 }
 
-/// Checks everything, the pictures last: one is decoded only when its result would be small enough. Blocks.
+/// Checks the fields, then the pictures. The main picture is decoded only if its result would be small enough. Blocks.
 pub(super) fn check(body: &Json, read: ReadJob, decoders: &Decoders) -> Result<Checked, Problem> {
     let is_busy = Cell::new(false);
     let inspect = |bytes: &[u8]| inspect(decoders, bytes, &is_busy);
@@ -51,17 +51,20 @@ pub(super) fn check(body: &Json, read: ReadJob, decoders: &Decoders) -> Result<C
         let image = fields.required_text("image", Given::parse);
         let reference = reference.map(|(field, given)| look(fields, field, given, inspect, |_, _| Some(())));
         let image = look(fields, "image", image?, inspect, |fields, measured| check_output(fields, &job, measured))?;
-        // What was given and is no picture was noted.
+
+        // An invalid picture was reported already.
         let reference = match reference {
             None => None,
             Some(looked) => Some(looked?),
         };
+
         Some(Checked { job, image, reference, varies, webhook })
     });
     if is_busy.get() { Err(Problem::overloaded()) } else { checked }
 }
 
-/// Decodes a picture. Without memory for that the submission is refused as a whole, and may come again.
+/// Decodes a picture. If the memory for that is exhausted, `is_busy` is set and the client may retry the whole
+/// submission.
 pub(in crate::http) fn inspect(decoders: &Decoders, bytes: &[u8], is_busy: &Cell<bool>) -> Result<Inspected, Invalid> {
     decoders.inspect(bytes).map_err(|error| match error {
         DecodeError::Invalid(reason) => reason,
@@ -72,12 +75,12 @@ pub(in crate::http) fn inspect(decoders: &Decoders, bytes: &[u8], is_busy: &Cell
     })
 }
 
-/// An empty URL means none, as everywhere (contract 4).
+/// Parses the webhook URL; an empty one counts as absent (contract 4).
 fn read_webhook(text: &str) -> Result<Option<CallbackUrl>, Invalid> {
     if text.is_empty() { Ok(None) } else { CallbackUrl::parse(text).map(Some) }
 }
 
-/// Decodes a picture that is here, once its header passed `measured`; one at a URL is looked at when it was fetched.
+/// Decodes an inline picture if its header passes `check_measured`. A picture at a URL is checked when it is fetched.
 fn look(
     fields: &mut Fields<'_, '_>,
     field: &'static str,
@@ -89,16 +92,19 @@ fn look(
         Given::Url(url) => return Some(Looked::Remote(url)),
         Given::Bytes(bytes) => bytes,
     };
+
     let noted = |fields: &mut Fields<'_, '_>, inspected: Result<Inspected, Invalid>| {
         inspected.map_err(|reason| fields.fault(field, reason)).ok()
     };
+
     let measured = noted(fields, measure(&bytes))?;
     check_measured(fields, &measured)?;
+
     let inspected = noted(fields, inspect(&bytes))?;
     Some(Looked::Here { bytes, inspected })
 }
 
-/// A picture too large for any factor is the picture's fault, else it is the factor's.
+/// Checks the size of the result. Reports the picture if no factor fits, else the factor.
 fn check_output(fields: &mut Fields<'_, '_>, job: &ImageJob, measured: &Inspected) -> Option<()> {
     let Inspected { width, height, .. } = *measured;
     let reason = match job.check_output(width, height) {
@@ -110,7 +116,7 @@ fn check_output(fields: &mut Fields<'_, '_>, job: &ImageJob, measured: &Inspecte
     None
 }
 
-/// What chance decides for a task: drawn with its id.
+/// Returns the random seed of a task, derived from its id.
 pub fn drawn_from(task: TaskId) -> u32 {
     let (high, low) = task.0.as_u64_pair();
     #[expect(clippy::cast_possible_truncation, reason = "the lower half of each is as random as the upper")]

@@ -1,4 +1,4 @@
-//! The fields of each endpoint, with the ranges and defaults of the seed and of contract 6.
+//! Fields of each image endpoint, with their ranges and defaults (contract 6).
 
 use super::check::Asked;
 use crate::domain::image::{
@@ -11,7 +11,7 @@ use crate::http::fields::Fields;
 use crate::media::input::Given;
 
 impl Asked {
-    /// A job on one picture of which chance decides nothing.
+    /// Creates a deterministic job on one picture.
     const fn alone(job: ImageJob) -> Self {
         Self { job, reference: None, varies: false }
     }
@@ -44,10 +44,12 @@ pub(super) fn upscale_precisely(fields: &mut Fields<'_, '_>) -> Asked {
 
 pub(super) fn transfer_style(fields: &mut Fields<'_, '_>) -> Asked {
     let usual = StyleTransfer::default();
-    // Checked in any case, and without effect where no portrait was asked for.
+
+    // Checked even if no portrait is requested, and ignored then.
     let beautifier = fields.text("portrait_beautifier", PortraitBeautifier::parse);
     let style = fields.text("portrait_style", PortraitStyle::parse).unwrap_or(PortraitStyle::Standard);
     let is_portrait = flag(fields, "is_portrait", false);
+
     let job = StyleTransfer {
         engine: fields.text("engine", StyleEngine::parse).unwrap_or(usual.engine),
         flavor: fields.text("flavor", StyleFlavor::parse).unwrap_or(usual.flavor),
@@ -57,6 +59,7 @@ pub(super) fn transfer_style(fields: &mut Fields<'_, '_>) -> Asked {
         style_strength: percent(fields, "style_strength", usual.style_strength),
         fixed_generation: flag(fields, "fixed_generation", usual.fixed_generation),
     };
+
     let reference = fields.text("reference_image", Given::parse).map(|given| ("reference_image", given));
     Asked { varies: !job.fixed_generation, job: ImageJob::StyleTransfer(job), reference }
 }
@@ -89,16 +92,19 @@ pub(super) fn relight(fields: &mut Fields<'_, '_>) -> Asked {
     const REFERENCE: &str = "transfer_light_from_reference_image";
     const LIGHTMAP: &str = "transfer_light_from_lightmap";
     let usual = Relight::default();
+
     let from_reference = fields.text(REFERENCE, Given::parse);
     let from_lightmap = fields.text(LIGHTMAP, Given::parse);
     if fields.value(REFERENCE).is_some() && fields.value(LIGHTMAP).is_some() {
         fields.fault(LIGHTMAP, format!("must not be given together with {REFERENCE}: light comes from one of them"));
     }
+
     let (source, reference) = match (from_reference, from_lightmap) {
         (Some(given), _) => (LightSource::Reference, Some((REFERENCE, given))),
         (None, Some(given)) => (LightSource::Lightmap, Some((LIGHTMAP, given))),
         (None, None) => (LightSource::Prompt, None),
     };
+
     let job = Relight {
         prompt: fields.text("prompt", Prompt::parse),
         source,

@@ -1,4 +1,4 @@
-//! Who has done how much of late: one moment a caller, in memory that is bounded however many there are.
+//! Bounded store of rate limit state per caller.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -11,30 +11,30 @@ use super::rate::{Rate, Verdict};
 use crate::domain::ids::{TokenId, UserId};
 use crate::quota::subscriber;
 
-/// A power of two: requests of different callers seldom wait for each other.
+/// Number of shards, so that requests of different callers rarely contend. A power of two.
 const SHARDS: usize = 64;
-/// Callers that are remembered, a shard.
+/// Maximum number of callers in a shard.
 const SHARD_MAX: usize = 1024;
 
-/// Whom a limit counts as one.
+/// Unit of rate limiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Caller {
     User(UserId),
-    /// A publisher's token.
+    /// Token of a publisher.
     Token(TokenId),
-    /// Whoever is at an address; of IPv6 at a network of 64 bits, which is what a subscriber is given.
+    /// Client address; for IPv6 the /64 network, which is what a subscriber is assigned.
     At(IpAddr),
 }
 
 impl Caller {
-    /// Whoever is at this address.
+    /// Returns the caller at an address.
     #[must_use]
     pub fn at(address: IpAddr) -> Self {
         Self::At(subscriber(address))
     }
 }
 
-/// The callers of one limit, each with the moment at which its burst is whole again.
+/// State of all callers of one limit: the time at which each one's burst is whole again, in microseconds.
 pub struct Callers {
     hasher: RandomState,
     shards: Vec<Mutex<HashMap<Caller, i64>>>,
@@ -47,7 +47,7 @@ impl Default for Callers {
 }
 
 impl Callers {
-    /// Asks for a caller at `now`, in microseconds.
+    /// Checks and counts a request at `now`, in microseconds.
     pub fn take(&self, rate: &Rate, caller: Caller, now: i64) -> Verdict {
         let shard = usize::try_from(self.hasher.hash_one(caller) % SHARDS as u64).unwrap_or(0);
         let mut callers = self.shards[shard].lock();
@@ -61,7 +61,8 @@ impl Callers {
     }
 }
 
-/// Forgets those whose burst is whole, of whom nothing need be known; if there are none, the one who is nearest to it.
+/// Evicts callers whose burst is whole, as their state carries no information; if there are none, the one closest to
+/// it.
 fn make_room(callers: &mut HashMap<Caller, i64>, now: i64) {
     callers.retain(|_, whole_at| *whole_at > now);
     if callers.len() < SHARD_MAX {
@@ -87,7 +88,8 @@ mod tests {
 
     #[test]
     fn callers_do_not_count_for_each_other() {
-        let (callers, rate) = (Callers::default(), Rate::new(60, 1).unwrap());
+        let callers = Callers::default();
+        let rate = Rate::new(60, 1).unwrap();
         assert_eq!(callers.take(&rate, caller("10.0.0.1"), 0).wait, None);
         assert!(callers.take(&rate, caller("10.0.0.1"), 0).wait.is_some());
         assert_eq!(callers.take(&rate, caller("10.0.0.2"), 0).wait, None);
@@ -95,7 +97,8 @@ mod tests {
 
     #[test]
     fn however_many_there_are_memory_is_bounded_and_who_has_used_most_is_still_known() {
-        let (callers, rate) = (Callers::default(), Rate::new(60, 100).unwrap());
+        let callers = Callers::default();
+        let rate = Rate::new(60, 100).unwrap();
         let busy = caller("192.0.2.1");
         while callers.take(&rate, busy, 0).wait.is_none() {}
         for number in 0..200_000_u32 {
@@ -107,11 +110,12 @@ mod tests {
 
     #[test]
     fn whose_burst_is_whole_is_forgotten_first() {
-        let (callers, rate) = (Callers::default(), Rate::new(60, 2).unwrap());
+        let callers = Callers::default();
+        let rate = Rate::new(60, 2).unwrap();
         for number in 0..200_000_u32 {
             callers.take(&rate, Caller::at(IpAddr::V4(number.into())), i64::from(number) * 1_000_000);
         }
-        // Each of them is whole a second later: when room is made, all of a shard go.
+        // Each burst is whole a second later, so an eviction empties the shard.
         assert!(remembered(&callers) < SHARDS * SHARD_MAX);
     }
 }

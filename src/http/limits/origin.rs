@@ -1,4 +1,5 @@
-//! At which address a request began. A header says it only where a proxy that is trusted has written it: anybody can send one.
+//! Client address behind proxies. Forwarding headers count only if a trusted proxy wrote them, as any client can send
+//! them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,7 +7,7 @@ use actix_web::http::header::{FORWARDED, HeaderMap, HeaderName, X_FORWARDED_FOR}
 
 use crate::domain::network::Network;
 
-/// In which header proxies say for whom they ask. One of them: a proxy that writes one passes the other on as it came.
+/// Forwarding header of the proxies. Only one is used: a proxy that writes one passes the other on unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardedHeader {
     /// `X-Forwarded-For: client, proxy`
@@ -15,7 +16,7 @@ pub enum ForwardedHeader {
     Forwarded,
 }
 
-/// The proxies that are believed.
+/// Proxies whose forwarding header is trusted.
 #[derive(Debug, Clone)]
 pub struct TrustedProxies {
     pub networks: Vec<Network>,
@@ -23,15 +24,16 @@ pub struct TrustedProxies {
 }
 
 impl TrustedProxies {
-    /// Where the request began, as far as trusted proxies say: the last address that none of them has.
+    /// Returns the client address: the last address in the chain of hops that is not a trusted proxy.
     #[must_use]
     pub fn origin(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
         let mut origin = peer.ip().to_canonical();
         if !self.trusts(origin) {
             return origin;
         }
+
         for hop in self.hops(headers).into_iter().rev() {
-            // Who has no address cannot be told from others behind the same proxy.
+            // A hop without an address cannot be told from others behind the same proxy.
             let Some(address) = hop else { break };
             origin = address;
             if !self.trusts(origin) {
@@ -47,19 +49,20 @@ impl TrustedProxies {
         self.networks.iter().any(|network| network.holds(address))
     }
 
-    /// For whom each proxy asked, the first one first.
+    /// Returns the client address of each hop, first hop first; `None` if it is malformed.
     fn hops(&self, headers: &HeaderMap) -> Vec<Option<IpAddr>> {
         let (name, read): (HeaderName, fn(&str) -> Option<IpAddr>) = match self.header {
             ForwardedHeader::XForwardedFor => (X_FORWARDED_FOR, node),
             ForwardedHeader::Forwarded => (FORWARDED, forwarded_for),
         };
-        // A proxy may write behind bytes that are no text: these spoil what the client wrote, and nothing else.
+        // A client may send invalid UTF-8 before the proxy's part of the line; the lossy conversion affects only the
+        // client's.
         let lines: Vec<_> = headers.get_all(name).map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
         lines.iter().flat_map(|line| line.split(',').map(read)).collect()
     }
 }
 
-/// The `for` of one element. A comma within quotes, which no address has, makes parts of it that have none.
+/// Returns the `for` address of a list element. A quoted comma, which no address contains, yields elements without one.
 fn forwarded_for(element: &str) -> Option<IpAddr> {
     let pairs = element.split(';').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.into_iter().find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;
@@ -67,7 +70,7 @@ fn forwarded_for(element: &str) -> Option<IpAddr> {
     node(value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value))
 }
 
-/// An address, with a port or without: `10.0.0.1`, `10.0.0.1:80`, `::1`, `[::1]`, `[::1]:80`.
+/// Parses an address with or without port: `10.0.0.1`, `10.0.0.1:80`, `::1`, `[::1]`, `[::1]:80`.
 fn node(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);

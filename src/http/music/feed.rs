@@ -1,5 +1,5 @@
-//! A stream of music that is being sent. The reader pulls: the next chunk is made when the one before was taken, so that a
-//! slow reader costs no memory, and one who goes away stops the work.
+//! Music streams. The reader pulls: each chunk is produced after the previous one was taken, so a slow reader costs no
+//! memory and a disconnect stops the work.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -31,50 +31,52 @@ use crate::http::server::Services;
 use crate::http::stream_access::StreamAccess;
 use crate::projections::ReadModels;
 
-/// How long nothing is sent at most: then a blank line is (contract 7).
+/// Maximum time without data; then a blank line is sent (contract 7).
 const BLANK_AFTER: Duration = Duration::from_secs(10);
 
-/// The code of streams whose listener went away.
+/// Failure code of streams whose client disconnected.
 pub const CLIENT_GONE: &str = "client_gone";
 
-/// The record of a stream: however the stream ends, it is written how.
+/// Recorder of the outcome of a stream. Dropping it before the end records a failure.
 pub struct Record {
     dispatch: Dispatch,
     surroundings: Surroundings,
     task: TaskId,
-    /// None where a stream is sent that was sent before: of that nothing is recorded.
+    /// `None` for a replayed stream, of which nothing is recorded.
     why: Option<Circumstances>,
     ended: bool,
 }
 
 impl Record {
-    /// The record of a task that is about to be submitted.
+    /// Creates the record of a task that is about to be submitted.
     pub fn new(services: &Services, task: TaskId, why: Circumstances) -> Self {
-        let (dispatch, surroundings) = (services.dispatch.clone(), services.surroundings.clone());
-        // What becomes of the stream is no command of the request, and claims no key.
+        let dispatch = services.dispatch.clone();
+        let surroundings = services.surroundings.clone();
+        // The outcome is not a command of the request, so it must not claim the idempotency key.
         let why = Some(Circumstances { claim: None, ..why });
         Self { dispatch, surroundings, task, why, ended: false }
     }
 
-    /// Of a stream that was sent before.
+    /// Creates the record of a replayed stream.
     pub fn none(services: &Services, task: TaskId) -> Self {
-        let (dispatch, surroundings) = (services.dispatch.clone(), services.surroundings.clone());
+        let dispatch = services.dispatch.clone();
+        let surroundings = services.surroundings.clone();
         Self { dispatch, surroundings, task, why: None, ended: true }
     }
 
-    /// Whoever asked for the music, now.
+    /// Returns the metadata of the original request with the current time.
     fn why(&self) -> Option<Circumstances> {
         let at = self.surroundings.now();
         self.why.as_ref().map(|why| Circumstances { at, ..why.clone() })
     }
 
-    /// Writes the end down; refused when the task has ended before.
+    /// Records the end. Returns `Failure::cancelled` if the task has ended already.
     async fn end(&mut self, command: TaskCommand) -> Result<(), Failure> {
         self.ended = true;
         self.note(command).await
     }
 
-    /// Writes down what is no end yet; refused when the task has ended before.
+    /// Records an intermediate event. Returns `Failure::cancelled` if the task has ended already.
     async fn note(&self, command: TaskCommand) -> Result<(), Failure> {
         let Some(why) = self.why() else { return Ok(()) };
         match self.dispatch.task(self.task, command, why).await {
@@ -88,13 +90,14 @@ impl Record {
     }
 }
 
-/// Nobody listens any more.
+/// Records that the client disconnected, unless an end was recorded before.
 impl Drop for Record {
     fn drop(&mut self) {
         let Some(why) = self.why().filter(|_| !self.ended) else { return };
-        let (dispatch, task) = (self.dispatch.clone(), self.task);
+        let dispatch = self.dispatch.clone();
+        let task = self.task;
         let failure = Failure::new(CLIENT_GONE, "the client went away before the music had ended");
-        // Without a runtime the service is gone as well, and the next start ends the task.
+        // Without a runtime the service is stopping, and the next start ends the task.
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
             match dispatch.task(task, TaskCommand::Fail { failure }, why).await {
@@ -105,24 +108,21 @@ impl Drop for Record {
     }
 }
 
-/// A stream that is being sent.
 pub struct Feed {
     record: Record,
     held: Held,
     access: StreamAccess,
-    /// Looks for the end where the reader takes nothing; ends with this.
+    /// Background check for the end, in case the reader stops reading; aborted on drop.
     watching: JoinHandle<()>,
     models: ReadModels,
     changes: watch::Receiver<Position>,
-    /// True once the service stops.
     closing: watch::Receiver<bool>,
     billing_rate: u32,
     heard: Heard,
-    /// What is to be sent next.
     lines: VecDeque<Bytes>,
-    /// When a blank line is due.
+    /// Time of the next blank line.
     due: Instant,
-    /// When the task must have ended.
+    /// Time by which the task must have ended.
     deadline: Instant,
     ended: bool,
 }
@@ -133,13 +133,13 @@ impl Drop for Feed {
     }
 }
 
-/// What was sent so far.
+/// Summary of the data sent so far, and source of the lines.
 #[derive(Default)]
 struct Heard {
-    /// The first; the others are those of further files.
+    /// Title of the first file; titles of further files are not recorded.
     title: Option<Text<200>>,
     millis: u64,
-    /// Of each file, where that was told.
+    /// Final length of each file, if reported by the vendor.
     made: Vec<u64>,
     files: u16,
     bytes: u64,
@@ -164,6 +164,7 @@ impl Feed {
             access: access.clone(),
             deadline,
         };
+
         Self {
             record,
             held,
@@ -185,20 +186,23 @@ impl Feed {
         unfold(self, |mut feed| async move { feed.next().await.map(|line| (Ok(line), feed)) })
     }
 
-    /// What is to be sent next; `None` when all was.
+    /// Returns the next line, or `None` after the last one.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(line) = self.lines.pop_front() {
                 self.due = Instant::now() + BLANK_AFTER;
                 return Some(line);
             }
+
             if self.ended {
                 return None;
             }
+
             if *self.closing.borrow_and_update() {
                 self.fail(interrupted().into()).await;
                 continue;
             }
+
             tokio::select! {
                 biased;
                 _ = self.closing.changed() => {}
@@ -206,7 +210,7 @@ impl Feed {
                 () = self.access.changed() => if !may_listen(&mut self.access).await {
                     self.fail(revoked().into()).await;
                 },
-                // Before what is played: that may be ready at all times.
+                // Before the music itself, which may always be ready.
                 () = sleep_until(self.deadline) => self.fail(too_late().into()).await,
                 moment = self.held.next() => self.take(moment).await,
                 () = sleep_until(self.due) => self.lines.push_back(BLANK),
@@ -214,7 +218,7 @@ impl Feed {
         }
     }
 
-    /// The task can be ended by others: by its owner, who cancels it.
+    /// Ends the stream if the task was ended elsewhere, for example cancelled by its owner.
     fn look_for_the_end(&mut self) {
         if self.record.why.is_none() {
             return;
@@ -238,11 +242,12 @@ impl Feed {
         }
     }
 
-    /// Everything was made: that is recorded, and then said.
+    /// Records the completion, then sends it.
     async fn complete(&mut self) {
         let Some(format) = self.heard.format.take() else {
             return self.fail(Failure::new("no_sound", "the music ended before it began").into()).await;
         };
+
         match self.record.end(TaskCommand::Complete { results: Results::Music(self.heard.stream()) }).await {
             Ok(()) => {
                 let generated = Line::generated(&format, self.heard.seconds(), self.billing_rate);
@@ -262,12 +267,12 @@ impl Feed {
         self.say_last(&failure);
     }
 
-    /// Somebody else may have recorded an end just before.
+    /// Reports the recorded end: another writer may have recorded one first.
     fn say_recorded(&mut self, refused: Failure) {
         self.say_last(&end_of(self.record.task, &self.models).unwrap_or(refused));
     }
 
-    /// Whoever plays stops at once, however long the last line is not taken.
+    /// Releases the music source at once, even if the client does not read the last line.
     fn say_last(&mut self, failure: &Failure) {
         self.held.let_go();
         self.lines.push_back(Line::failed(failure).written());
@@ -275,7 +280,7 @@ impl Feed {
     }
 }
 
-/// Why a task has ended, if it has.
+/// Returns the failure of a task that has ended, or `None` while it runs.
 fn end_of(task: TaskId, models: &ReadModels) -> Option<Failure> {
     let models = models.read();
     match models.tasks.get(task).map(|entry| &entry.record.stage) {
@@ -285,11 +290,11 @@ fn end_of(task: TaskId, models: &ReadModels) -> Option<Failure> {
     }
 }
 
-/// Looks for the end of a stream that its reader does not let go on.
+/// Background check that ends the stream of a reader that has stopped reading.
 struct Watching {
     held: Held,
     task: TaskId,
-    /// What records the end; none where nothing is recorded.
+    /// Dependencies that record the end; `None` for a replayed stream.
     ending: Option<(Dispatch, Surroundings, Circumstances)>,
     models: ReadModels,
     closing: watch::Receiver<bool>,
@@ -304,6 +309,7 @@ impl Watching {
             if self.ending.is_some() && end_of(self.task, &self.models).is_some() {
                 break;
             }
+
             tokio::select! {
                 told = changes.changed() => if told.is_err() { break },
                 _ = self.closing.changed() => break,
@@ -323,7 +329,7 @@ impl Watching {
     async fn end(&mut self, failure: Failure) {
         let Some((dispatch, surroundings, why)) = &self.ending else { return };
         let why = Circumstances { at: surroundings.now(), ..why.clone() };
-        // Where it was recorded meanwhile how it ended, that stays.
+        // An end recorded in the meantime wins.
         if let Err(error) = dispatch.task(self.task, TaskCommand::Fail { failure }, why).await {
             tracing::debug!(task = %self.task, %error, "end of a stream not recorded");
         }
@@ -331,7 +337,7 @@ impl Watching {
 }
 
 impl Heard {
-    /// What is sent of a moment, if anything is.
+    /// Returns the line for an event of the vendor, if it has one.
     fn line(&mut self, moment: MusicMoment) -> Option<Bytes> {
         match moment {
             MusicMoment::Taken { .. } => None,
@@ -351,7 +357,7 @@ impl Heard {
                 self.format = Some(format);
                 Some(line)
             }
-            // Told at the end, with what it is said to cost.
+            // Reported in the last line, with the price.
             MusicMoment::Made { millis } => {
                 self.millis = millis.first().copied().unwrap_or(self.millis);
                 self.made = millis;
@@ -360,13 +366,12 @@ impl Heard {
         }
     }
 
-    /// How long each file is.
+    /// Returns the length of each file in seconds.
     fn seconds(&self) -> Vec<f64> {
         let told = |file| self.made.get(usize::from(file)).copied().unwrap_or(self.millis);
         (0..self.files).map(told).map(seconds).collect()
     }
 
-    /// What is recorded of it.
     fn stream(&self) -> MusicStream {
         let title = self.title.clone().unwrap_or_else(|| Text::recorded(String::new()));
         MusicStream { title, millis: self.millis, bytes: self.bytes }
@@ -377,7 +382,7 @@ fn seconds(millis: u64) -> f64 {
     Duration::from_millis(millis).as_secs_f64()
 }
 
-/// Returns `true` while the credentials are valid with which the music was asked for.
+/// Returns `true` while the credentials that requested the music are valid.
 async fn may_listen(access: &mut StreamAccess) -> bool {
     access.allows(|identity| identity.user().is_some()).await
 }

@@ -1,4 +1,4 @@
-//! The form of the music endpoint (RFC 7578): `prompt` and `duration`; other parts are not looked at.
+//! Form of the music endpoint (RFC 7578): `prompt` and `duration`; other parts are ignored.
 
 use std::future::ready;
 
@@ -13,55 +13,62 @@ use crate::domain::value::Invalid;
 use crate::http::error::{Code, Problem};
 use crate::http::fields::Faults;
 
-/// Most bytes of a prompt: 2000 characters of four bytes, and white space around them that does not count.
+/// Maximum size of a prompt in bytes: 2000 characters of four bytes, and surrounding white space.
 const PROMPT_BYTES_MAX: usize = 16 * 1024;
-/// Most bytes of a duration.
+/// Maximum size of a duration in bytes.
 const DURATION_BYTES_MAX: usize = 64;
-/// Stands for text that is too long to be kept: no field takes it, and each says what it takes.
+/// Placeholder for text over the limit: invalid for every field, so that the error states what is allowed.
 const NEVER: &str = "\0";
-/// Most parts of a form, those included that are not looked at.
+/// Maximum number of parts, including ignored ones.
 const PARTS_MAX: usize = 64;
 
-/// What the form asks for. An empty duration is none: that is how browsers send a field that nobody has filled in.
+/// Reads the form. An empty duration counts as absent, because browsers send empty fields.
 ///
 /// # Errors
-/// 400: it is no form, or fields of it are wrong; all of them are named.
+/// 400 if the body is not a form; or with all invalid fields.
 pub async fn read(headers: &HeaderMap, body: Bytes) -> Result<MusicWork, Problem> {
     let mut faults = Faults::default();
-    let (mut prompt, mut seconds) = (Given::Not, Given::Not);
+    let mut prompt = Given::Not;
+    let mut seconds = Given::Not;
     let mut parts = Multipart::new(headers, stream::once(ready(Ok::<_, PayloadError>(body))));
     let mut count = 0;
+
     while let Some(part) = parts.next().await {
         let mut part = part.map_err(|error| malformed(&error))?;
         count += 1;
         if count > PARTS_MAX {
             return Err(malformed(&format!("it has more than {PARTS_MAX} parts")));
         }
+
         let (given, bytes_max) = match part.name() {
             Some("prompt") => (&mut prompt, PROMPT_BYTES_MAX),
             Some("duration") => (&mut seconds, DURATION_BYTES_MAX),
             _ => {
-                // Its bytes are in memory already: they are only passed by.
+                // Drain the part; its bytes are in memory already.
                 while let Some(chunk) = part.next().await {
                     chunk.map_err(|error| malformed(&error))?;
                 }
                 continue;
             }
         };
+
         let text = match part.bytes(bytes_max).await {
             Ok(bytes) => text_of(&bytes.map_err(|error| malformed(&error))?),
             Err(_) => Ok(NEVER.to_owned()),
         };
+
         *given = match given {
             Given::Not => Given::Once(text),
             Given::Once(_) | Given::Often => Given::Often,
         };
     }
+
     let prompt = prompt.read(|text| MusicPrompt::parse(text).map(Some));
     let seconds = seconds.read(|text| match text.trim() {
         "" => Ok(None),
         text => seconds_of(text).map(Some),
     });
+
     let prompt = prompt.map_err(|reason| faults.add("/prompt", reason)).ok();
     if prompt == Some(None) {
         faults.add("/prompt", "is required");
@@ -71,7 +78,7 @@ pub async fn read(headers: &HeaderMap, body: Bytes) -> Result<MusicWork, Problem
     faults.settle(work)
 }
 
-/// How often a field was given, and what it was.
+/// Occurrences of a field, and its value.
 enum Given {
     Not,
     Once(Result<String, Invalid>),
@@ -79,7 +86,7 @@ enum Given {
 }
 
 impl Given {
-    /// The value of the field; `None` when there is none.
+    /// Parses the value; `None` if the field is absent.
     fn read<T>(self, parse: impl FnOnce(&str) -> Result<Option<T>, Invalid>) -> Result<Option<T>, Invalid> {
         match self {
             Self::Not => Ok(None),
@@ -94,7 +101,7 @@ fn text_of(bytes: &[u8]) -> Result<String, Invalid> {
 }
 
 fn seconds_of(text: &str) -> Result<MusicSeconds, Invalid> {
-    // A number that is too large to be read is too long in any case.
+    // A number that overflows is too long in any case.
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     MusicSeconds::new(if digits { text.parse().unwrap_or(i64::MAX) } else { -1 })
 }

@@ -1,5 +1,5 @@
-//! What a stream holds while it is sent: whoever plays, and its place among the streams. A reader who takes nothing any more
-//! keeps the stream from noticing that it is over; so somebody else looks for that, and lets both go.
+//! Vendor stream and stream place of a music response. A reader that stops reading keeps the stream from noticing its
+//! end, so a background check watches for it and releases both.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::actors::musician::Unfinished;
 use crate::domain::music::MusicMoment;
 use crate::http::account_pool::PoolPlace;
 
-/// Music that is played.
+/// Music stream of a vendor.
 pub type Playing = BoxStream<'static, Result<MusicMoment, Unfinished>>;
 
-/// Whoever plays, and the place, until they are let go. Cheap to clone.
+/// Vendor stream and place, until they are released. Cheap to clone.
 #[derive(Clone)]
 pub struct Held(Arc<Mutex<Option<(Playing, PoolPlace)>>>);
 
@@ -25,7 +25,7 @@ impl Held {
         Self(Arc::new(Mutex::new(Some((playing, place)))))
     }
 
-    /// The next that is played; nothing comes any more once it was let go.
+    /// Returns the next event of the vendor; pending forever once released.
     pub async fn next(&self) -> Option<Result<MusicMoment, Unfinished>> {
         poll_fn(|context| match &mut *self.0.lock() {
             Some((playing, _)) => playing.poll_next_unpin(context),
@@ -34,7 +34,7 @@ impl Held {
         .await
     }
 
-    /// Stops the work, and gives the place to others.
+    /// Stops the vendor and releases the place.
     pub fn let_go(&self) {
         let held = self.0.lock().take();
         drop(held);

@@ -1,4 +1,4 @@
-//! The lines of the answer: one JSON value each, as contract 7 has them.
+//! Lines of the response, one JSON value each (contract 7).
 
 use actix_web::web::Bytes;
 use base64::Engine as _;
@@ -9,10 +9,10 @@ use crate::domain::ids::TaskId;
 use crate::domain::music::{SoundFormat, SoundPlace, TitlePlace};
 use crate::domain::task::Failure;
 
-/// A line that says nothing: sent while there is nothing to say.
+/// Keep-alive line, sent while there is no data.
 pub const BLANK: Bytes = Bytes::from_static(b"\n");
 
-/// What is told.
+/// Line of the response.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Line<'l> {
@@ -86,7 +86,7 @@ impl<'l> Line<'l> {
         Self::Error { code: failure.code.as_str(), message: failure.message.as_str() }
     }
 
-    /// The line as it is sent. JSON as it is written here has no line breaks.
+    /// Serializes the line. Compact JSON has no line breaks.
     pub fn written(&self) -> Bytes {
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         line.push(b'\n');
@@ -102,11 +102,12 @@ mod tests {
 
     #[test]
     fn every_line_has_the_fields_that_the_document_says() {
-        // Given the document, and a line of each kind
+        // Given the document and a line of each kind
         let document: Value = serde_json::from_str(&crate::http::openapi::text().unwrap()).unwrap();
         let schemas = &document["components"]["schemas"];
         let mapping = schemas["MusicEvent"]["discriminator"]["mapping"].as_object().unwrap();
-        let (title, sound) = (TitlePlace { stream: 0, prompt: 0, copy: 0 }, SoundPlace { stream: 0, streams: 1 });
+        let title = TitlePlace { stream: 0, prompt: 0, copy: 0 };
+        let sound = SoundPlace { stream: 0, streams: 1 };
         let format = SoundFormat { sample_rate: 48_000, channels: 2, encoding: Text::default() };
         let tags = ["calm".to_owned()];
         let lines = [
@@ -119,9 +120,9 @@ mod tests {
         ];
         assert_eq!(mapping.len(), lines.len());
         for line in lines {
-            // When it is written
+            // When it is serialized
             let written: Value = serde_json::from_slice(&line.written()).unwrap();
-            // Then it has all the fields of its kind, and no other
+            // Then it has exactly the fields of its kind
             let component = mapping[written["type"].as_str().unwrap()].as_str().unwrap().rsplit('/').next().unwrap();
             let schema = &schemas[component];
             let names: Vec<_> = written.as_object().unwrap().keys().cloned().collect();

@@ -1,4 +1,4 @@
-//! `GET /tasks`: the tasks of a caller, the newest first.
+//! `GET /tasks`: the tasks of a caller, newest first.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -18,39 +18,42 @@ use crate::http::query::{Query, with_plus};
 use crate::projections::ReadModels;
 use crate::projections::task::index::{Filter, Found};
 
-/// Tasks of a page, unless said otherwise.
+/// Default page size.
 pub const LIMIT_DEFAULT: u64 = 20;
-/// Most tasks of a page; more is clamped.
+/// Maximum page size; larger values are clamped.
 pub const LIMIT_MAX: u64 = 100;
-/// How many tasks are looked at before writers are let in.
+/// Maximum number of tasks scanned before the lock is released to writers.
 const LOOKED: usize = 65_536;
 
-/// A page of tasks.
+/// Page of tasks.
 #[derive(Serialize)]
 struct TaskPage {
     tasks: Vec<TaskView>,
     limit: u64,
-    /// What to give as `cursor` to go on; absent when there is no more.
+    /// Value of `cursor` for the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// `GET /tasks`: own tasks; administrators see those of everybody (contract 3).
+/// `GET /tasks`: the caller's tasks; all tasks for administrators (contract 3).
 pub async fn list(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Problem> {
     let mut query = call.query()?;
     let asked = read_filter(&mut query);
     let limit = query.limit(LIMIT_DEFAULT).min(LIMIT_MAX);
     let before = query.given("cursor", read_cursor);
     query.finish()?;
+
     let filter = permitted(asked, call.user()?)?;
     let services = call.services();
     let Found { tasks, rest } = search(&services.models, &filter, before, usize::try_from(limit).unwrap_or(1));
-    let (tasks, viewer) = (services.models.tasks_now(tasks).await?, Viewer::of(services, call.identity().is_admin()));
+
+    let tasks = services.models.tasks_now(tasks).await?;
+    let viewer = Viewer::of(services, call.identity().is_admin());
     let tasks = tasks.iter().map(|task| viewer.listed(task)).collect();
     Answer::ok(&TaskPage { tasks, limit, next_cursor: rest.map(cursor) })
 }
 
-/// Looks for a page, a part of the index at a time.
+/// Collects a page, one part of the index at a time.
 fn search(models: &ReadModels, filter: &Filter, before: Option<Position>, limit: usize) -> Found {
     let mut found = models.read().tasks.index.newest(filter, before, limit, LOOKED);
     while found.tasks.len() < limit
@@ -63,20 +66,21 @@ fn search(models: &ReadModels, filter: &Filter, before: Option<Position>, limit:
     found
 }
 
-/// What a caller asks for.
+/// Reads the filter from the query.
 fn read_filter(query: &mut Query) -> Filter {
     let owner = query.checked("owner", UserId::parse);
     let kinds = query.many_checked("kind", TaskKind::parse);
     let states = query.many_checked("state", TaskStatus::parse);
     let time = |text: &str| Timestamp::parse(&with_plus(text));
-    let (from, to) = (query.checked("created_from", time), query.checked("created_to", time));
+    let from = query.checked("created_from", time);
+    let to = query.checked("created_to", time);
     if from.zip(to).is_some_and(|(from, to)| from > to) {
         query.fault("created_from", "must not be after /created_to");
     }
     Filter { owner, kinds, states, from, to }
 }
 
-/// Whoever is no administrator has tasks of their own only.
+/// Restricts the filter to the caller's tasks, except for administrators.
 fn permitted(asked: Filter, caller: &UserProfile) -> Result<Filter, Problem> {
     if caller.is_admin {
         return Ok(asked);
@@ -87,15 +91,15 @@ fn permitted(asked: Filter, caller: &UserProfile) -> Result<Filter, Problem> {
     Ok(Filter { owner: Some(caller.id), ..asked })
 }
 
-/// A place in a list, in a form that says nothing.
+/// Encodes a position as an opaque cursor.
 pub fn cursor(place: Position) -> String {
     URL_SAFE_NO_PAD.encode(place.0.to_be_bytes())
 }
 
-/// Reads a place.
+/// Decodes a cursor.
 ///
 /// # Errors
-/// When nobody gave out such a one.
+/// If the text is not a cursor.
 pub fn read_cursor(text: &str) -> Result<Position, Invalid> {
     let bytes: Option<[u8; 8]> = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| bytes.try_into().ok());
     bytes

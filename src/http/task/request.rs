@@ -1,4 +1,4 @@
-//! What a task was asked for, as it is shown: the parameters of its job by the names of the interface, files by their hashes.
+//! Request of a task for display: parameters by their API names, files by their hashes.
 
 use std::convert::Infallible;
 
@@ -12,15 +12,15 @@ use crate::domain::task::{Submission, Work};
 use crate::domain::value::CallbackUrl;
 use crate::domain::video::{Document, VideoWork};
 
-/// What a task is made from.
+/// Input file of a task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 enum FileView {
-    /// A picture that is kept.
+    /// Stored picture.
     Picture { digest: String, format: &'static str, bytes: u64, width: u32, height: u32 },
-    /// A text that is handed back as it was.
+    /// Stored text that is returned unchanged.
     Document { digest: String, bytes: u64 },
-    /// One that is still to be fetched, by its URL.
+    /// URL of a picture still to be fetched.
     Remote(String),
 }
 
@@ -45,7 +45,7 @@ impl From<&Document> for FileView {
     }
 }
 
-/// Everything that was asked for, as a JSON object.
+/// Returns all parameters as a JSON object.
 pub fn requested(submission: &Submission) -> Box<RawValue> {
     let told = submission.webhook.as_ref();
     let written = match &submission.work {
@@ -53,7 +53,7 @@ pub fn requested(submission: &Submission) -> Box<RawValue> {
         Work::Video(work) => of_video(work, told),
         Work::Music(work) => to_raw_value(&of_music(work)),
     };
-    written.expect("written to memory, under names that are text")
+    written.expect("serialization to memory with string keys cannot fail")
 }
 
 fn of_image(work: &ImageWork) -> Parameters<FileView> {

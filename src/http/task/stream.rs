@@ -1,8 +1,8 @@
-//! `GET /tasks/{task_id}/events`: how a task stands and whatever changes of it, as server-sent events.
+//! `GET /tasks/{task_id}/events`: a task and its changes as server-sent events.
 //!
-//! A reader pulls: the next changes are read from the task's stream in the log when the ones before were taken, so that a
-//! slow reader costs no memory and loses nothing. Nothing is kept for a reader who is away; it comes back with the position
-//! of the last change that it has seen.
+//! The reader pulls: the next changes are read from the task's stream in the log after the previous ones were taken, so
+//! a slow reader costs no memory and misses nothing. The server keeps no state for disconnected readers; they resume
+//! with the position of the last change received.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -31,51 +31,53 @@ use crate::http::sse::{OF_LAST_SEEN, RETRY_MILLIS, check_reached, failed, last_s
 use crate::http::stream_access::StreamAccess;
 use crate::projections::task::TaskMoment;
 
-/// How often it is told how far the task is, at most.
+/// Minimum interval between progress events.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// A stream that is being read.
+/// Open event stream of one task.
 struct Feed {
     shared: Data<Shared>,
     task: TaskId,
     owner: Option<UserId>,
     for_admin: bool,
-    /// The last change that was sent; `None` before the snapshot.
+    /// Position of the last change sent; `None` before the snapshot.
     after: Option<Position>,
-    /// The last event of the task as it was when its changes were read.
+    /// Last event of the task when its changes were last read.
     read_up_to: Option<EventId>,
     changes: watch::Receiver<Position>,
-    /// True once the service stops.
+    /// `true` once the service shuts down.
     closing: watch::Receiver<bool>,
     access: StreamAccess,
-    /// When the next heartbeat is due.
+    /// Time of the next heartbeat.
     due: Instant,
-    /// What was told last of what is not recorded.
+    /// Unrecorded state as last sent.
     told: Unrecorded,
-    /// When it was looked at whether that has changed.
+    /// Time of the last check for unrecorded changes.
     looked: Instant,
-    /// Nothing follows.
+    /// `true` once the last event was sent.
     ended: bool,
     _place: PoolPlace,
 }
 
-/// What is told of a task and not recorded.
+/// State of a task that is not in the log.
 #[derive(Default, PartialEq, Eq)]
 struct Unrecorded {
-    /// How much of it is made, in thousandths.
+    /// Progress at the vendor, in thousandths.
     made: Option<u16>,
-    /// What keeps it from going on.
+    /// Reason why the task is blocked.
     hindrance: Option<Hindrance>,
 }
 
-/// `GET /tasks/{task_id}/events`: the task as it is, then its changes up to its end; for a reader who comes back, the changes
-/// that were missed. Whoever has seen the end is told by a 204 not to come again, as browsers understand it.
+/// `GET /tasks/{task_id}/events`: the task as it is, then its changes up to its end; after a reconnect, only the missed
+/// changes. A reader that has received the end gets 204, which stops browsers from reconnecting.
 pub async fn stream(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Problem> {
     let task = own_task(&call).await?;
     let shared = call.shared().clone();
     let models = &shared.services.models;
     let record = models.task(task).await?.ok_or_else(|| Problem::not_found("task"))?;
-    let (changes, closing) = (models.task_changes(), shared.services.closing.clone());
+    let changes = models.task_changes();
+    let closing = shared.services.closing.clone();
+
     let after = last_seen(call.headers())?;
     if let Some(after) = after {
         let head = models.read().position;
@@ -84,15 +86,21 @@ pub async fn stream(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Pr
             return Ok(Answer::no_content());
         }
     }
+
     let mut response = opened();
     if *call.method() == Method::HEAD {
         return Ok(Answer::ready(response.finish()));
     }
+
     let place = shared.task_streams.take(call.account())?;
     let access = StreamAccess::new(&call)?;
-    let (due, looked) = (Instant::now() + shared.services.options.heartbeat, Instant::now());
-    let (owner, for_admin) = (record.submission.owner, call.identity().is_admin());
-    let (read_up_to, ended) = (None, false);
+
+    let due = Instant::now() + shared.services.options.heartbeat;
+    let looked = Instant::now();
+    let owner = record.submission.owner;
+    let for_admin = call.identity().is_admin();
+    let read_up_to = None;
+    let ended = false;
     let told = Unrecorded::default();
     let feed = Feed {
         shared,
@@ -110,6 +118,7 @@ pub async fn stream(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Pr
         ended,
         _place: place,
     };
+
     Ok(Answer::ready(response.streaming(feed.into_stream())))
 }
 
@@ -122,7 +131,7 @@ impl Feed {
         })
     }
 
-    /// What is to be sent next; `None` when the stream is over.
+    /// Returns the next text to send, or `None` at the end of the stream.
     async fn next(&mut self) -> Option<String> {
         while !self.ended && !*self.closing.borrow() && self.may_go_on().await {
             self.changes.borrow_and_update();
@@ -136,9 +145,11 @@ impl Feed {
                     }
                 }
             }
+
             if let Some(text) = self.advance().await {
                 return Some(self.sent(text));
             }
+
             let changed = async {
                 tokio::select! {
                     changed = self.changes.changed() => changed.is_ok(),
@@ -146,6 +157,7 @@ impl Feed {
                     () = self.access.changed() => true,
                 }
             };
+
             match timeout_at(self.due.min(self.looked + PROGRESS_EVERY), changed).await {
                 Ok(true) => {}
                 Ok(false) => self.ended = true,
@@ -161,52 +173,59 @@ impl Feed {
         text
     }
 
-    /// The task, where more of it is made than was told, or something else keeps it from going on. It has no `id`: there is nothing of it
-    /// that one could come back to.
+    /// Returns a `progress` event if the progress has increased or the blocking reason has changed. It has no `id`:
+    /// progress is not recorded, so a reader cannot resume from it.
     async fn advance(&mut self) -> Option<String> {
         if self.looked.elapsed() < PROGRESS_EVERY {
             return None;
         }
+
         self.looked = Instant::now();
         let live = &self.shared.services.live;
         let made = live.permille(self.task).max(self.told.made);
         let told = Unrecorded { made, hindrance: live.hindrance(self.task) };
         let is_other = told.hindrance != self.told.hindrance;
+
         if told == self.told {
             return None;
         }
+
         self.told = told;
         let now = self.shared.services.models.task_now(self.task).await.ok()??;
         if now.record.is_terminal() || !(is_other || now.record.status == TaskStatus::InProgress) {
             return None;
         }
+
         let view = Viewer::of(&self.shared.services, self.for_admin).view_hindered(&now, self.told.hindrance.as_ref());
         let data = serde_json::to_string(&view).ok()?;
         Some(format!("event: progress\ndata: {data}\n\n"))
     }
 
-    /// Whether something may have happened since the changes were read.
+    /// Returns `true` if the task may have changed since its changes were read.
     fn has_moved(&self) -> bool {
         let models = self.shared.services.models.read();
         let last = models.tasks.get(self.task).map(|entry| entry.last_event);
-        // One that is not in memory any more ended long ago: it is read once, and then the stream is over.
+        // A task evicted from memory ended long ago: it is read once more, then the stream ends.
         last.is_none() || last != self.read_up_to
     }
 
-    /// The next changes; the last of them ends the stream, if it ends the task.
+    /// Returns the next changes. The change that ends the task ends the stream too.
     async fn read(&mut self) -> Result<String, Problem> {
         let services = &self.shared.services;
         self.read_up_to = services.models.read().tasks.get(self.task).map(|entry| entry.last_event);
+
         let (name, moments) = match self.after {
             None => ("snapshot", services.models.task_now(self.task).await?.into_iter().collect()),
             Some(after) => ("change", services.models.task_changes_after(self.task, after).await?),
         };
         let record = services.models.task(self.task).await?;
         let viewer = Viewer::of(services, self.for_admin);
+
         if !moments.is_empty() {
-            // What these tell besides: when it is over, that is to be told too.
+            // These events contain the reason, so `advance` must report when it goes away.
             self.told = Unrecorded { hindrance: services.live.hindrance(self.task), ..self.told };
         }
+
         let mut text = String::new();
         for moment in &moments {
             let hindrance = self.told.hindrance.as_ref();
@@ -215,18 +234,19 @@ impl Feed {
                 Some(_) => viewer.view_changed(moment, hindrance),
             };
             let data = serde_json::to_string(&view).map_err(Problem::internal)?;
-            // Writing to a string cannot fail. JSON as it is written here has no line breaks.
+            // Writing to a string cannot fail. Compact JSON has no line breaks.
             let _ = write!(text, "id: {}\nevent: {name}\ndata: {data}\n\n", moment.position);
         }
+
         let last: Option<&TaskMoment> = moments.last();
         self.after = last.map(|moment| moment.position).or(self.after);
         let told_of_the_end = last.is_some_and(|moment| moment.record.is_terminal());
-        // A task of which nothing is left to tell has ended before.
+        // Without new changes, an ended task has nothing left to send.
         self.ended |= told_of_the_end || (last.is_none() && record.as_ref().is_none_or(TaskRecord::is_terminal));
         Ok(text)
     }
 
-    /// Returns `true` if the reader may still read: its token can be revoked, and its right be taken away.
+    /// Returns `true` if the reader still has access: tokens can be revoked and permissions withdrawn.
     async fn may_go_on(&mut self) -> bool {
         let owner = self.owner;
         let may_read = |user: &UserProfile| user.is_admin || owner.is_none_or(|owner| owner == user.id);

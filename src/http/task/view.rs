@@ -1,4 +1,4 @@
-//! A task of any kind as it is shown to its owner.
+//! Response body of a task of any kind.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::http::server::Services;
 use crate::projections::ReadModels;
 use crate::projections::task::{FailureView, TaskMoment, urls};
 
-/// How far a task is whose inputs are all here, and one that a vendor works on.
+/// Progress of a task whose inputs are stored, and of one that a vendor works on.
 const INPUTS_HERE: f64 = 0.1;
 const IN_PROGRESS: f64 = 0.5;
 
@@ -24,32 +24,32 @@ pub struct TaskView {
     task_id: String,
     kind: &'static str,
     state: &'static str,
-    /// Whose it is, for administrators; absent too where nobody is.
+    /// Owner, only for administrators; absent for anonymous tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
-    /// From 0 to 1; falls to what is recorded at a restart, and never otherwise.
+    /// From 0 to 1. Falls back to the recorded progress after a restart; never decreases otherwise.
     progress: f64,
-    /// Of a task that no vendor has taken.
+    /// Only for tasks that no vendor has taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     queue_position: Option<usize>,
-    /// What keeps it from going on.
+    /// Reason why the task is blocked.
     #[serde(skip_serializing_if = "Option::is_none")]
     hindrance: Option<HindranceView>,
-    /// What was asked for; not in lists.
+    /// Fields of the request; omitted in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<Box<RawValue>>,
-    /// In credits.
+    /// Price in credits.
     cost: u32,
     created_at: String,
     updated_at: String,
-    /// Every change of state, the oldest first.
+    /// State changes, oldest first.
     history: Vec<Change>,
     /// URLs of the results.
     generated: Vec<String>,
-    /// Until when the results are kept.
+    /// End of the retention of the results.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
-    /// Whether that time is over.
+    /// `true` if the retention has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     expired: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,8 @@ struct HindranceView {
 impl HindranceView {
     fn of(hindrance: &Hindrance) -> Self {
         let FailureView { code, message } = FailureView::of(&hindrance.reason);
-        let (at, next_attempt_at) = (hindrance.at.to_string(), hindrance.next_attempt_at.to_string());
+        let at = hindrance.at.to_string();
+        let next_attempt_at = hindrance.next_attempt_at.to_string();
         Self { code, message, at, next_attempt_at }
     }
 }
@@ -78,11 +79,11 @@ struct Change {
     at: String,
 }
 
-/// How long after its next attempt a hindrance is still told: an attempt takes a while, and one that has not begun by then waits for
-/// something else, such as a slot at the vendor.
+/// Time after the next attempt during which a blocking reason is still shown: an attempt takes a while. A later one
+/// waits for something else, such as a slot at the vendor.
 const ATTEMPT_MAX: Duration = Duration::from_mins(1);
 
-/// What views are made with.
+/// Renderer of task views.
 pub struct Viewer<'s> {
     models: &'s ReadModels,
     live: &'s Live,
@@ -93,7 +94,7 @@ pub struct Viewer<'s> {
 }
 
 impl<'s> Viewer<'s> {
-    /// Views of now, for an administrator or for whoever the tasks belong to.
+    /// Creates a renderer for the current time; only administrators see the owner.
     pub fn of(services: &'s Services, is_admin: bool) -> Self {
         Self {
             tells_owner: is_admin,
@@ -105,24 +106,25 @@ impl<'s> Viewer<'s> {
         }
     }
 
-    /// The task as it was then. Its place in the queue and its hindrance are those of now.
+    /// Returns the task as of `moment`, with its current queue position and blocking reason.
     pub fn view(&self, moment: &TaskMoment) -> TaskView {
         let request = Some(requested(&moment.record.submission));
         TaskView { request, ..self.listed(moment) }
     }
 
-    /// The same among others, of which nobody wants to read what each was asked for.
+    /// Like [`Viewer::view`], without the request fields, for lists.
     pub fn listed(&self, moment: &TaskMoment) -> TaskView {
         self.listed_hindered(moment, self.live.hindrance(moment.record.submission.task).as_ref())
     }
 
-    /// The same whole, with what is known to keep it from going on.
+    /// Like [`Viewer::view`], with a given blocking reason.
     pub fn view_hindered(&self, moment: &TaskMoment, hindrance: Option<&Hindrance>) -> TaskView {
         let request = Some(requested(&moment.record.submission));
         TaskView { request, ..self.listed_hindered(moment, hindrance) }
     }
 
-    /// The same after a change that may long be over. How much is made is not recorded: it is told of the end alone, which nothing follows.
+    /// Returns the task after a past change. Vendor progress is not recorded, so it is shown only with the end of the
+    /// task.
     pub fn view_changed(&self, moment: &TaskMoment, hindrance: Option<&Hindrance>) -> TaskView {
         let view = self.view_hindered(moment, hindrance);
         if moment.record.is_terminal() {
@@ -136,16 +138,19 @@ impl<'s> Viewer<'s> {
         TaskMoment { record, states, .. }: &TaskMoment,
         hindrance: Option<&Hindrance>,
     ) -> TaskView {
-        let (task, work) = (record.submission.task, &record.submission.work);
+        let task = record.submission.task;
+        let work = &record.submission.work;
         let gateway = work.gateway();
         let generated = record.results().map_or_else(Vec::new, |results| urls(results, self.public_url));
         let failure = if let Stage::Failed { failure } = &record.stage { Some(failure) } else { None };
+
         let expires_at = (!generated.is_empty()).then(|| record.updated_at.after(self.retention));
         let may_be_so = |hindrance: &&Hindrance| self.now < hindrance.next_attempt_at.after(ATTEMPT_MAX);
         let hindrance = hindrance.filter(|_| !record.is_terminal()).filter(may_be_so);
-        // What cannot go on waits for nobody who is before it.
+        // A blocked task does not wait for the tasks before it in the queue.
         let waits = matches!(record.status, TaskStatus::Created | TaskStatus::Queueing)
             && hindrance.is_none_or(|hindrance| hindrance.queues);
+
         TaskView {
             task_id: task.to_string(),
             kind: work.kind().as_str(),
@@ -171,27 +176,27 @@ impl<'s> Viewer<'s> {
 }
 
 impl Viewer<'_> {
-    /// At its vendor, where that tells it; else among those that are still to be handed over.
+    /// Returns the position in the local queue, else the position reported by the vendor.
     fn queue_position(&self, task: TaskId) -> Option<usize> {
         let waits_here = self.models.read().tasks.queue_position(task);
         waits_here.or_else(|| self.live.place(task).and_then(|place| usize::try_from(place).ok()))
     }
 }
 
-/// How far a task is by what was recorded of it, and so many thousandths more of what is made: what is recorded as begun is half of
-/// it, and the whole is said only when the results are here.
+/// Combines the recorded progress with the vendor's, in thousandths. A running task is between 0.5 and 0.99; 1.0 is
+/// reserved for stored results.
 #[must_use]
 pub fn advanced(recorded: f64, permille: Option<u16>) -> f64 {
     match permille {
         Some(permille) if (IN_PROGRESS..1.0).contains(&recorded) => {
-            // In thousandths, so that no long fractions are written.
+            // Rounded to thousandths, to avoid long fractions in JSON.
             (500.0 + (f64::from(permille.min(1000)) * 0.49).floor()) / 1000.0
         }
         _ => recorded,
     }
 }
 
-/// How far a task is, by what was recorded of it: a task that fails stays as far as it was.
+/// Returns the recorded progress. A failed task keeps the progress it had.
 fn progress(record: &TaskRecord, states: &[(TaskStatus, Timestamp)]) -> f64 {
     match record.status {
         TaskStatus::Completed => 1.0,

@@ -1,4 +1,4 @@
-//! The checks of a submission: every field, the price, the pictures; and what is written when all is well.
+//! Checks of a video submission: fields, price, pictures; stores the files once all checks pass.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ use crate::media::input::{Given, Inspected};
 use crate::media::store::{Area, Store};
 use crate::space::Space;
 
-/// A submission that passed every check; nothing of it is written yet.
+/// Submission that passed all checks; nothing is stored yet.
 pub(super) struct Checked {
     job: VideoJob<Looked>,
     images: Vec<Looked>,
@@ -27,13 +27,13 @@ pub(super) struct Checked {
     credits: Credits,
 }
 
-/// A picture that was looked at, as far as it is here.
+/// Checked picture, or the URL of one still to be fetched.
 enum Looked {
     Here { bytes: Vec<u8>, inspected: Inspected },
     Remote(CallbackUrl),
 }
 
-/// Checks everything, the pictures last. Blocks.
+/// Checks the fields, the price, then the pictures. Blocks.
 pub(super) fn check(
     body: &Json,
     read: ReadJob,
@@ -43,20 +43,23 @@ pub(super) fn check(
 ) -> Result<Checked, Problem> {
     let is_busy = Cell::new(false);
     let look = |fields: &mut Fields<'_, '_>, picked| look(fields, picked, |bytes| inspect(decoders, bytes, &is_busy));
+
     let checked = fields::read(body, |fields| {
         let Asked { job, images, seed, payload, meta_data, callback } = read(fields, bounds)?;
         let credits = price(fields, &job, tariff);
-        // Each picture is looked at, so that every one that is none is named.
+
+        // Check all pictures before failing, so that every invalid one is reported.
         let images: Vec<_> = images.into_iter().map(|picked| look(fields, picked)).collect();
         let Ok(job) = job.with_pictures(&mut |picked| Ok::<_, Infallible>(look(fields, picked)));
         let images = images.into_iter().collect::<Option<Vec<_>>>()?;
         let job = job.with_pictures(&mut |looked| looked.ok_or(())).ok()?;
         Some(Checked { job, images, seed, payload, meta_data, callback, credits: credits? })
     });
+
     if is_busy.get() { Err(Problem::overloaded()) } else { checked }
 }
 
-/// What is not in the price list is not made.
+/// Returns the price; adds an error if the tariff has none.
 fn price(fields: &mut Fields<'_, '_>, job: &VideoJob<Picked>, tariff: &Tariff) -> Option<Credits> {
     let credits = tariff.credits(job);
     if credits.is_none() {
@@ -71,7 +74,7 @@ fn price(fields: &mut Fields<'_, '_>, job: &VideoJob<Picked>, tariff: &Tariff) -
     credits
 }
 
-/// Decodes a picture that is here; one at a URL is looked at when it was fetched.
+/// Decodes an inline picture. A picture at a URL is checked when it is fetched.
 fn look(
     fields: &mut Fields<'_, '_>,
     Picked { at, given }: Picked,
@@ -90,14 +93,16 @@ fn look(
 }
 
 impl Checked {
-    /// Writes pictures and texts to the store; `drawn` is the seed where none was given. Blocks.
+    /// Stores pictures and texts. `drawn` is the seed if the client gave none. Blocks.
     pub(super) fn keep(self, store: &Store, space: &Space, drawn: u32) -> Result<VideoWork, Problem> {
         let refused = |error: std::io::Error| Problem::of_disk(&error, space);
         let mut keep = |looked: Looked| looked.keep(store).map_err(refused);
         let images = self.images.into_iter().map(&mut keep).collect::<Result<_, _>>()?;
+
         let job = self.job.with_pictures(&mut keep)?;
         let document = |text: Option<String>| text.map(|text| store.put_document(&text)).transpose().map_err(refused);
-        let (payload, meta_data) = (document(self.payload)?, document(self.meta_data)?);
+        let payload = document(self.payload)?;
+        let meta_data = document(self.meta_data)?;
         let seed = self.seed.unwrap_or(Seed::drawn(drawn));
         Ok(VideoWork { job, images, seed, payload, meta_data, credits: self.credits })
     }

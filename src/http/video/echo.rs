@@ -1,4 +1,4 @@
-//! The answers to submissions: what was accepted, and of the body what the seed lists for each endpoint.
+//! Responses to video submissions: the accepted values, and the request fields listed for each endpoint.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::domain::task::TaskStatus;
 use crate::domain::value::Timestamp;
 use crate::domain::video::{Generate, KeyFrame, VideoJob, VideoWork};
 
-/// What every answer says (seed: required).
+/// Fields of every response.
 #[derive(Serialize)]
 pub(super) struct Submitted<'b> {
     task_id: String,
@@ -23,7 +23,7 @@ pub(super) struct Submitted<'b> {
     of_job: Echo<'b>,
 }
 
-/// What the answers differ in.
+/// Fields that depend on the endpoint.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Echo<'b> {
@@ -69,7 +69,8 @@ struct FrameEcho<'b> {
     prompt: Option<&'b Value>,
 }
 
-/// A task that was submitted at `at` and has come to `state`. What the caller gave is handed back as it came, and where it gave nothing, what is taken.
+/// Builds the response for a task submitted at `at` and now in `state`. Request fields are returned unchanged; missing
+/// ones with the value in effect.
 pub(super) fn submitted<'b>(
     task: TaskId,
     at: Timestamp,
@@ -78,6 +79,7 @@ pub(super) fn submitted<'b>(
     state: TaskStatus,
 ) -> Submitted<'b> {
     let given = |name: &str| body.get(name).filter(|value| !value.is_null());
+
     Submitted {
         task_id: task.to_string(),
         state: state.of_video().as_str(),
@@ -99,7 +101,8 @@ pub(super) fn submitted<'b>(
                 let settings = body.get("image_settings").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
                 let frame = |(frame, given): (&KeyFrame, &'b Value)| {
                     let given = |name: &str| given.get(name).filter(|value| !value.is_null());
-                    let (key_image, prompt) = (given("key_image"), given("prompt"));
+                    let key_image = given("key_image");
+                    let prompt = given("prompt");
                     FrameEcho { key_image, duration: frame.seconds.get(), prompt }
                 };
                 let image_settings = job.key_frames.iter().zip(settings).map(frame).collect();
@@ -111,6 +114,7 @@ pub(super) fn submitted<'b>(
 
 fn generated<'b>(job: &Generate, work: &VideoWork, body: &'b Value) -> Echo<'b> {
     let given = |name: &str| body.get(name).filter(|value| !value.is_null());
+
     Echo::Generate {
         aspect_ratio: work.aspect_ratio().map(|ratio| ratio.to_string()),
         bgm: job.bgm,

@@ -1,5 +1,5 @@
-//! The fields of each endpoint, with the ranges and defaults of the seed and of contract 7. A field that is wrong is noted and
-//! stands there with its default, so that the other checks go on.
+//! Fields of each video endpoint, with their ranges and defaults (contract 7). An invalid field is reported and
+//! replaced by its default, so that the other checks continue.
 
 use crate::domain::ids::TaskId;
 use crate::domain::value::{CallbackUrl, Invalid, Text};
@@ -11,13 +11,13 @@ use crate::domain::video::{
 use crate::http::fields::Fields;
 use crate::media::input::Given;
 
-/// A picture of a submission, and where in the body it stands.
+/// Picture of a submission and its JSON pointer.
 pub(super) struct Picked {
     pub at: String,
     pub given: Given,
 }
 
-/// What the fields of a body ask for; the pictures are looked at afterwards.
+/// Parsed submission; its pictures are not checked yet.
 pub(super) struct Asked {
     pub job: VideoJob<Picked>,
     pub images: Vec<Picked>,
@@ -27,40 +27,40 @@ pub(super) struct Asked {
     pub callback: Option<CallbackUrl>,
 }
 
-/// What the caller has of the video that is named as the one to go on with.
+/// Video that `video_creation_id` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Known {
-    /// None is named, or by something that is no id.
+    /// The field is missing or not an id.
     Unnamed,
-    /// No video of the caller has this id.
+    /// The caller has no video with this id.
     Nothing,
-    /// It is theirs.
+    /// The caller's video.
     Own { creation: TaskId, at_vendor: Option<VendorCreation> },
 }
 
-/// How far pictures go beyond what the seed says, and what the caller has.
+/// Limits and known resources for reading a submission.
 #[derive(Debug, Clone)]
 pub(super) struct Bounds {
-    /// `video.max_images`.
+    /// Setting `video.max_images`.
     pub max_images: usize,
     pub known: Known,
 }
 
-/// Reads the fields of one endpoint; `None` only after a fault was noted.
+/// Reader of one endpoint's fields; returns `None` only after adding an error.
 pub(super) type ReadJob = fn(&mut Fields<'_, '_>, &Bounds) -> Option<Asked>;
 
-/// Images that `start-end2video` and `reference2video` take at most, whatever `video.max_images` says (contract 7).
+/// Maximum number of images of `start-end2video` and `reference2video`, regardless of `video.max_images` (contract 7).
 pub const START_END_IMAGES: usize = 2;
 pub const REFERENCE_IMAGES: usize = 7;
-/// Images that `extend` takes: the end frame (seed).
+/// Maximum number of images of `extend`: the end frame.
 pub const EXTEND_IMAGES: usize = 1;
 
-#[expect(clippy::unnecessary_wraps, reason = "the jobs of a table are read alike")]
+#[expect(clippy::unnecessary_wraps, reason = "all readers have the signature of ReadJob")]
 pub(super) fn start_end(fields: &mut Fields<'_, '_>, given: &Bounds) -> Option<Asked> {
     Some(generate(fields, given.max_images.min(START_END_IMAGES), VideoJob::StartEnd))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the jobs of a table are read alike")]
+#[expect(clippy::unnecessary_wraps, reason = "all readers have the signature of ReadJob")]
 pub(super) fn reference(fields: &mut Fields<'_, '_>, given: &Bounds) -> Option<Asked> {
     Some(generate(fields, given.max_images.min(REFERENCE_IMAGES), VideoJob::Reference))
 }
@@ -69,9 +69,11 @@ fn generate(fields: &mut Fields<'_, '_>, max_images: usize, job: fn(Generate<Pic
     let around = Around::read(fields);
     let images = images(fields, max_images);
     let seed = fields.integer("seed", Seed::new);
+
     let model = fields.text("model", VideoModel::parse);
     let usual = model.map_or_else(Generate::default, Generate::<Picked>::of);
     let longest = usual.model.seconds_max();
+
     let generate = Generate {
         resolution: fields.text("resolution", Resolution::parse).unwrap_or(usual.resolution),
         seconds: fields.integer("duration", |value| Seconds::within(value, longest)).unwrap_or(usual.seconds),
@@ -92,11 +94,13 @@ fn generate(fields: &mut Fields<'_, '_>, max_images: usize, job: fn(Generate<Pic
         watermark: watermark(fields),
         ..usual
     };
+
     if fields.value("images").is_none_or(|images| images.as_array().is_some_and(Vec::is_empty))
         && fields.value("prompt").is_none_or(|prompt| prompt.as_str().is_some_and(|text| text.trim().is_empty()))
     {
         fields.fault("prompt", "is required where there are no images, and must not be blank then");
     }
+
     Asked { images, seed, ..around.with(job(generate)) }
 }
 
@@ -110,10 +114,11 @@ pub(super) fn extend(fields: &mut Fields<'_, '_>, given: &Bounds) -> Option<Aske
     let prompt = prompt(fields);
     let video = footage(fields, given);
     let job = VideoJob::Extend(Extend { model: model?, resolution, seconds, prompt, video: video? });
+
     Some(Asked { images, ..around.with(job) })
 }
 
-/// The video that goes on: its id and its URL come together.
+/// Reads the video to extend; its id and URL are required together.
 fn footage(fields: &mut Fields<'_, '_>, given: &Bounds) -> Option<Footage> {
     let url = fields.text("video_url", CallbackUrl::parse);
     let id = fields.text("video_creation_id", TaskId::parse);
@@ -122,9 +127,11 @@ fn footage(fields: &mut Fields<'_, '_>, given: &Bounds) -> Option<Footage> {
             fields.fault(name, format!("is required, together with {other}"));
         }
     }
+
     if id.is_some() && given.known == Known::Nothing {
         fields.fault("video_creation_id", "names no video that you have made and that is done");
     }
+
     let Known::Own { creation, at_vendor } = given.known.clone() else { return None };
     Some(Footage { creation, url: url?, kept: None, at_vendor })
 }
@@ -137,7 +144,7 @@ pub(super) fn multiframe(fields: &mut Fields<'_, '_>, _: &Bounds) -> Option<Aske
     let count = Multiframe::<Picked>::COUNT;
     let key_frames = fields.objects("image_settings", &count, |fields| Some(key_frame(fields)));
     let key_frames = fields.required("image_settings", key_frames);
-    // Frames without a picture were noted.
+    // Frames without a picture were reported already.
     let key_frames = key_frames?.into_iter().collect::<Option<Vec<_>>>()?;
     Some(around.with(VideoJob::Multiframe(Multiframe { model, resolution, start_image, key_frames })))
 }
@@ -151,7 +158,7 @@ fn key_frame(fields: &mut Fields<'_, '_>) -> Option<KeyFrame<Picked>> {
     Some(KeyFrame { image: image?, seconds, prompt })
 }
 
-/// What every endpoint takes, around its job.
+/// Fields common to all endpoints.
 struct Around {
     payload: Option<String>,
     meta_data: Option<String>,
@@ -182,12 +189,12 @@ fn picked(fields: &mut Fields<'_, '_>, name: &str) -> Option<Picked> {
     fields.text(name, Given::parse).map(|given| Picked { at, given })
 }
 
-/// What says nothing is none.
+/// Reads the prompt; a blank one counts as absent.
 fn prompt(fields: &mut Fields<'_, '_>) -> Option<VideoPrompt> {
     fields.text("prompt", VideoPrompt::parse).filter(|prompt| !prompt.as_str().trim().is_empty())
 }
 
-/// Its fields are checked in any case, and without effect where no watermark is asked for.
+/// Reads the watermark. Its fields are checked even if no watermark is requested.
 fn watermark(fields: &mut Fields<'_, '_>) -> Option<Watermark<Picked>> {
     let position = fields.integer("wm_position", WatermarkPosition::new).unwrap_or(WatermarkPosition::BottomRight);
     let image =
@@ -199,7 +206,7 @@ fn priority(value: i64) -> Result<i32, Invalid> {
     i32::try_from(value).map_err(|_| Invalid::new(format!("must be an integer from {} to {}", i32::MIN, i32::MAX)))
 }
 
-/// Whatever the caller wants back, of any characters.
+/// Reads the text that is passed back to the client, of any characters.
 fn payload(fields: &mut Fields<'_, '_>) -> Option<String> {
     let text = fields.value("payload")?.as_str().filter(|text| fits(text));
     if text.is_none() {
@@ -215,12 +222,12 @@ fn meta_data(text: &str) -> Result<String, Invalid> {
     Err(Invalid::new(format!("must be JSON, as a string of at most {PAYLOAD_CHARS_MAX} characters")))
 }
 
-/// Characters, not bytes (contract 7).
+/// Checks the length in characters, not bytes (contract 7).
 fn fits(text: &str) -> bool {
     text.chars().nth(PAYLOAD_CHARS_MAX).is_none()
 }
 
-/// An empty URL means none, as everywhere (contract 4).
+/// Parses the callback URL; an empty one counts as absent (contract 4).
 fn callback(text: &str) -> Result<Option<CallbackUrl>, Invalid> {
     if text.is_empty() { Ok(None) } else { CallbackUrl::parse(text).map(Some) }
 }

@@ -1,4 +1,4 @@
-//! Answers that are kept, found again, and let go of.
+//! Storing, reading and deleting of responses.
 
 use super::*;
 use actix_web::HttpResponse;
@@ -34,11 +34,11 @@ fn an_answer_opens_with_its_key_and_secret_alone() {
     vault.write(&asked(1, "key"), &answer, [7; NONCE_BYTES], (true, Epoch(0))).unwrap();
     assert_eq!(vault.read(&asked(1, "key")), Some(answer));
     assert_eq!(vault.read(&asked(1, "other")), None);
-    // Nor does it open under another name.
+    // A different name does not open it.
     fs::create_dir_all(vault.path(&Digest([2; 32]), true).parent().unwrap()).unwrap();
     fs::copy(vault.path(&Digest([1; 32]), true), vault.path(&Digest([2; 32]), true)).unwrap();
     assert_eq!(vault.read(&asked(2, "key")), None);
-    // Nor with another secret.
+    // Neither does a different secret.
     let root = vault.root.clone();
     assert_eq!(
         Vault { root, secret: [0; 32], taken: Mutex::default(), forgotten: RwLock::default() }.read(&asked(1, "key")),
@@ -82,7 +82,7 @@ fn there_is_room_for_a_gibibyte_and_less_for_requests_without_commands() {
     assert!(vault.take(Taken::of(ALL_MAX - BARE_MAX - FILE_MIN, true)));
     vault.write(&asked(3, "k"), &answer, [7; NONCE_BYTES], (true, Epoch(0))).unwrap();
     assert_eq!(vault.read(&asked(3, "k")), None);
-    // What is not there any more makes room.
+    // Deleting a file frees its space.
     vault.sweep(AT);
     vault.write(&asked(1, "k"), &answer, [7; NONCE_BYTES], (false, Epoch(0))).unwrap();
     vault.write(&asked(3, "k"), &answer, [7; NONCE_BYTES], (true, Epoch(0))).unwrap();
@@ -121,7 +121,7 @@ fn what_is_forgotten_is_not_written_again_by_a_request_that_had_begun() {
 fn that_an_answer_cannot_be_removed_is_told_and_all_others_are() {
     let (_folder, vault) = given();
     vault.write(&asked(2, "k"), &kept(3), [7; NONCE_BYTES], (true, Epoch(0))).unwrap();
-    // A directory is no file that can be removed, not even by the superuser.
+    // A directory cannot be removed as a file, not even by root.
     let stuck = vault.path(&Digest([1; 32]), true);
     fs::create_dir_all(stuck.join("x")).unwrap();
     let told = vault.forget().unwrap_err().to_string();
