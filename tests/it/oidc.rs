@@ -304,7 +304,7 @@ async fn an_issuer_that_is_away_keeps_nobody_out_whose_keys_are_known() {
         (refused.json()["error"].clone(), refused.header("retry-after")),
         (json!("issuer_unavailable"), Some("5"))
     );
-    // The service retries after 5 s, and `Retry-After` says no less.
+    // The service asks the issuer again after 5 s; `Retry-After` is the remaining time.
     given.surroundings.advance(Duration::from_millis(2500));
     let refused = given.app.get_as(&of(300), "/users").await.expect(503);
     assert_eq!(refused.header("retry-after"), Some("3"));
