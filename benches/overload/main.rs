@@ -1,17 +1,19 @@
 //! Overload benchmark: goodput far beyond capacity, and fairness beside a hostile caller.
 //!
-//! - `capacity`: finds the sustainable load of each kind of request by a closed-loop ramp, then offers ten times that load;
-//!   reports goodput, refusals and memory
-//! - `fairness`: compares the latencies of well-behaved callers without and with one hostile caller, for each kind of attack
+//! - `capacity`: finds the sustainable load of each kind of request by a closed-loop ramp, then offers ten times that
+//!   load; reports goodput, refusals and memory
+//! - `fairness`: compares the latencies of well-behaved callers without and with one hostile caller, for each kind of
+//!   attack
 //! - `all`: both
 //!
-//! The service runs on the first core, all clients on the others. The hostile caller is a process of its own at the lowest
-//! priority, so that it takes no processor time from the clients that are measured.
+//! The service runs on the first core, all clients on the others. The hostile caller is a separate process with the
+//! lowest priority, so that it takes no processor time from the measured clients.
 //!
 //! Options:
 //!
 //! - `--seconds N` duration of one measurement, `--rounds N`, `--only TEXT` (only kinds whose name contains it)
-//! - `--factor N` multiple of the sustainable load, `--connections N` that carry it, `--steps 1,16,64` connections of the ramp
+//! - `--factor N` multiple of the sustainable load, `--connections N` that carry it, `--steps 1,16,64` connections of
+//!   the ramp
 //! - `--nodes N` in the registry, `--accounts N` well-behaved callers, `--addresses N` source addresses of `capacity`
 //! - `--reads N`, `--writes N`, `--submissions N` requests a second of each well-behaved caller
 //! - `--dir DIR` on the disk to be measured, `--workers N` HTTP threads, `--shared-cores` (the service uses all cores)

@@ -45,7 +45,7 @@ async fn a_picture_that_cannot_be_fetched_yet_is_told_with_the_reason_and_no_pla
     // When the task is started
     let task = submit(&app, &alice, UPSCALER, json!({"image": &url})).await;
     let told = hindered(&app, &alice, &task).await;
-    // Then the task shows the reason, its duration and the next attempt, without error numbers of this machine
+    // Then the task shows the reason, its start and the next attempt, without error numbers of this machine
     let hindrance = &told["hindrance"];
     assert_eq!(hindrance["code"], "input_unavailable");
     assert_eq!(hindrance["message"], format!("{url} could not be fetched: no connection: Connection refused"));

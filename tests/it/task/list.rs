@@ -91,7 +91,7 @@ async fn streams_and_cancels_tell_administrators_whose_a_task_is_and_nobody_else
         assert_eq!(reader.next().await.expect("a snapshot").task["owner"], *owner);
         streams.push((reader, owner));
     }
-    // When both cancel it, then only the administrator sees the owner's name in responses and changes
+    // When both cancel it, then only the administrator sees the owner in responses and changes
     for (token, owner) in &readers {
         let cancelled = app.post_as(token, &cancel, json!({})).await.expect(200).json();
         assert_eq!((&cancelled["state"], &cancelled["owner"]), (&json!("FAILED"), owner));
