@@ -148,7 +148,7 @@ fn raise_open_files() {
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("a process may raise its soft limit");
 }
 
-/// Returns the value below which this share of the values lies; NaN if there are none.
+/// Returns the value below which this share of the values lies; NaN if `values` is empty.
 #[must_use]
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
@@ -158,7 +158,7 @@ pub fn quantile(values: &[f64], share: f64) -> f64 {
     sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }
 
-/// Returns the middle value; NaN if there are none.
+/// Returns the median; NaN for no values.
 #[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     quantile(&values.into_iter().collect::<Vec<_>>(), 0.5)

@@ -34,7 +34,7 @@ struct Sample {
 
 fn samples() -> Vec<Sample> {
     let mut kinds: Vec<_> = samples::every_kind().into_iter().map(|event| (event.name().to_owned(), event)).collect();
-    // The encoding numbers the kinds: the jobs got theirs before later kinds existed.
+    // The bytes contain the number of each sample: the jobs got theirs before later kinds existed.
     let before_jobs = kinds.iter().position(|(name, _)| name == "TaskCancelled").unwrap() + 1;
     let later = kinds.split_off(before_jobs);
     let jobs = samples::every_job().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));

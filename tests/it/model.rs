@@ -11,8 +11,7 @@
 //! | `/admin/users`, `…/{user_id}` | create, change, erase | every page |
 //! | `/admin/users/{user_id}/tokens` | issue, revoke | masked; revoked tokens are rejected |
 //! | `/admin/…/ban`, `…/unban` | users, publishers, nodes | status and reason, write access, lists |
-//! | `/publishers`, `…/{publisher_id}`, `…/validate`, `…/permissions` | create, change, delete | every field; with and
-//! without banned ones |
+//! | `/publishers`, `…/{publisher_id}`, `…/validate`, `…/permissions` | create, change, delete | every field; with and without banned |
 //! | `…/members/{user_id}` | add, change, remove, leave | members, their rights |
 //! | `/publishers/{publisher_id}/tokens` | issue, revoke | masked; in the header and in the body of a publication |
 //! | `/publishers/{publisher_id}/nodes` | create, with and without a version | all, and page by page with `Link` |

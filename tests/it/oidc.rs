@@ -1,4 +1,4 @@
-//! Tokens of an OpenID Connect issuer as credentials: validation, and the account that they map to.
+//! Tokens of an OIDC issuer as credentials: validation, and the account that they map to.
 
 use std::fs;
 use std::process::Command;

@@ -87,7 +87,7 @@ fn a_mount_point_is_refused_before_anything_is_verified_and_a_directory_below_it
     };
     let data = with_log(5);
     let (elsewhere, backup) = backed_up(data.path());
-    // Given a damaged backup, which an early failure does not detect
+    // Given a damaged backup; a restore that fails earlier does not notice the damage
     let damaged = elsewhere.path().join("damaged");
     fs::create_dir(&damaged).unwrap();
     fs::copy(elsewhere.path().join("backup/manifest.json"), damaged.join("manifest.json")).unwrap();

@@ -16,7 +16,7 @@ use crate::support::vendor_sim::{Asked, Conduct, Kind, Mode, SimOptions, VendorS
 
 /// Time that the vendor needs for a job.
 const WORK: Duration = Duration::from_millis(300);
-/// Every nth webhook is rejected at its first delivery.
+/// One in this many webhooks is rejected at its first delivery.
 const REFUSED_WEBHOOKS: u64 = 10;
 
 /// The vendors and the receiver.

@@ -103,7 +103,7 @@ impl World {
         Ok(201)
     }
 
-    /// Holder of a new upload link: for a token, its publisher's number too.
+    /// Holder of a new upload link; a token has its index among the publisher's tokens.
     fn holder(&self, who: Who, publisher: usize) -> (Who, usize) {
         (who, self.publishers[&publisher].tokens.len().saturating_sub(1))
     }

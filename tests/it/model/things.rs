@@ -58,7 +58,7 @@ pub struct Version {
     pub reason: Option<&'static str>,
     pub said: Said,
     pub created: u64,
-    /// Holder of the upload link: the user, or the token of the publisher with this number.
+    /// Holder of the upload link: the user, or the publisher's token with this index.
     pub link: Option<(Who, usize)>,
     pub archive: bool,
 }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// Size of the image in bytes: the service's reserve, and the data written before and between cuts.
 const BYTES: u64 = 96 << 20;
 const BYTES_A_CUT: u64 = 8 << 20;
-/// Maximum number of copies of the image; it is copied again if the kernel wrote to it meanwhile.
+/// Maximum number of copies of the image; it is copied again if the kernel wrote to it during the copy.
 const COPIES: usize = 20;
 
 /// Mounted image; unmounted on drop.

@@ -1,4 +1,4 @@
-//! OpenID Connect issuer: its discovery document, its keys, and tokens signed by it or by a forger.
+//! OIDC issuer: its discovery document, its keys, and tokens signed by it or by a forger.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
