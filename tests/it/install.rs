@@ -22,7 +22,7 @@ use crate::support::{TestApp, TestUser};
 
 const INSTALL: &str = "/nodes/face-tools/install";
 
-/// Node with these versions; the first is registered by `POST …/nodes`, and administrators approve the others.
+/// Node with these versions, each published and then approved by an administrator.
 async fn app_with(versions: &[&str]) -> (TestApp, TestUser) {
     app_in(TestApp::start().await, versions).await
 }

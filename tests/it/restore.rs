@@ -69,7 +69,7 @@ fn a_restore_by_root_leaves_an_empty_directory_to_its_owner() {
     for found in all_below(&to) {
         assert_eq!((found.uid(), found.gid()), (61_184, 61_185));
     }
-    // And root leaves everything unchanged afterwards
+    // And commands of root are refused and change nothing
     let before = names(&to);
     let serve = command(&to).output().unwrap();
     let told = String::from_utf8_lossy(&serve.stderr).into_owned();

@@ -34,7 +34,7 @@ pub async fn get(process: &Process, path: &str) -> Value {
     client().get(process.url(path)).bearer_auth(TOKEN).send().await.unwrap().json().await.unwrap()
 }
 
-/// Compares the account of a caller with the outcome of its tasks. Returns the charged tasks.
+/// Compares the account of a caller with the outcome of its tasks. Returns the tasks that cost credits.
 pub async fn audit(process: &Process, caller: &Caller, completed: &HashMap<String, bool>) -> Vec<String> {
     let (mut charged, mut refunded, mut tasks, mut cursor) = (0, 0, Vec::new(), String::new());
     let ledger = loop {
