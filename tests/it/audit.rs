@@ -18,7 +18,7 @@ pub struct Told {
     pub shown: Vec<(u64, Vec<(String, Value)>)>,
 }
 
-/// State of a resource as an administrator sees it; `None` if it does not exist.
+/// State of a resource as an administrator sees it; null if it does not exist.
 async fn shown(app: &TestApp, thing: &str) -> Value {
     let (kind, id) = thing.split_once('/').expect("a thing");
     let get = |path: String| async move { app.get_as(app.admin_token(), &path).await };
