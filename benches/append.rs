@@ -1,10 +1,10 @@
-//! Durable commands through the actors against the raw limit of the same disk, in turns in one run.
+//! Durable commands through the actors, compared with the raw limit of the same disk, alternating in one run.
 //!
 //! `cargo bench --bench append [-- --clients 1,8,64,512 --seconds 2 --rounds 5 --dir target]`
 //!
-//! The raw limit writes the same bytes in groups of the same size to a plain file, with one fdatasync a group: once appending
-//! to a growing file, once into a file that was filled with zeros before. "Sustained" is the same work counted until sled has
-//! caught up with the journal.
+//! The raw limit writes the same bytes in groups of the same size to a plain file, with one fdatasync per group: once
+//! appending to a growing file, once to a file filled with zeros. "Sustained" includes the time until sled has caught
+//! up with the journal.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -33,7 +33,7 @@ use mediary::projections::read_models::Models;
 use mediary::telemetry::metrics::Metrics;
 use uuid::Uuid;
 
-/// Length of the text that every command changes, so that an event has about 409 bytes in the journal.
+/// Length of the changed text, for events of about 409 bytes in the journal.
 const DESCRIPTION: usize = 300;
 /// Bytes of a journal record before its payload: length, checksum, positions and chain hash.
 const RECORD_HEAD: usize = 56;
@@ -84,13 +84,13 @@ impl Options {
     }
 }
 
-/// What one round measured; rates in events a second.
+/// Results of one round; rates in events a second.
 struct Round {
     actors: f64,
     sustained: f64,
     growing: f64,
     preallocated: f64,
-    /// Events that shared a sync.
+    /// Events per sync.
     group: f64,
     /// Bytes of one event in the journal.
     bytes: f64,
@@ -106,7 +106,7 @@ fn round(clients: usize, options: &Options) -> Round {
         let took = raw(&path, (bytes * group) as usize, groups, options.seconds, preallocate);
         group * took
     };
-    // What sled left to be written back must not slow the raw limit down.
+    // Pending writes of sled must not slow down the raw limit.
     drop(std::process::Command::new("sync").status());
     let (growing, preallocated) = (raw(false), raw(true));
     let actors = measured.events as f64 / measured.answered.as_secs_f64();
@@ -114,14 +114,14 @@ fn round(clients: usize, options: &Options) -> Round {
     Round { actors, sustained, growing, preallocated, group, bytes }
 }
 
-/// What went through the actors.
+/// Results through the actors.
 struct Measured {
     events: u64,
     groups: u64,
     bytes: u64,
-    /// Until the last command was answered.
+    /// Time until the last command was acknowledged.
     answered: Duration,
-    /// Until sled had all of them.
+    /// Time until sled had all events.
     caught_up: Duration,
 }
 
@@ -148,7 +148,7 @@ async fn through_actors(clients: usize, seconds: f64, dir: &Path) -> Measured {
     }
     let (answered, groups) = (started.elapsed(), log.sync_count() - groups);
     actors.stop();
-    // Closing the log brings sled up to the journal.
+    // Closing the log waits until sled has caught up with the journal.
     log.close().expect("the log closes");
     let caught_up = started.elapsed();
     let (events, bytes) = (log.head().0 - first.0, journal_bytes(&log, first));
@@ -172,7 +172,7 @@ async fn create(dispatch: &Dispatch, name: &str, surroundings: &Surroundings) {
     dispatch.publisher(&id, create, why(surroundings)).await.expect("a new publisher");
 }
 
-/// One client: sends a command, waits for its answer, sends the next.
+/// Client in a closed loop: sends the next command after each answer.
 async fn client(name: String, dispatch: Dispatch, surroundings: Surroundings, end: Instant) {
     let id = PublisherId::parse(&name).expect("a publisher id");
     let mut letters = ('a'..='z').cycle();
@@ -189,7 +189,7 @@ fn why(surroundings: &Surroundings) -> Circumstances {
     Circumstances::of_system(None, surroundings.now())
 }
 
-/// Groups of the same bytes to a plain file, each followed by fdatasync; groups a second.
+/// Writes groups of the same bytes to a plain file, each followed by fdatasync; returns groups a second.
 fn raw(path: &Path, bytes: usize, groups: u64, seconds: f64, preallocate: bool) -> f64 {
     let mut file = File::create(path).expect("a file on the disk to be measured");
     if preallocate {

@@ -1,9 +1,9 @@
-//! Lists of nodes inside one process: what a page, a filter, a search and a change cost at many nodes.
+//! Lists of nodes inside one process: cost of a page, a filter, a search and a change, with many nodes.
 //!
 //! `cargo bench --bench lists [-- --nodes 100000 --versions 5 --rounds 200]`
 //!
-//! "Cold" selects anew, as after every change; "cached" finds what was selected before. A page is made as the service makes
-//! it, up to the joined JSON. The medians and the slowest of all rounds are printed, in microseconds.
+//! "Cold" repeats the selection, as after every change; "cached" reuses it. A page is built as in the service, up to
+//! the joined JSON. Prints the median and the maximum of all rounds, in microseconds.
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 
@@ -24,9 +24,9 @@ use mediary::projections::node::{Nodes, Sort, SortColumn};
 use mediary::projections::page::PageRequest;
 use uuid::Uuid;
 
-/// Nodes of a page.
+/// Page size.
 const LIMIT: u64 = 30;
-/// Publishers of all nodes.
+/// Number of publishers.
 const PUBLISHERS: u32 = 2_000;
 const WORDS: [&str; 24] = [
     "image", "face", "mask", "upscale", "latent", "video", "audio", "prompt", "sampler", "loader", "control", "style",
@@ -144,7 +144,7 @@ fn changes(nodes: &mut Nodes, count: u32, rounds: u32) {
     });
 }
 
-/// Runs and prints. What the closure gives is not looked at, but has to be made.
+/// Runs the closure and prints the times; its result is only consumed.
 fn measure<T>(what: &str, rounds: u32, mut run: impl FnMut(u32) -> T) {
     let mut took: Vec<f64> = (0..rounds)
         .map(|n| {
@@ -161,7 +161,7 @@ fn query(page: u64, selection: Selection) -> NodeQuery {
     NodeQuery { page: PageRequest { page, limit: LIMIT }, selection }
 }
 
-/// The nodes of a page as the service sends them.
+/// Nodes of a page as the service sends them.
 fn joined(nodes: &Nodes, query: &NodeQuery, fresh: bool) -> Vec<u8> {
     let mut body = Vec::with_capacity(64 << 10);
     for entry in nodes.entries(nodes.list(query, fresh)).entries {
@@ -191,7 +191,7 @@ fn publisher(n: u32) -> PublisherId {
     PublisherId::parse(&format!("publisher-{n}")).expect("an id")
 }
 
-/// A draft as most are: little text, a list of dependencies.
+/// Typical draft: little text, a list of dependencies.
 fn draft(n: u64, minor: u32) -> VersionDraft {
     let fields = VersionFields {
         changelog: Some(Text::recorded(sentence(minor, 8))),
@@ -226,7 +226,7 @@ fn labels(texts: &[&str]) -> Labels {
     Labels::recorded(texts.iter().map(|text| (*text).to_owned()).collect())
 }
 
-/// Words, some of them common and some that only few nodes have.
+/// Words, some common and some in few nodes only.
 fn sentence(seed: u32, words: u32) -> String {
     let word = |at: u32| {
         let draw = scatter(seed.wrapping_add(at));
@@ -235,12 +235,12 @@ fn sentence(seed: u32, words: u32) -> String {
     (0..words).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Numbers without an order that anybody would see.
+/// Pseudo-random number.
 fn scatter(n: u32) -> u32 {
     (n ^ 0x5bd1_e995).wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(2_246_822_519) >> 1
 }
 
-/// Memory of this process; zero where the system does not tell.
+/// Memory of this process; zero if the system does not report it.
 fn resident_mib() -> f64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u32>().ok()).unwrap_or(0);

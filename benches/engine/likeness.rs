@@ -1,16 +1,16 @@
-//! How like two pictures are: PSNR, and SSIM as Wang et al. define it, of their luma.
+//! Similarity of two pictures: PSNR, and SSIM as defined by Wang et al., of their luma.
 
 #![allow(clippy::cast_precision_loss, reason = "numbers of samples are far below 2^52")]
 
 use image::RgbImage;
 
-/// Side of the squares in which structure is compared, and how far they are apart.
+/// Side of the squares for SSIM, and their distance, in pixels.
 const SQUARE: usize = 8;
 const STEP: usize = 2;
 const C1: f64 = (0.01 * 255.0) * (0.01 * 255.0);
 const C2: f64 = (0.03 * 255.0) * (0.03 * 255.0);
 
-/// PSNR in decibels, and SSIM.
+/// Returns PSNR in decibels, and SSIM.
 pub fn of(one: &RgbImage, other: &RgbImage) -> (f64, f64) {
     let (width, height) = (one.width() as usize, one.height() as usize);
     let (one, other) = (luma(one), luma(other));

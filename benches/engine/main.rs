@@ -1,8 +1,8 @@
-//! The image engine against Pillow: `benches/engine/run [ROUNDS]`.
+//! The image engine compared with Pillow: `benches/engine/run [ROUNDS]`.
 //!
-//! Every job runs in a process of its own, ours with one thread, so that speed is that of one core and the peak of memory is
-//! that of the job. Reading and writing files is not counted on either side. Then photographs are reduced four times and
-//! enlarged again, by us and by bicubic interpolation, and compared with what they were.
+//! Every job runs in its own process, ours with one thread, to measure the speed of one core and the job's peak memory.
+//! File I/O is excluded on both sides. A second part reduces photographs to a quarter and enlarges them again, with the
+//! engine and with bicubic interpolation, and compares the results with the originals.
 
 use std::env;
 use std::hint::black_box;
@@ -23,11 +23,11 @@ mod likeness;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// That of the program: planes come and go.
+/// Allocator of the program, because the engine frequently allocates and frees large planes.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What is measured, and the side by which the photograph is enlarged before to have pixels enough.
+/// Jobs, each with the factor by which the photograph is enlarged before.
 const JOBS: [(&str, u32); 9] = [
     ("upscale 2x", 2),
     ("upscale 4x", 1),
@@ -58,7 +58,7 @@ fn photograph(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs").join(name)
 }
 
-/// One job in this process: seconds of the best round, peak KiB, pixels of the result.
+/// Runs one job in this process; prints seconds of the best round, peak KiB, pixels of the result.
 fn measure(name: &str, picture: &Path, rounds: &str) -> Result<(), Failure> {
     let decoded = Decoders::default().decode(&std::fs::read(picture)?).map_err(|refusal| refusal.to_string())?;
     let mut best = f64::MAX;
@@ -103,7 +103,7 @@ fn peak_kib() -> Result<u64, Failure> {
     Ok(line.trim().trim_end_matches("kB").trim().parse()?)
 }
 
-/// Every job on both sides, and then how near enlarged photographs come to what they were.
+/// Runs every job on both sides, and then compares enlarged photographs with their originals.
 fn compare(python: &str, rounds: &str) -> Result<(), Failure> {
     let directory = tempfile::tempdir()?;
     let pillow = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/engine/pillow.py");

@@ -1,4 +1,4 @@
-//! Many tasks at the vendor at a time: what asking after them costs, and how long after the vendor was done the callbacks come.
+//! Many concurrent tasks at the vendor: cost of polling, and delay from the end of a job to its callback.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ use crate::pace::send_at;
 use crate::picture::submission;
 use crate::service::{Service, block_on};
 
-/// Submissions a second, while the tasks are brought to the vendor.
+/// Submissions a second, while tasks are sent to the vendor.
 const RATE: u32 = 500;
-/// How long everything may take to calm down before it is measured.
+/// Pause before a measurement.
 const CALM: Duration = Duration::from_secs(10);
 
-/// Measures without hints of the vendor, and with them.
+/// Measures without webhooks of the vendor, and with them.
 pub fn run(options: &Options) {
     println!("{} tasks at the vendor, submitted at {} a second\n", options.tasks, options.rate_or(RATE));
     println!("| measured | polling | with hints |\n|---|---|---|");
@@ -27,7 +27,7 @@ pub fn run(options: &Options) {
 fn measure(options: &Options, hints: bool) -> Vec<(&'static str, String)> {
     let rate = options.rate_or(RATE);
     let submitting = Duration::from_secs(options.tasks as u64 / u64::from(rate));
-    // Nothing may be done before all is measured.
+    // No job may end before the measurements do.
     let work = 2 * submitting + 2 * CALM + options.time;
     let mut outside = Outside::start(work, hints);
     let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
@@ -66,7 +66,7 @@ fn measure(options: &Options, hints: bool) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The service with the vendor, and with the settings that the number of tasks needs.
+/// Starts the service with the vendor, with settings for this number of tasks.
 pub fn start(options: &Options, outside: &Outside, hints: bool, data_dir: &std::path::Path) -> Service {
     let mut settings: Vec<(String, String)> = [
         ("MEDIARY_LIMITS__SUBMISSIONS_PER_CALLER", "1000000"),
@@ -76,7 +76,7 @@ pub fn start(options: &Options, outside: &Outside, hints: bool, data_dir: &std::
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into();
     if hints {
-        // Vendors are told of a place only where the operator has named one: a port that was free a moment ago.
+        // The service requests webhooks only with a public URL: reserve a free port for it.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         settings.push(("MEDIARY_PUBLIC_URL".to_owned(), format!("http://{address}")));

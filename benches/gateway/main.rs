@@ -1,15 +1,15 @@
-//! The image gateway under load, at a vendor of its own: `benches/gateway/run`.
+//! Image gateway under load, with a simulated vendor: `benches/gateway/run`.
 //!
-//! - `in-flight`: many tasks at the vendor at a time; processor share and memory of the service while they are asked after, and the
-//!   time from the end of a job at the vendor until its callback arrives, without and with hints of the vendor
-//! - `submissions`: submissions at a constant rate against a cheap read at the same rate, in turns
+//! - `in-flight`: many concurrent tasks at the vendor; processor share and memory of the service while it polls, and
+//!   the time from the end of a job until its callback arrives, without and with webhooks of the vendor
+//! - `submissions`: submissions at a constant rate, alternating with a cheap read at the same rate
 //!
-//! Three processes: the service as it is shipped; the outside, which is the vendor and the receiver of callbacks; the load. What is
-//! told of the service is its own processor time and memory.
+//! Three processes: the service as shipped; the remote side, which is the vendor and the receiver of callbacks; the
+//! load. The results for the service are its own processor time and memory.
 //!
-//! Options: `--tasks N`, `--rate N` (submissions a second, or requests of `submissions`), `--seconds N` (of each measurement),
-//! `--rounds N`, `--work MS` (how long a job of `submissions` takes), `--dir DIR` (on the disk to be measured),
-//! `--set NAME=VALUE` (a setting of the service by its environment variable; any number).
+//! Options: `--tasks N`, `--rate N` (submissions a second, or requests of `submissions`), `--seconds N` (of each
+//! measurement), `--rounds N`, `--work MS` (duration of a job of `submissions`), `--dir DIR` (on the disk to be
+//! measured), `--set NAME=VALUE` (a setting of the service by its environment variable; any number).
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 
@@ -34,21 +34,21 @@ mod vendor_sim;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the command line says.
+/// Command line options.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where data directories are made, and removed afterwards.
+    /// Parent of the data directories, which are temporary.
     pub dir: PathBuf,
     /// Tasks in flight.
     pub tasks: usize,
     /// Requests a second.
     pub rate: u32,
-    /// Of one measurement.
+    /// Duration of one measurement.
     pub time: Duration,
     pub rounds: usize,
-    /// How long a job takes, where tasks are not all to be in flight at a time.
+    /// Duration of a job, where not all tasks are in flight together.
     pub work: Duration,
-    /// Settings of the service beside those that the measurement needs.
+    /// Further settings of the service.
     pub settings: Vec<(String, String)>,
 }
 
@@ -72,7 +72,7 @@ impl Options {
         }
     }
 
-    /// The rate, if one was given.
+    /// Returns the rate, if one was given.
     #[must_use]
     pub const fn rate_or(&self, usual: u32) -> u32 {
         if self.rate == 0 { usual } else { self.rate }
@@ -91,7 +91,7 @@ fn main() {
     }
 }
 
-/// The value below which this share of sorted values lies.
+/// Returns the value below which this share of the sorted values lies.
 #[must_use]
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in the list")]

@@ -1,5 +1,5 @@
-//! The outside in a process of its own: the vendor, which gives every job the same time, and the receiver of callbacks. It
-//! answers questions of the process that measures, a line each.
+//! Remote side in its own process: the vendor, with one duration for every job, and the receiver of callbacks. It
+//! answers queries of the measuring process, one line each.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -19,21 +19,21 @@ use crate::receiver::Receiver;
 use crate::service::{block_on, processor_time_of};
 use crate::vendor_sim::{Kind, Mode, Seen, SimOptions, VendorSim};
 
-/// How often the vendor looks for jobs that it will have to hint at.
+/// Interval at which the vendor checks for jobs whose webhook is due.
 const LOOK: Duration = Duration::from_millis(20);
-/// Told of a task that has ended well.
+/// Status in the callback of a successful task.
 const COMPLETED: &str = "COMPLETED";
 
 type Arrivals = Arc<Mutex<HashMap<String, Instant>>>;
 
-/// Is the outside until its input ends.
+/// Runs the remote side until its input ends.
 pub fn serve(work: Duration, hints: bool) {
     block_on(async move {
         let arrivals = Arrivals::default();
         let noted = arrivals.clone();
         let receiver = Receiver::answering(move |_, received| {
             if received.status() == COMPLETED {
-                // At least once: what counts is the first.
+                // Callbacks are delivered at least once: only the first counts.
                 noted.lock().entry(received.task()).or_insert_with(Instant::now);
             }
             "HTTP/1.1 204 No Content".to_owned()
@@ -64,7 +64,7 @@ fn answer(question: &str, vendor: &VendorSim, arrivals: &Arrivals) -> Value {
     json!({"taken": jobs.len(), "running": running, "told": arrivals.lock().len(), "polls": vendor.asked(Kind::Poll)})
 }
 
-/// From the end of each job to the arrival of its callback, in milliseconds.
+/// Times from the end of each job to the arrival of its callback, in milliseconds.
 fn delays(vendor: &VendorSim, arrivals: &Arrivals) -> Value {
     let arrivals = arrivals.lock();
     let waited = |job: &Seen| Some(arrivals.get(&job.key)?.saturating_duration_since(job.done).as_secs_f64() * 1000.0);
@@ -74,7 +74,7 @@ fn delays(vendor: &VendorSim, arrivals: &Arrivals) -> Value {
     json!({"count": delays.len(), "p50": p50, "p99": p99, "max": most})
 }
 
-/// Hints at every job at the moment when it is done.
+/// Calls the webhook of every job at its end.
 async fn hint(vendor: Rc<VendorSim>) {
     let mut known = 0;
     loop {
@@ -85,7 +85,7 @@ async fn hint(vendor: Rc<VendorSim>) {
                 tokio::time::sleep_until(job.done.into()).await;
                 let (_, place) = webhook.split_once("//").expect("a URL");
                 let (address, path) = place.split_once('/').expect("a path");
-                // The service does not read what a hint says, and closes the connection after its answer.
+                // The service ignores the content of a webhook, and closes the connection after its response.
                 let mut connection = Connection::open(address).await;
                 let status = connection.exchange(&request("POST", &format!("/{path}"), "", "{}")).await.status;
                 assert!((200..300).contains(&status), "a hint was answered with {status}");
@@ -95,7 +95,7 @@ async fn hint(vendor: Rc<VendorSim>) {
     }
 }
 
-/// The outside as the process that measures has it.
+/// Remote side, as seen by the measuring process.
 pub struct Outside {
     child: Child,
     questions: ChildStdin,
@@ -105,7 +105,7 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// Starts it. `hints`: the vendor hints at what is done.
+    /// Starts it. With `hints` the vendor calls webhooks.
     pub fn start(work: Duration, hints: bool) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
         command.args(["outside", "--work", &work.as_millis().to_string()]).args(hints.then_some("--hints"));
@@ -118,18 +118,18 @@ impl Outside {
         Self { child, questions, answers, vendor, receiver }
     }
 
-    /// Asks it something.
+    /// Sends a query.
     pub fn ask(&mut self, question: &str) -> Value {
         writeln!(self.questions, "{question}").expect("it listens");
         line(&mut self.answers)
     }
 
-    /// One of the numbers of its state: `taken`, `running`, `told` or `polls`.
+    /// Returns one of the counters: `taken`, `running`, `told` or `polls`.
     pub fn count(&mut self, what: &str) -> u64 {
         self.ask("state")[what].as_u64().expect("a number")
     }
 
-    /// Waits until one of the numbers of its state has reached this; false when it did not move for a minute.
+    /// Waits until a counter has reached this number; `false` if it did not change for a minute.
     pub fn reaches(&mut self, what: &str, number: usize) -> bool {
         let (mut last, mut moved) = (0, Instant::now());
         loop {
@@ -147,7 +147,7 @@ impl Outside {
         }
     }
 
-    /// Processor time in seconds that it has used.
+    /// Processor time used so far, in seconds.
     pub fn processor_time(&self) -> f64 {
         processor_time_of(self.child.id())
     }
@@ -166,7 +166,7 @@ fn line(answers: &mut impl BufRead) -> Value {
     serde_json::from_str(&line).expect("a line of JSON")
 }
 
-/// Half, 99 of 100, and the slowest, as a cell of a table in milliseconds.
+/// Median, 99th percentile and maximum in milliseconds, as a table cell.
 pub fn cell(values: &[f64]) -> String {
     let [p50, p99, most] = Paced::quantiles(values);
     format!("{p50:.2} · {p99:.2} · {most:.1}")

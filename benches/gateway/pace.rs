@@ -1,5 +1,5 @@
-//! Requests at a constant rate, whatever the answers do: each has the moment at which it is due, and its time counts from then, so
-//! that a service that stalls cannot slow down who measures it.
+//! Requests at a constant rate, regardless of responses: latency counts from the time at which a request is due, so
+//! that a stalling service cannot slow down the measurement (coordinated omission).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,14 +12,14 @@ use tokio::task::JoinSet;
 use crate::http::Connection;
 use crate::quantile;
 
-/// What requests at a rate measured.
+/// Results of requests at one rate.
 #[derive(Debug, Clone, Default)]
 pub struct Paced {
-    /// Milliseconds from the moment at which each was due to its answer.
+    /// Milliseconds from the due time of each request to its response.
     pub times: Vec<f64>,
-    /// How many answers were no success, by what they said.
+    /// Number of unsuccessful responses, by message.
     pub refused: BTreeMap<String, usize>,
-    /// Milliseconds by which each went out late, for want of the processor.
+    /// Delay of each request at the client in milliseconds, for lack of processor time.
     pub late: Vec<f64>,
 }
 
@@ -32,7 +32,7 @@ impl Paced {
         self.late.extend(other.late);
     }
 
-    /// Half, 99 of 100, and the slowest, of these milliseconds.
+    /// Median, 99th percentile and maximum of these milliseconds.
     pub fn quantiles(values: &[f64]) -> [f64; 3] {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -40,18 +40,19 @@ impl Paced {
     }
 }
 
-/// A connection that was not used for so long is not used again: the service may be about to close it.
+/// Idle time after which a connection is not reused, because the service may be about to close it.
 const IDLE_MAX: Duration = Duration::from_secs(2);
 
-/// Connections that nobody uses, the last used at the end.
+/// Idle connections, the most recently used last.
 type Idle = Rc<RefCell<Vec<(Connection, Instant)>>>;
 
-/// Sends every request once, `rate` of them a second, on as many connections as that takes. Must be called on a local set.
+/// Sends every request once, `rate` of them a second, on as many connections as that takes. Must be called on a local
+/// set.
 pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> Paced {
     let (pacer, mut due) = mpsc::unbounded_channel();
     let (measured, idle) = (Rc::<RefCell<Paced>>::default(), Idle::default());
     let (count, requests) = (requests.len(), Rc::new(requests));
-    // A thread of its own: the timer of the runtime counts whole milliseconds.
+    // A separate thread, because the runtime's timer has a resolution of a millisecond.
     std::thread::spawn(move || {
         let started = Instant::now();
         for number in 0..count {
@@ -89,7 +90,7 @@ pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> Paced 
     measured.take()
 }
 
-/// One that is idle, or a new one.
+/// Returns an idle connection, or a new one.
 async fn connection(address: &str, idle: &Idle) -> Connection {
     let last = idle.borrow_mut().pop();
     match last {

@@ -1,4 +1,4 @@
-//! Small pictures, each of them another, and the submissions that carry them.
+//! Small pictures, all different, and the submissions that contain them.
 
 use std::io::Cursor;
 
@@ -13,7 +13,7 @@ use crate::service::TOKEN;
 const SIDE: u32 = 48;
 const PATH: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
-/// A PNG of some colours by which it differs from every other number's.
+/// PNG with colours unique to this number.
 pub fn png(number: usize) -> Vec<u8> {
     let [red, green, blue, ..] = number.to_le_bytes();
     let colour = |x: u32, y: u32| {
@@ -25,12 +25,12 @@ pub fn png(number: usize) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// The picture with this number as base64.
+/// Picture with this number as base64.
 pub fn base64_png(number: usize) -> String {
     STANDARD.encode(png(number))
 }
 
-/// A submission as it is sent.
+/// Complete request of a submission.
 pub fn submission(number: usize, webhook: &str) -> Vec<u8> {
     let body = serde_json::json!({"image": base64_png(number), "webhook_url": webhook});
     request("POST", PATH, TOKEN, &body.to_string())

@@ -1,5 +1,5 @@
-//! Submissions at a constant rate, each brought to the vendor, asked after and called back while the next come; in turns with
-//! a cheap read of the same service at the same rate.
+//! Submissions at a constant rate, with forwarding to the vendor, polling and callbacks, alternating with a cheap read
+//! of the same service at the same rate.
 
 use crate::in_flight::start;
 use crate::outside::{Outside, cell};
@@ -11,7 +11,7 @@ use crate::{Options, http::request};
 /// Requests a second.
 const RATE: u32 = 1000;
 
-/// Measures in turns.
+/// Measures both in turns.
 pub fn run(options: &Options) {
     let rate = options.rate_or(RATE);
     let count = rate as usize * usize::try_from(options.time.as_secs()).expect("not so long");
@@ -21,7 +21,7 @@ pub fn run(options: &Options) {
     let read = || vec![request("GET", "/users", TOKEN, ""); count];
     let (mut reads, mut submissions, mut used) = (Paced::default(), Paced::default(), [0.0; 2]);
     let (mut sent, mut told, mut longest) = (0, 0, 0.0_f64);
-    // The first second of each is not counted: connections and threads are new.
+    // The first second of each does not count: connections and threads are new.
     drop(block_on(send_at(&service.address, rate, read())));
     for _ in 0..options.rounds {
         let before = service.processor_time();

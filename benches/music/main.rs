@@ -1,9 +1,9 @@
-//! The music engine through the service as it is shipped: `benches/music/run [DIR]`.
+//! Music engine through the service as shipped: `benches/music/run [DIR]`.
 //!
-//! - alone: ten prompts, one after the other; seconds of music in a second, of the clock and of the processor, and how long the
-//!   first chunk takes. The pieces are kept in DIR
-//! - slow readers: 50 streams at once. Each reader has a small window and takes so many bytes a second as it would play, or for a while
-//!   nothing; memory and processor time of the service are what is told
+//! - alone: ten prompts, one after the other; seconds of music per second of wall-clock and of processor time, and the
+//!   time to the first chunk. The pieces are stored in DIR
+//! - slow readers: 50 concurrent streams. Each reader has a small window and reads at playback speed, or pauses for a
+//!   while; reports memory and processor time of the service
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 
@@ -21,13 +21,13 @@ use std::time::{Duration, Instant};
 use reader::{Heard, Pace, listen};
 use service::{Service, block_on};
 
-/// How long a piece of `alone` is, in seconds.
+/// Length of a piece of `alone`, in seconds.
 const ALONE: u32 = 30;
-/// How long a piece of the slow readers is, in seconds.
+/// Length of a piece of the slow readers, in seconds.
 const SLOW: u32 = 60;
-/// How many of them there are.
+/// Number of slow readers.
 const READERS: usize = 50;
-/// How long a reader takes nothing that stalls.
+/// Pause of a stalling reader.
 const STALL: Duration = Duration::from_secs(20);
 
 /// File name and prompt.

@@ -1,4 +1,4 @@
-//! Somebody who listens: a raw connection with a small window, read as fast as told.
+//! Client that listens: a raw connection with a small window and a given speed.
 
 use std::time::{Duration, Instant};
 
@@ -9,34 +9,34 @@ use tokio::net::TcpSocket;
 
 use crate::service::TOKEN;
 
-/// Bytes that the system takes in for a reader who does not read.
+/// Receive buffer in bytes: the kernel buffers this much for a paused reader.
 const WINDOW: u32 = 8 * 1024;
-/// Bytes a second of a reader at the pace of music: what Opus takes at its rate, in base64.
+/// Bytes a second at playback speed: the bit rate of Opus, in base64.
 const PLAYED: usize = 24 * 1024;
-/// How often such a reader reads.
+/// Interval between two reads at playback speed.
 const SIP: Duration = Duration::from_millis(50);
 const BOUNDARY: &str = "the-border-of-the-parts";
 
-/// How fast a reader reads.
+/// Speed of a reader.
 #[derive(Debug, Clone, Copy)]
 pub enum Pace {
-    /// What is there.
+    /// As fast as data arrives.
     AtOnce,
-    /// As it would be played.
+    /// Playback speed.
     Playing,
-    /// The same, but after the first sound nothing for so long.
+    /// Playback speed, with this pause after the first audio.
     Stalling(Duration),
 }
 
-/// What came.
+/// Received stream.
 pub struct Heard {
-    /// From the request to the first chunk of sound.
+    /// Time from the request to the first chunk of audio.
     pub first_sound: Duration,
     body: String,
 }
 
 impl Heard {
-    /// The chunks, one behind the other.
+    /// Concatenated chunks.
     pub fn sound(&self) -> Vec<u8> {
         let chunks = self.body.lines().filter_map(|line| line.split_once(r#""data":""#));
         chunks
@@ -45,7 +45,7 @@ impl Heard {
     }
 }
 
-/// Asks for a piece and listens to its end.
+/// Requests a piece and reads it to its end.
 pub async fn listen(address: &str, prompt: &str, seconds: u32, pace: Pace) -> Heard {
     let socket = TcpSocket::new_v4().expect("a socket");
     if !matches!(pace, Pace::AtOnce) {
@@ -94,7 +94,7 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|window| window == wanted)
 }
 
-/// The body out of the chunks of HTTP/1.1.
+/// Decodes the chunked body of HTTP/1.1.
 fn without_framing(raw: &[u8]) -> String {
     let head = raw.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
     let (mut rest, mut body) = (&raw[head..], Vec::new());

@@ -1,4 +1,4 @@
-//! Accounts with a publisher and nodes each, created over HTTP before anything is measured.
+//! Accounts with a publisher and nodes each, created over HTTP before the measurements.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::service::{TOKEN, block_on};
 /// Nodes that an account can change.
 pub const NODES_EACH: usize = 128;
 
-/// A user with a token, who owns a publisher.
+/// User with a token, who owns a publisher.
 #[derive(Debug, Clone)]
 pub struct Account {
     pub token: String,
@@ -27,13 +27,13 @@ impl Account {
     }
 }
 
-/// Returns the id of a node of the catalogue, which is what is read.
+/// Returns the id of a node of the catalogue, the target of reads.
 #[must_use]
 pub fn catalogue_node(number: usize) -> String {
     format!("node-{number:06}")
 }
 
-/// Fills a data directory: the catalogue and so many accounts. Limits are off until it is filled.
+/// Fills a data directory with the catalogue and this many accounts, with limits switched off.
 #[must_use]
 pub fn fill(options: &Options, data_dir: &Path, count: usize) -> Vec<Account> {
     let service = options.start(data_dir, &limits::lifted());
@@ -53,7 +53,7 @@ pub fn fill(options: &Options, data_dir: &Path, count: usize) -> Vec<Account> {
     accounts
 }
 
-/// About 1.3 KB in a list, as nodes of the benchmark of the registry have.
+/// About 1.3 KB in a list, like the nodes of the registry benchmark.
 fn catalogue_body(number: usize) -> Value {
     json!({
         "id": catalogue_node(number),

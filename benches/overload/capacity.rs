@@ -1,4 +1,4 @@
-//! Sustainable load of each workload, and what is left of it at a multiple of that load.
+//! Sustainable load of each workload, and its goodput at a multiple of that load.
 
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -15,14 +15,14 @@ use crate::{Options, limits, median, quantile};
 const GOODPUT_AIM: f64 = 0.9;
 /// The 99th percentile of refusals in milliseconds.
 const REFUSAL_AIM: f64 = 50.0;
-/// Longest time in which the tasks of a round end after it.
+/// Deadline for the tasks of a round to end after it.
 const DRAIN: Duration = Duration::from_mins(10);
 
 /// One round of a workload.
 struct Round {
     step: Step,
     outcome: Outcome,
-    /// Successes a second at the multiple; of submissions completed jobs.
+    /// Successes a second at the multiple; for submissions, completed jobs.
     goodput: f64,
     /// Cores used by the service and by the clients at the multiple.
     cores: [f64; 2],
@@ -30,7 +30,7 @@ struct Round {
     memory: [f64; 2],
 }
 
-/// Measures every workload that was selected, each with a service of its own.
+/// Measures every selected workload, each with its own service.
 pub fn run(options: &Options) {
     print_conditions(options);
     println!("where the clients use their core whole and the service does not, the clients are the limit\n");
@@ -106,7 +106,8 @@ fn round(options: &Options, workload: Workload, service: &Service, load: &Load, 
     Round { step, outcome, goodput, cores, memory: [before, peak] }
 }
 
-/// Reads how many tasks have completed since the service started, and when that was. On a thread, because the load goes on.
+/// Reads the number of completed tasks since the start of the service, with the time. On a thread, because the load
+/// continues.
 fn completed_jobs(service: &Service) -> JoinHandle<(Instant, f64)> {
     let address = service.address.clone();
     std::thread::spawn(move || {

@@ -1,7 +1,7 @@
 //! Latencies of well-behaved callers, without and with one hostile caller.
 //!
-//! Every attack gets a service of its own, with the default limits, on a copy of the same data directory: what an attack
-//! leaves behind cannot disturb the next one. The callers without a hostile one are measured on the same service just before.
+//! Every attack gets its own service, with the default limits, on a copy of the same data directory: effects of one
+//! attack cannot disturb the next. The baseline is measured on the same service just before.
 
 use std::cell::RefCell;
 use std::net::Ipv4Addr;
@@ -19,15 +19,15 @@ use crate::{Options, milliseconds, quantile};
 
 /// Requests of well-behaved callers, in the order of the columns.
 const KINDS: [Workload; 4] = [Workload::Page, Workload::Write, Workload::Submission, Workload::Job];
-/// Requests a second of one caller where no default limit is lower: reads, writes, submissions.
+/// Requests a second of one caller, unless a default limit is lower: reads, writes, submissions.
 const RATES: [f64; 3] = [40.0, 10.0, 2.0];
 /// Share of a default limit that a well-behaved caller uses.
 const SHARE_OF_LIMIT: f64 = 0.5;
-/// An answer that takes longer counts as this long, and as failed.
+/// Timeout; a slower answer counts with this latency, and as failed.
 const TIMEOUT: Duration = Duration::from_mins(1);
 /// Duration of the attack before it is measured.
 const HEAD_START: Duration = Duration::from_secs(2);
-/// A connection that was idle for longer is not used again: the service may be about to close it.
+/// Idle time after which a connection is not reused: the service may be about to close it.
 const IDLE_MAX: Duration = Duration::from_secs(2);
 /// The 99th percentile beside a hostile caller, as a multiple of the one without.
 const SLOWDOWN_AIM: f64 = 2.0;
@@ -35,7 +35,7 @@ const SLOWDOWN_AIM: f64 = 2.0;
 /// Latencies of the callers by kind of request.
 #[derive(Debug, Clone, Default)]
 struct Measured {
-    /// Milliseconds from sending to the complete answer, with the connection where a new one was opened.
+    /// Milliseconds from sending to the complete answer, including a new connection if there was one.
     latencies: [Vec<f64>; 4],
     /// Answers other than successes, and requests without an answer.
     failed: usize,
@@ -55,7 +55,7 @@ struct Beside {
 /// Requests a second of one caller: reads, writes, submissions.
 type Rates = [f64; 3];
 
-/// Measures every attack that was selected.
+/// Measures every selected attack.
 pub fn run(options: &Options) {
     let rates = rates(options);
     println!(
@@ -94,7 +94,7 @@ pub fn run(options: &Options) {
     println!("\naims missed: {}\n", if missed.is_empty() { "none".to_owned() } else { missed.join("; ") });
 }
 
-/// The rates of the command line, or those that the default limits leave room for.
+/// Rates of the command line, or rates derived from the default limits.
 fn rates(options: &Options) -> Rates {
     let share = |kind: &str, rate: f64| per_minute(kind).map_or(rate, |limit| rate.min(limit / 60.0 * SHARE_OF_LIMIT));
     let defaults = [share("reads", RATES[0]), share("changes", RATES[1]), share("submissions", RATES[2]) / 2.0];
@@ -116,7 +116,7 @@ fn round(
     let service = options.start(&data_dir, &[]);
     let measure = |time: Duration, first: usize| measure(&service.address, accounts, options.nodes, rates, time, first);
 
-    // The first seconds of a service are not measured: caches and threads are new.
+    // The first seconds of a service do not count: caches and threads are new.
     let _ = measure(HEAD_START, 0);
     beside.alone.add(measure(options.time, 1_000_000));
 
@@ -128,17 +128,17 @@ fn round(
     let peak = service.memory().1;
     beside.report = process.stop();
     beside.memory = [beside.memory[0].max(before), beside.memory[1].max(peak)];
-    // Killed: jobs of the attack may take minutes, and nothing of this directory is looked at again.
+    // Killed: jobs of the attack may take minutes, and this directory is not used again.
     drop(service);
 }
 
-/// Copies a directory of the service that is stopped.
+/// Copies the directory of a stopped service.
 fn copy(from: &Path, to: &Path) {
     let copied = std::process::Command::new("cp").args(["-a", "--sparse=always"]).args([from, to]).status();
     assert!(copied.expect("cp starts").success(), "the data directory cannot be copied");
 }
 
-/// Lets all callers ask at their rates for a time. `first` is the number of the first request of each.
+/// Runs all callers at their rates for a time. `first` is the number of the first request of each.
 fn measure(address: &str, accounts: &[Account], nodes: usize, rates: Rates, time: Duration, first: usize) -> Measured {
     let measured = Rc::<RefCell<Measured>>::default();
     block_on(async {
@@ -148,7 +148,7 @@ fn measure(address: &str, accounts: &[Account], nodes: usize, rates: Rates, time
             let caller = Caller { address: address.to_owned(), source, account: account.clone(), nodes };
             for (kind, workload) in KINDS.into_iter().enumerate() {
                 let (caller, measured) = (Rc::new(caller.clone()), measured.clone());
-                // Accounts and kinds take turns instead of asking all in the same millisecond.
+                // Accounts and kinds are staggered, to avoid sending all in the same millisecond.
                 let offset = (number * KINDS.len() + kind) as f64 / (accounts.len() * KINDS.len()) as f64;
                 // Pictures of different accounts differ.
                 let first = first + number * 100_000;
@@ -163,7 +163,7 @@ fn measure(address: &str, accounts: &[Account], nodes: usize, rates: Rates, time
     measured.take()
 }
 
-/// When a caller sends the requests of one kind.
+/// Schedule of one caller's requests of one kind.
 #[derive(Debug, Clone, Copy)]
 struct Schedule {
     /// Requests a second.
@@ -175,7 +175,7 @@ struct Schedule {
     first: usize,
 }
 
-/// A well-behaved caller.
+/// Well-behaved caller.
 #[derive(Clone)]
 struct Caller {
     address: String,
@@ -184,10 +184,10 @@ struct Caller {
     nodes: usize,
 }
 
-/// Connections that are not in use, the last used at the end.
+/// Idle connections, the most recently used last.
 type Idle = Rc<RefCell<Vec<(Connection, Instant)>>>;
 
-/// Sends the requests of one kind at their times, whether earlier ones were answered or not, and waits for the answers.
+/// Sends the requests of one kind on schedule, regardless of earlier answers, and waits for the answers.
 async fn pace(
     caller: Rc<Caller>,
     workload: Workload,

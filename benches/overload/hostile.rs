@@ -1,6 +1,6 @@
-//! The hostile caller: one account, one address, a process of its own, and one way to keep the service busy at a time.
+//! Hostile caller: one account, one address, its own process, and one kind of attack at a time.
 //!
-//! The process works until its standard input is closed. Then it prints how often it was answered with which status.
+//! The process runs until its standard input is closed. Then it prints the number of answers by status.
 
 mod bombs;
 mod connections;
@@ -23,15 +23,15 @@ use crate::service::block_on;
 const SOURCE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 66);
 /// Longer than any `Prefer: wait`.
 const TIMEOUT: Duration = Duration::from_secs(90);
-/// Pause before a connection that failed is opened again: the attack is the request, not the reconnecting.
+/// Pause before a failed connection is reopened: the attack is the request, not the reconnection.
 const RECONNECT: Duration = Duration::from_millis(10);
-/// Nice value of the process: only what the measured clients leave over.
+/// Nice value of the process: it uses only processor time that the measured clients leave.
 const NICE: i32 = 19;
 
 /// Kind of attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attack {
-    /// Nothing to the service: a busy loop beside the measured clients, which shows what the measurement itself costs.
+    /// Busy loop beside the measured clients, without requests: shows the cost of the measurement itself.
     BusyNeighbour,
     /// Bodies of 196 KB with 98,000 unknown elements and `Prefer: wait=60`.
     JunkBodies,
@@ -73,7 +73,7 @@ impl Attack {
         Self::EventStreams,
     ];
 
-    /// The name in the table, with the number of connections.
+    /// Returns the name in the table, with the number of connections.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -92,13 +92,13 @@ impl Attack {
         }
     }
 
-    /// Returns `true` if the aims hold for it. The busy loop is only for comparison.
+    /// Returns `true` if the aims apply to this attack. The busy loop is only for comparison.
     #[must_use]
     pub const fn is_judged(self) -> bool {
         !matches!(self, Self::BusyNeighbour)
     }
 
-    /// The name on the command line.
+    /// Name on the command line.
     fn argument(self) -> String {
         format!("{self:?}")
     }
@@ -127,7 +127,7 @@ impl Attack {
     }
 }
 
-/// Target of the attack, the account that attacks, and the answers so far.
+/// Target of the attack, attacking account, and answers so far.
 struct Target {
     address: String,
     account: Account,
@@ -152,7 +152,7 @@ impl Target {
     }
 }
 
-/// The status of an answer. A refusal that is not about load has its error code too: it shows what the service thinks of the request.
+/// Status of an answer, with the error code for errors unrelated to load, to detect invalid requests.
 fn outcome(answer: &Answer<'_>) -> String {
     if !(400..500).contains(&answer.status) || answer.status == 429 {
         return answer.status.to_string();
@@ -161,7 +161,7 @@ fn outcome(answer: &Answer<'_>) -> String {
     format!("{} {}", answer.status, body["error"].as_str().unwrap_or_default())
 }
 
-/// Sends requests on so many connections, the next one as soon as the last one was answered. `Retry-After` is ignored.
+/// Sends requests on this many connections, the next one after each answer. Ignores `Retry-After`.
 fn flood(target: &Rc<Target>, connections: usize, request: impl Fn(usize) -> Rc<[u8]> + Clone + 'static) {
     for number in 0..connections {
         let (target, request) = (target.clone(), request.clone());
@@ -196,7 +196,7 @@ fn flood(target: &Rc<Target>, connections: usize, request: impl Fn(usize) -> Rc<
     }
 }
 
-/// The hostile caller as this process: `ATTACK ADDRESS TOKEN PUBLISHER`.
+/// Runs the attack in this process: `ATTACK ADDRESS TOKEN PUBLISHER`.
 pub fn run(arguments: &[String]) {
     let [attack, address, token, publisher] = arguments else { panic!("ATTACK ADDRESS TOKEN PUBLISHER") };
     let attack = Attack::ALL.into_iter().find(|known| known.argument() == *attack).expect("an attack");
@@ -218,18 +218,18 @@ pub fn run(arguments: &[String]) {
         let answers: Vec<_> = answers.iter().map(|(answer, count)| format!("{count} x {answer}")).collect();
         println!("{}", if answers.is_empty() { "none".to_owned() } else { answers.join(", ") });
     });
-    // Requests may still be waited for.
+    // Exit without waiting for pending requests.
     std::process::exit(0);
 }
 
-/// The hostile caller as the measuring process has it.
+/// Hostile caller, as seen by the measuring process.
 pub struct HostileProcess {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
 }
 
 impl HostileProcess {
-    /// Starts it and waits until it is at work.
+    /// Starts it and waits until the attack runs.
     #[must_use]
     pub fn start(attack: Attack, address: &str, account: &Account) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
@@ -241,7 +241,7 @@ impl HostileProcess {
         process
     }
 
-    /// Ends it and returns what it was answered.
+    /// Ends it and returns its report.
     pub fn stop(mut self) -> String {
         drop(self.child.stdin.take());
         self.line()

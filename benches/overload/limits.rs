@@ -1,4 +1,4 @@
-//! Limits of the service, read from its default settings file, so that new ones are covered without a change here.
+//! Limits of the service, read from its default settings file, which covers new ones without a change here.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ const RATES: [&str; 2] = ["_per_minute", "_per_day"];
 
 /// Returns the settings that switch off all rate limits and daily quotas.
 ///
-/// Limits of concurrency stay: they are what bounds the memory of an overloaded service.
+/// Concurrency limits stay: they bound the memory of an overloaded service.
 #[must_use]
 pub fn lifted() -> Vec<(String, String)> {
     let is_rate = |key: &&String| RATES.iter().any(|suffix| key.ends_with(suffix));
@@ -23,7 +23,7 @@ pub fn per_minute(kind: &str) -> Option<f64> {
     (limit > 0).then_some(limit as f64)
 }
 
-/// The section `[limits]` of the default settings.
+/// Section `[limits]` of the default settings.
 fn section() -> toml::Table {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config/default.toml");
     let text = std::fs::read_to_string(file).expect("the default settings");

@@ -1,17 +1,19 @@
 //! Overload benchmark: goodput far beyond capacity, and fairness beside a hostile caller.
 //!
-//! - `capacity`: finds the sustainable load of each kind of request by a closed-loop ramp, then offers ten times that load;
-//!   reports goodput, refusals and memory
-//! - `fairness`: compares the latencies of well-behaved callers without and with one hostile caller, for each kind of attack
+//! - `capacity`: finds the sustainable load of each kind of request by a closed-loop ramp, then offers ten times that
+//!   load; reports goodput, refusals and memory
+//! - `fairness`: compares the latencies of well-behaved callers without and with one hostile caller, for each kind of
+//!   attack
 //! - `all`: both
 //!
-//! The service runs on the first core, all clients on the others. The hostile caller is a process of its own at the lowest
-//! priority, so that it takes no processor time from the clients that are measured.
+//! The service runs on the first core, all clients on the others. The hostile caller is a separate process with the
+//! lowest priority, so that it takes no processor time from the measured clients.
 //!
 //! Options:
 //!
 //! - `--seconds N` duration of one measurement, `--rounds N`, `--only TEXT` (only kinds whose name contains it)
-//! - `--factor N` multiple of the sustainable load, `--connections N` that carry it, `--steps 1,16,64` connections of the ramp
+//! - `--factor N` multiple of the sustainable load, `--connections N` that carry it, `--steps 1,16,64` connections of
+//!   the ramp
 //! - `--nodes N` in the registry, `--accounts N` well-behaved callers, `--addresses N` source addresses of `capacity`
 //! - `--reads N`, `--writes N`, `--submissions N` requests a second of each well-behaved caller
 //! - `--dir DIR` on the disk to be measured, `--workers N` HTTP threads, `--shared-cores` (the service uses all cores)
@@ -146,7 +148,7 @@ fn raise_open_files() {
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("a process may raise its soft limit");
 }
 
-/// Returns the value below which this share of the values lies; NaN if there are none.
+/// Returns the value below which this share of the values lies; NaN if `values` is empty.
 #[must_use]
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
@@ -156,7 +158,7 @@ pub fn quantile(values: &[f64], share: f64) -> f64 {
     sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }
 
-/// Returns the middle value; NaN if there are none.
+/// Returns the median; NaN for no values.
 #[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     quantile(&values.into_iter().collect::<Vec<_>>(), 0.5)

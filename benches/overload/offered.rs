@@ -1,8 +1,8 @@
-//! Open-loop load: requests become due at a constant rate, whatever the answers do.
+//! Open-loop load: requests become due at a constant rate, regardless of responses.
 //!
-//! A request that is due takes an idle connection. While there is none it waits at the client, and is given up after
-//! [`PATIENCE`]: real callers do not wait longer either. So the service sees as many requests at a time as there are
-//! connections, and the next one as soon as it has answered.
+//! A due request takes an idle connection. Without one it waits at the client, and is dropped after [`PATIENCE`],
+//! because real callers do not wait longer either. The number of connections therefore limits concurrency at the
+//! service, and the next request follows each answer.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,9 +19,9 @@ use crate::workload::Workload;
 
 /// Longest time that a request waits for a connection, and in which its answer counts as goodput.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// An answer that takes longer is a failure, and the connection is replaced.
+/// Timeout of an answer, after which the request has failed and the connection is replaced.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Time for the last answers after the end.
+/// Deadline for the last answers after the end.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 /// Pause before a connection is opened again.
 const RECONNECT: Duration = Duration::from_millis(10);
@@ -47,7 +47,7 @@ pub struct Outcome {
     pub failures: BTreeMap<String, usize>,
 }
 
-/// State that pacer and connections share.
+/// State shared by pacer and connections.
 struct Shared {
     load: Load,
     workload: Workload,
@@ -56,7 +56,7 @@ struct Shared {
     more: Notify,
     next: RefCell<usize>,
     outcome: RefCell<Outcome>,
-    /// Requests that are sent earlier do not count.
+    /// Earlier requests do not count.
     counts_from: Instant,
     end: Instant,
 }
@@ -92,7 +92,7 @@ pub fn offer(
         pace(&shared, rate, &mut sample).await;
         shared.more.notify_waiters();
 
-        // Latencies of the last requests count too; what is not answered by then has failed.
+        // Latencies of the last requests count too; unanswered ones have failed by then.
         let until = tokio::time::Instant::now() + LAST_ANSWERS;
         for mut caller in callers {
             if tokio::time::timeout_at(until, &mut caller).await.is_err() {
@@ -108,7 +108,7 @@ pub fn offer(
     outcome
 }
 
-/// Makes requests due until the end, every millisecond those of that millisecond.
+/// Makes requests due until the end, each millisecond those of that millisecond.
 async fn pace(shared: &Shared, rate: f64, sample: &mut impl FnMut()) {
     let started = Instant::now();
     let (mut made, mut measuring) = (0, false);
@@ -140,7 +140,7 @@ async fn pace(shared: &Shared, rate: f64, sample: &mut impl FnMut()) {
     }
 }
 
-/// One connection: sends what is due, and is replaced when it fails.
+/// Sends due requests on one connection, which is replaced when it fails.
 async fn call(shared: Rc<Shared>, number: usize) {
     let (load, mut connection) = (&shared.load, None);
     while Instant::now() < shared.end {

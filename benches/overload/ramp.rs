@@ -1,4 +1,4 @@
-//! Closed-loop ramp: more and more connections, each sending its next request when the answer has come.
+//! Closed-loop ramp: increasing numbers of connections, each sending its next request after the answer.
 
 use std::cell::RefCell;
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use crate::service::block_on;
 use crate::workload::Workload;
 use crate::{milliseconds, quantile};
 
-/// An answer has to come within this time. Longer than `Prefer: wait` of a job.
+/// Timeout of an answer. Longer than `Prefer: wait` of a job.
 const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Service and callers of a load.
@@ -59,7 +59,7 @@ pub fn highest(load: &Load, workload: Workload, steps: &[usize], time: Duration,
     steps.max_by(|a, b| a.goodput.total_cmp(&b.goodput)).expect("a ramp has steps")
 }
 
-/// Runs one step. `first` is the number of its first request, and then of the first request that was not sent.
+/// Runs one step. Increases `first`, the number of the next request.
 fn step(load: &Load, workload: Workload, connections: usize, time: Duration, first: &mut usize) -> Step {
     let latencies = Rc::<RefCell<Vec<f64>>>::default();
     let begin = *first;

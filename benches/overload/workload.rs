@@ -10,10 +10,10 @@ use crate::picture;
 pub const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 /// Nodes on a page.
 const PAGE: usize = 30;
-/// Characters that a write changes, so that its event has about 400 bytes.
+/// Length of a changed text, for events of about 400 bytes.
 const DESCRIPTION: usize = 300;
 
-/// A kind of request.
+/// Kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workload {
     /// A page of the list of nodes, sorted by downloads.
@@ -42,7 +42,7 @@ impl Workload {
         }
     }
 
-    /// The kind whose answers count as goodput: a submission is worth something once its job is done.
+    /// Kind whose answers count as goodput: a submission is useful only once its job is done.
     #[must_use]
     pub const fn completed(self) -> Self {
         if matches!(self, Self::Submission) { Self::Job } else { self }
@@ -51,7 +51,7 @@ impl Workload {
     /// Returns a request of an account. Requests with different numbers differ.
     #[must_use]
     pub fn request(self, account: &Account, nodes: usize, number: usize) -> Vec<u8> {
-        // A multiplicative sequence visits the catalogue in no order that a cache could use.
+        // A multiplicative sequence visits the catalogue in an order that defeats caches.
         let scattered = number.wrapping_mul(7919);
         match self {
             Self::Page => {
@@ -71,7 +71,7 @@ impl Workload {
     }
 }
 
-/// A submission with a header line of choice.
+/// Submission with an additional header line.
 fn submission(account: &Account, number: usize, header: &str) -> Vec<u8> {
     let body = json!({"image": picture::base64_png(number)}).to_string();
     let plain = request("POST", UPSCALER, &account.token, &body);

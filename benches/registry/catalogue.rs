@@ -1,26 +1,27 @@
-//! A catalogue of any size, out of the words of the sample registry in `data/seed`. The same numbers give the same catalogue.
+//! Catalogue of any size, from the words of the sample registry in `data/seed`. The same numbers give the same
+//! catalogue.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// Characters of a changelog, so that an event of a changed version has about 400 bytes.
+/// Length of a changelog, for events of about 400 bytes.
 const CHANGELOG: usize = 300;
 const SYSTEMS: [&[&str]; 5] = [&["Linux", "Windows", "macOS"], &["Linux", "Windows"], &["Linux"], &["Windows"], &[]];
 const ACCELERATORS: [&[&str]; 4] = [&[], &["CUDA"], &["CUDA", "ROCm"], &["CUDA", "DirectML", "Metal"]];
 const HOSTS: [&str; 4] = [">=0.2.0", ">=0.3.0", ">=0.3.10,<0.7.0", ">=0.5.0"];
 
-/// Chance that can be repeated (splitmix64).
+/// Reproducible random numbers (splitmix64).
 #[derive(Debug, Clone)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// The same numbers for the same seed.
+    /// Generator with the same numbers for the same seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// A number below `end`.
+    /// Number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -29,13 +30,13 @@ impl Chance {
         usize::try_from((z ^ (z >> 31)) % end.max(1) as u64).expect("below a usize")
     }
 
-    /// One of them.
+    /// Random element.
     pub fn one<'t, T>(&mut self, of: &'t [T]) -> &'t T {
         &of[self.below(of.len())]
     }
 }
 
-/// How much there is to be.
+/// Size of the catalogue.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
     pub publishers: usize,
@@ -43,11 +44,11 @@ pub struct Size {
     pub versions: usize,
 }
 
-/// The words.
+/// Vocabulary.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     pub size: Size,
-    /// Every word of the sample's names, descriptions and tags, once.
+    /// Distinct words of the sample's names, descriptions and tags.
     pub words: Vec<String>,
     sentences: Vec<String>,
 }
@@ -79,22 +80,22 @@ impl Catalogue {
         Self { size, words, sentences }
     }
 
-    /// The publisher with this number.
+    /// Publisher with this number.
     pub fn publisher(number: usize) -> String {
         format!("publisher-{number}")
     }
 
-    /// The publisher of the node with this number.
+    /// Publisher of the node with this number.
     pub fn owner(&self, node: usize) -> String {
         Self::publisher(node % self.size.publishers)
     }
 
-    /// The id of the node with this number.
+    /// Id of the node with this number.
     pub fn node(number: usize) -> String {
         format!("node-{number:06}")
     }
 
-    /// The body that creates a node with its first version, with what only administrators set.
+    /// Body that creates a node with its first version, including administrators' fields.
     pub fn node_body(&self, number: usize) -> String {
         let mut chance = Chance::new(number as u64);
         let name: Vec<_> = (0..2 + number % 2).map(|_| chance.one(&self.words).clone()).collect();
@@ -120,7 +121,7 @@ impl Catalogue {
         body.to_string()
     }
 
-    /// The body that publishes a further version.
+    /// Body that publishes a further version.
     pub fn version_body(&self, number: usize, version: usize) -> String {
         let changelog = self.changelog(number, version);
         let version = format!("1.{version}.0");
@@ -128,7 +129,7 @@ impl Catalogue {
             .to_string()
     }
 
-    /// A changelog of [`CHANGELOG`] characters.
+    /// Changelog of [`CHANGELOG`] characters.
     fn changelog(&self, number: usize, version: usize) -> String {
         let mut chance = Chance::new((number * 64 + version) as u64 ^ 0xC0FF_EE00);
         let mut text = String::new();
@@ -139,7 +140,7 @@ impl Catalogue {
         text.chars().take(CHANGELOG).collect()
     }
 
-    /// Two words that somebody may search for.
+    /// Two words for a search.
     pub fn pair(&self, chance: &mut Chance) -> String {
         format!("{}+{}", chance.one(&self.words), chance.one(&self.words))
     }

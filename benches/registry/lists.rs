@@ -1,4 +1,4 @@
-//! Reading lists: pages, filters, sorting and search, each against the same bytes handed out ready-made, in turns.
+//! Lists: pages, filters, sorting and search, alternating with a server that sends the same bytes ready-made.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,14 +11,14 @@ use crate::service::{Service, TOKEN, apart, block_on};
 use crate::{Options, load as registry, median};
 
 const CONNECTIONS: usize = 64;
-/// Nodes of a page.
+/// Page size.
 const PAGE: usize = 30;
 
-/// A kind of request.
+/// Kind of request.
 struct Kind {
     name: String,
     paths: Vec<String>,
-    /// How many versions a second another client changes meanwhile.
+    /// Versions that another client changes each second.
     writes: Option<usize>,
 }
 
@@ -32,7 +32,7 @@ impl Kind {
 pub fn run(options: &Options) {
     let data_dir = registry::filled(options);
     let workers = options.workers.unwrap_or(1);
-    // Both on the first core: only one of them has work at a time.
+    // Both on the first core: only one of them is busy at a time.
     let (service, ready_made) = apart(|| (Service::start(&data_dir, workers), Service::start_ready_made(workers)));
     let connections = options.connections.as_ref().map_or(CONNECTIONS, |list| list[0]);
     println!(
@@ -69,7 +69,7 @@ fn kinds(options: &Options) -> Vec<Kind> {
         Kind::new(name, paths.collect())
     };
     let (sorted, filtered) = ("&sort=downloads;desc&sort=name", "&supported_os=linux&supported_accelerator=cuda");
-    // Three of five systems and three of four accelerators leave more than a quarter.
+    // Three of five systems and three of four accelerators match more than a quarter.
     let (narrow, some) = (format!("{sorted}{filtered}"), (pages / 4).max(1));
     let fresh = |query: &str| format!("{query}&latest=true");
     let beside =
@@ -132,10 +132,10 @@ fn measure(kind: &Kind, service: &Service, ready_made: &Service, connections: us
     );
 }
 
-/// What one round at one server measured.
+/// Results of one round at one server.
 struct Round {
     load: Measured,
-    /// Microseconds of processor time that the server used for a request: what counts when the client is the bottleneck.
+    /// Processor time of the server per request in microseconds: the relevant value when the client is the bottleneck.
     processor: f64,
 }
 
@@ -150,8 +150,8 @@ fn round(server: &Service, connections: usize, options: &Options, requests: &Arc
     Round { load, processor: used * 1e6 / (load.rate * options.time.as_secs_f64()) }
 }
 
-/// Measures while one client changes the changelogs of the latest versions of random nodes, so many a second. The changed
-/// texts have the length of those before.
+/// Measures while one client changes the changelogs of the latest versions of random nodes at this rate. The changed
+/// texts keep their length.
 fn beside_a_writer<T>(service: &Service, size: Size, rate: usize, measure: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     let write = || {

@@ -1,4 +1,4 @@
-//! A full registry: how long filling takes, how large it is on disk and in memory, how long a start takes.
+//! Full registry: time to fill it, size on disk and in memory, duration of a start.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,12 +9,12 @@ use crate::http::{request, send_all};
 use crate::service::{Service, TOKEN, block_on};
 use crate::{Options, median};
 
-/// Clients that fill.
+/// Clients that fill the registry.
 const CONNECTIONS: usize = 256;
-/// Starts of each kind that are measured.
+/// Measured starts of each kind.
 const STARTS: usize = 3;
 
-/// Fills, unless that was done before, and measures.
+/// Fills the registry, unless that was done before, and measures.
 pub fn run(options: &Options) {
     let (data_dir, filled) = fill(options);
     let size = options.size;
@@ -49,7 +49,7 @@ pub fn run(options: &Options) {
     println!("| stop | {:.2} s |", median(warm.iter().map(|start| start.stop.as_secs_f64())));
 }
 
-/// What filling measured.
+/// Results of filling.
 struct Filled {
     requests: usize,
     time: Duration,
@@ -63,7 +63,7 @@ struct Start {
     stop: Duration,
 }
 
-/// The data directory of this size, filled now if it was not; and what filling measured, if it was done.
+/// Data directory of this size, filled if necessary, with the results if it was filled now.
 fn fill(options: &Options) -> (PathBuf, Option<Filled>) {
     let size = options.size;
     let name = format!("registry-{}-{}-{}", size.publishers, size.nodes, size.versions);
@@ -87,7 +87,7 @@ fn fill(options: &Options) -> (PathBuf, Option<Filled>) {
     (data_dir, Some(Filled { requests, time, later, memory }))
 }
 
-/// The data directory of this size, filled.
+/// Filled data directory of this size.
 pub fn filled(options: &Options) -> PathBuf {
     fill(options).0
 }
@@ -128,7 +128,7 @@ fn print_starts(what: &str, starts: &[Start]) {
     println!("| {what} | {:.2} s |", median(starts.iter().map(|start| start.ready.as_secs_f64())));
 }
 
-/// Whether the kernel was allowed to forget what it had read.
+/// Drops the page cache; `false` if this is not permitted.
 fn drop_page_cache() -> bool {
     drop(Command::new("sync").status());
     std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok()

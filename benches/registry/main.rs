@@ -1,13 +1,12 @@
-//! Benchmarks of the registry, over HTTP against the service as it is shipped.
+//! Benchmarks of the registry, over HTTP against the service as shipped.
 //!
 //! - `cargo bench --bench registry -- load`: fills a data directory with 100,000 nodes; size on disk, memory, start-up
 //! - `cargo bench --bench registry -- lists`: pages, filters and searches against ready-made bytes
 //! - `cargo bench --bench registry -- writes`: durable changes against ready-made bytes and PostgreSQL
 //!
-//! Options: `--dir DIR` (where data is kept, on the disk to be measured; the default is in the target directory),
-//! `--nodes`, `--publishers`, `--versions`, `--connections 1,8,64`, `--seconds`, `--rounds`, `--urls`, `--workers`, `--fresh`,
-//! `--only TEXT` (of the lists only the kinds that have it in their names), `--writes N` (changes a
-//! second beside lists).
+//! Options: `--dir DIR` (for data, on the disk to be measured; the default is in the target directory), `--nodes`,
+//! `--publishers`, `--versions`, `--connections 1,8,64`, `--seconds`, `--rounds`, `--urls`, `--workers`, `--fresh`,
+//! `--only TEXT` (only lists whose name contains it), `--writes N` (changes a second beside lists).
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 #![allow(clippy::doc_markdown, reason = "names of databases are no code")]
@@ -30,26 +29,26 @@ use std::time::Duration;
 
 use catalogue::Size;
 
-/// What the command line says.
+/// Command line options.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where data directories are made and kept.
+    /// Parent of the data directories, which are kept.
     pub dir: PathBuf,
     pub size: Size,
-    /// Clients at a time; every benchmark has its own default.
+    /// Concurrent clients; every benchmark has its own default.
     pub connections: Option<Vec<usize>>,
-    /// Of one round.
+    /// Duration of one round.
     pub time: Duration,
     pub rounds: usize,
-    /// Different requests of one kind.
+    /// Distinct requests of one kind.
     pub urls: usize,
     /// HTTP threads of the service.
     pub workers: Option<usize>,
-    /// Of the lists only the kinds whose names hold this.
+    /// Part of the name of a list; only matching lists are measured.
     pub only: String,
-    /// Changes a second beside those lists that are read beside a writer.
+    /// Changes a second during lists that are measured under writes.
     pub writes: usize,
-    /// Fill anew what is there.
+    /// `true` to fill an existing directory again.
     pub fresh: bool,
 }
 
@@ -91,7 +90,7 @@ fn main() {
     }
 }
 
-/// The middle one.
+/// Median.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

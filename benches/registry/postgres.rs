@@ -1,4 +1,4 @@
-//! PostgreSQL as an event store: a cluster of its own, made and removed by `postgres.sh`.
+//! PostgreSQL as an event store: a temporary cluster, created and removed by `postgres.sh`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// A running cluster.
+/// Running cluster.
 pub struct Postgres {
     dir: TempDir,
 }
 
 impl Postgres {
-    /// Starts one below `dir`; `None`, and a loud word, when PostgreSQL is not installed.
+    /// Starts a cluster below `dir`; prints a message and returns `None` if PostgreSQL is not installed.
     pub fn start(dir: &Path) -> Option<Self> {
         let dir = tempfile::Builder::new().prefix("postgres-").tempdir_in(dir).expect("a directory");
         let output = script(&["start"], dir.path());
@@ -24,7 +24,7 @@ impl Postgres {
         None
     }
 
-    /// Commits a second that this many clients make.
+    /// Returns the commits a second of this many clients.
     pub fn run(&self, clients: usize, time: Duration) -> f64 {
         // Hundreds of clients take a second to connect.
         let seconds = time.as_secs().max(4).to_string();

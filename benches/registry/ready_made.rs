@@ -1,7 +1,7 @@
-//! A server on the same framework that hands out bytes it was given: what the service is compared with.
+//! Server on the same framework that sends stored bytes: the baseline for the service.
 //!
-//! `PUT` with the header `x-of` keeps the body as the answer to requests for that path and query. Everything else is
-//! answered with what was kept, with the headers of the service's own answers, so that both send the same number of bytes.
+//! `PUT` with the header `x-of` stores the body as the response for that path and query. All other requests get the
+//! stored response, with the headers of the service's own responses, so that both send the same number of bytes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -12,7 +12,7 @@ use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
 
 use crate::http::{Connection, request};
 
-/// An answer that was given.
+/// Stored response.
 #[derive(Clone)]
 struct Kept {
     body: Bytes,
@@ -21,7 +21,7 @@ struct Kept {
 
 type Answers = Arc<RwLock<HashMap<String, Kept>>>;
 
-/// Serves until the process is told to stop.
+/// Serves until the process gets a signal.
 pub fn serve(workers: usize) {
     let answers = Answers::default();
     actix_web::rt::System::new().block_on(async move {
@@ -51,7 +51,7 @@ async fn keep(request: HttpRequest, answers: Data<Answers>, body: Bytes) -> Http
     HttpResponse::NoContent().finish()
 }
 
-/// The body of the request is read whole and not looked at.
+/// Reads the whole body of the request and ignores it.
 async fn answer(request: HttpRequest, answers: Data<Answers>, _body: Bytes) -> HttpResponse {
     let target = request.uri().path_and_query().map_or("", |target| target.as_str());
     let kept = answers.read().expect("no panic").get(target).cloned();
@@ -63,7 +63,7 @@ async fn answer(request: HttpRequest, answers: Data<Answers>, _body: Bytes) -> H
     response.body(kept.body)
 }
 
-/// Asks the service once and has its answer kept.
+/// Sends a request to the service and stores the response here.
 pub async fn record(
     service: &mut Connection,
     ready_made: &mut Connection,

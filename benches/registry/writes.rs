@@ -1,5 +1,5 @@
-//! Durable changes: the changelog of versions, against the same server answering the same bytes without a command, and
-//! against PostgreSQL inserting the same rows, all in turns.
+//! Durable changes: the changelog of versions, alternating with the same server sending the same bytes without a
+//! command, and with PostgreSQL inserting the same rows.
 
 use crate::catalogue::{Catalogue, Size};
 use crate::http::{Connection, Measured, load, request, send_all};
@@ -9,19 +9,19 @@ use crate::service::{Service, TOKEN, block_on};
 use crate::{Options, median};
 
 const CONNECTIONS: [usize; 4] = [1, 8, 64, 512];
-/// Nodes whose versions are changed, shared out among the clients.
+/// Nodes whose versions are changed, divided among the clients.
 const NODES: usize = 2048;
-/// Characters of a changelog, so that an event has about 400 bytes.
+/// Length of a changelog, for events of about 400 bytes.
 const CHANGELOG: usize = 300;
 
-/// What one round measured.
+/// Results of one round.
 struct Round {
     service: Measured,
     ready_made: Measured,
     postgres: Option<f64>,
 }
 
-/// Runs every number of connections.
+/// Measures every number of connections.
 pub fn run(options: &Options) {
     let dir = tempfile::tempdir_in(&options.dir).expect("a directory on the disk to be measured");
     let workers = options.workers.unwrap_or(0);
@@ -56,12 +56,12 @@ fn round(
     };
     let service = load(&service.address, connections, options.time, own);
     let ready_made = load(&ready_made.address, connections, options.time, own);
-    // What sled left to be written back must not slow PostgreSQL down.
+    // Pending writes of sled must not slow down PostgreSQL.
     drop(std::process::Command::new("sync").status());
     Round { service, ready_made, postgres: postgres.map(|postgres| postgres.run(connections, options.time)) }
 }
 
-/// Clients share no node, as far as there are enough.
+/// Node for a client's next change; clients share no node if there are enough.
 fn node_of(client: usize, turn: u64, connections: usize) -> usize {
     let each = (NODES / connections).max(1);
     (client * each + usize::try_from(turn).unwrap_or(0) % each) % NODES
@@ -71,13 +71,13 @@ fn path_of(node: usize) -> String {
     format!("/publishers/publisher-0/nodes/{}/versions/1.0.0", Catalogue::node(node))
 }
 
-/// A change to another text than the one before.
+/// Change to a text that differs from the previous one.
 fn change(node: usize, letter: char) -> Vec<u8> {
     let body = serde_json::json!({"changelog": letter.to_string().repeat(CHANGELOG)}).to_string();
     request("PUT", &path_of(node), TOKEN, &body)
 }
 
-/// The nodes, and what the service answers to a change of each.
+/// Prepares the nodes, and stores the service's response to a change of each.
 fn prepare(service: &Service, ready_made: &Service) {
     let catalogue = Catalogue::new(Size { publishers: 1, nodes: NODES, versions: 1 });
     block_on(async {

@@ -1,4 +1,4 @@
-//! A made-up history of a service, event by event, as a registry and a gateway would have recorded it.
+//! Synthetic history of a service, event by event, as a registry and a gateway record it.
 
 use std::collections::HashMap;
 
@@ -20,23 +20,23 @@ const WORDS: [&str; 24] = [
     "image", "face", "mask", "upscale", "latent", "video", "audio", "prompt", "sampler", "loader", "control", "style",
     "depth", "pose", "tile", "blend", "noise", "color", "crop", "batch", "merge", "text", "model", "preview",
 ];
-/// One of so many events is a node's creation.
+/// Events per created node.
 const EVENTS_A_NODE: u64 = 20;
 const PUBLISHERS: u64 = 2_000;
 const USERS: u64 = 5_000;
 const TOKENS: u64 = 5_000;
 
-/// Commits without an end. The same every time.
+/// Endless, reproducible sequence of commits.
 pub struct History {
     versions: HashMap<StreamId, u64>,
     chance: u64,
     now: i64,
     setup: u64,
-    /// Of each node: how many versions.
+    /// Number of versions of each node.
     nodes: Vec<u32>,
     tasks: u128,
     events: u64,
-    /// What follows from the last step.
+    /// Commits that must follow the last step.
     ahead: Vec<Append>,
 }
 
@@ -54,7 +54,7 @@ impl History {
         }
     }
 
-    /// Whether something was begun and is not recorded to its end.
+    /// `true` if an operation has begun whose end is not recorded yet.
     pub fn is_amid(&self) -> bool {
         !self.ahead.is_empty()
     }
@@ -66,7 +66,7 @@ impl History {
         self.chance % below.max(1)
     }
 
-    /// A number that is small more often than large.
+    /// Random number below a bound, small more often than large.
     fn draw_low(&mut self, below: u64) -> u64 {
         let bound = self.draw(below) + 1;
         self.draw(bound)
@@ -255,7 +255,7 @@ impl History {
         WORDS[usize::try_from(self.draw(24)).expect("few words")]
     }
 
-    /// Words, some of them common and some that only few nodes have.
+    /// Words, some common and some in few nodes only.
     fn sentence(&mut self, words: u32) -> String {
         let word = |at: u32| {
             if at % 3 == 2 { format!("w{}", self.draw(20_000)) } else { self.word().to_owned() }
@@ -267,8 +267,8 @@ impl History {
 impl Iterator for History {
     type Item = Append;
 
-    /// Of 1,000 events about 100 are of new nodes, 450 of versions, 160 of tasks, 130 installs counted, 50 reviews, 45
-    /// revisions and 35 uses of tokens.
+    /// Of 1,000 events about 100 are new nodes, 450 versions, 160 tasks, 130 counted installs, 50 reviews, 45 revisions
+    /// and 35 uses of tokens.
     fn next(&mut self) -> Option<Append> {
         if let Some(next) = self.ahead.pop() {
             return Some(next);

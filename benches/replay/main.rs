@@ -1,9 +1,9 @@
-//! Replay: how fast the read models come back from the log, and how soon a service with a long log is ready.
+//! Replay: time to rebuild the read models from the log, and time until a service with a long log is ready.
 //!
 //! `cargo bench --bench replay -- --dir <a directory on the disk> [--events 1000000] [--rounds 3]`
 //!
-//! The log is made once and kept in the directory, with a snapshot of the read models 10,000 events before its end. Every
-//! figure is taken in a process of its own; the median of the rounds is printed, as a table.
+//! The log is created once and kept in the directory, with a snapshot of the read models 10,000 events before its end.
+//! Every value is measured in its own process; prints the medians as a table.
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 
@@ -27,21 +27,21 @@ use mediary::projections::read_models::Models;
 use history::History;
 use service::Service;
 
-/// As in the program.
+/// Allocator of the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Commits that are appended together.
+/// Commits per append.
 const GROUP: usize = 512;
 /// Events after the snapshot.
 const TAIL: u64 = 10_000;
 
-/// What one process took.
+/// Resources used by one process.
 struct Taken {
     seconds: f64,
-    /// Processor time, of all threads.
+    /// Processor time of all threads.
     busy: f64,
-    /// In MiB: at the end, and the most there was.
+    /// Memory in MiB: at the end, and the peak.
     memory: (f64, f64),
 }
 
@@ -85,7 +85,7 @@ fn table(data: &Path, events: u64, rounds: usize) {
     println!("\nRebuild to read + decode: {:.2}. The snapshot has {megabytes:.0} MB.", read / rebuilt);
 }
 
-/// Prints the median of the rounds; gives its seconds.
+/// Prints the median of the rounds; returns its seconds.
 fn row(what: &str, events: u64, rounds: usize, mut run: impl FnMut() -> Taken) -> f64 {
     let mut taken: Vec<Taken> = (0..rounds).map(|_| run()).collect();
     taken.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
@@ -95,7 +95,7 @@ fn row(what: &str, events: u64, rounds: usize, mut run: impl FnMut() -> Taken) -
     *seconds
 }
 
-/// Runs a part in a process of its own.
+/// Runs a part in its own process.
 fn part(data: &Path, events: u64, name: &str) -> Taken {
     let own = std::env::current_exe().expect("the path of this program");
     let directory = data.parent().expect("a directory above");
@@ -109,7 +109,7 @@ fn part(data: &Path, events: u64, name: &str) -> Taken {
     Taken { seconds, busy, memory: (now, most) }
 }
 
-/// Says what this process took.
+/// Prints the resources used by this process.
 fn tell(started: Instant) {
     let seconds = started.elapsed().as_secs_f64();
     let (busy, (now, most)) = service::used(std::process::id());
@@ -122,7 +122,7 @@ fn options(data: &Path) -> SledLogOptions {
     options
 }
 
-/// Makes the log, with a snapshot before its end.
+/// Creates the log, with a snapshot before its end.
 fn make(data: &Path, events: u64) {
     let (started, mut history) = (Instant::now(), History::new());
     append(data, &mut history, events - TAIL);
@@ -133,7 +133,7 @@ fn make(data: &Path, events: u64) {
     eprintln!("{events} events were made in {:.1?}", started.elapsed());
 }
 
-/// Appends until the log has so many events, and nothing is left unfinished that a service would go on with.
+/// Appends until the log has this many events and no unfinished operation that a service would resume.
 fn append(data: &Path, history: &mut History, events: u64) {
     let (log, _) = SledLog::open(&options(data), &Surroundings::real(), |_| {}).expect("a log");
     while log.head().0 < events || history.is_amid() {
@@ -146,7 +146,7 @@ fn append(data: &Path, history: &mut History, events: u64) {
     log.close().expect("a log that closes");
 }
 
-/// Reads the bytes of the journal and decodes every commit; checks nothing.
+/// Reads the bytes of the journal and decodes every commit, without checks.
 fn read(data: &Path) {
     let (started, mut events) = (Instant::now(), 0);
     for path in segments(data) {
@@ -173,7 +173,7 @@ fn segments(data: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Reads, checks and folds the whole journal, and makes what lists are made from.
+/// Reads, checks and folds the whole journal, and builds the indexes of lists.
 fn rebuild(data: &Path) {
     let (started, mut models) = (Instant::now(), Models::default());
     let opened = Journal::open(options(data).journal, &Surroundings::real(), Position(0), |record| {
@@ -184,6 +184,6 @@ fn rebuild(data: &Path) {
     opened.expect("a journal");
     models.nodes.warm_up();
     tell(started);
-    // Giving the memory back piece by piece is not part of it.
+    // Freeing the memory is not part of the measurement.
     std::mem::forget(models);
 }

@@ -1,4 +1,4 @@
-//! The service as it is shipped, in a process of its own.
+//! The service as shipped, in its own process.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -10,18 +10,18 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Taken;
 
-/// Of processor time, a second (`USER_HZ`).
+/// Clock ticks of processor time per second (`USER_HZ`).
 const TICKS: f64 = 100.0;
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// A service that is ready.
+/// Running service that is ready.
 pub struct Service {
     child: Child,
     taken: Taken,
 }
 
 impl Service {
-    /// Starts it and waits until `/ready` answers 200.
+    /// Starts the service and waits until `/ready` answers 200.
     pub fn start(data: &Path, snapshot_every: u64) -> Self {
         let started = Instant::now();
         let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
@@ -44,13 +44,13 @@ impl Service {
         Self { child, taken: Taken { seconds, busy, memory } }
     }
 
-    /// What it took until it was ready.
+    /// Resources used until it was ready.
     pub fn taken(&self) -> Taken {
         let Taken { seconds, busy, memory } = self.taken;
         Taken { seconds, busy, memory }
     }
 
-    /// Stops it as an operator would.
+    /// Stops the service as an operator would.
     pub fn stop(mut self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be told");
         let status = self.child.wait().expect("it ends");
@@ -72,7 +72,7 @@ fn is_ready(address: &str) -> bool {
     asked.and_then(|()| stream.read_to_end(&mut answer)).is_ok() && answer.starts_with(b"HTTP/1.1 200")
 }
 
-/// Processor time of a process in seconds, and its memory in MiB: now, and the most there was.
+/// Processor time of a process in seconds, and its memory in MiB: now, and the peak.
 pub fn used(process: u32) -> (f64, (f64, f64)) {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}")).expect("Linux");
     let (status, stat) = (read("status"), read("stat"));
@@ -80,7 +80,7 @@ pub fn used(process: u32) -> (f64, (f64, f64)) {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of the status");
         line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0
     };
-    // The name stands in parentheses and may hold anything; user and system time are the 12th and 13th after it.
+    // The name is in parentheses and may contain anything; user and system time are the 12th and 13th fields after it.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
     let ticks: f64 = fields.skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("a number")).sum();
     (ticks / TICKS, (memory("VmRSS:"), memory("VmHWM:")))

@@ -31,7 +31,7 @@ impl Answer<'_> {
         header(self.head, "connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
-    /// Its status, and what its body says of an error.
+    /// Status, and the error of the body if there is one.
     pub fn told(&self) -> String {
         let body: serde_json::Value = serde_json::from_slice(self.body).unwrap_or_default();
         format!("{} {}", self.status, body["detail"].as_str().unwrap_or_default())
@@ -117,7 +117,7 @@ fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }
 
-/// A request as it is sent. `token` and `body` may be empty.
+/// Complete request. `token` and `body` may be empty.
 pub fn request(method: &str, path: &str, token: &str, body: &str) -> Vec<u8> {
     let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
     let content = if body.is_empty() {
@@ -128,19 +128,19 @@ pub fn request(method: &str, path: &str, token: &str, body: &str) -> Vec<u8> {
     format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{authorization}{content}\r\n{body}").into_bytes()
 }
 
-/// What a round of load measured.
+/// Results of a round of load.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Measured {
     /// Requests a second.
     pub rate: f64,
-    /// Half of the requests were answered within this many microseconds.
+    /// Median latency in microseconds.
     pub p50: f64,
-    /// 99 of 100 requests were answered within this many microseconds.
+    /// 99th percentile of the latency in microseconds.
     pub p99: f64,
 }
 
-/// Runs clients on kept connections for a time. `next` gives the request of a client's turn; every answer must have one of
-/// the statuses 200 to 299.
+/// Runs clients on persistent connections for a time. `next` returns the request of a client's turn; every answer must
+/// have a status from 200 to 299.
 pub fn load(
     address: &str,
     connections: usize,
@@ -189,8 +189,8 @@ fn summary(mut latencies: Vec<u32>, time: Duration) -> Measured {
     Measured { rate: latencies.len() as f64 / time.as_secs_f64(), p50: at(50), p99: at(99) }
 }
 
-/// Sends every request once, on so many connections, and gives up on the first answer that is no success; what the service
-/// asks to have sent later is sent again. Gives how often it asked for that.
+/// Sends every request once, on this many connections, and panics at the first error. Requests that the service asks to
+/// retry later are sent again. Returns the number of such retries.
 pub async fn send_all<I>(address: &str, work: Vec<I>) -> u64
 where
     I: Iterator<Item = Vec<u8>> + 'static,

@@ -1,4 +1,4 @@
-//! The processes that are measured: the service as it is shipped, and a server of the same make that hands out ready-made bytes.
+//! Measured processes: the service as shipped, and a server on the same framework that sends ready-made bytes.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -10,19 +10,19 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::http::{Connection, request};
 
-/// The administrator's token of every measured service.
+/// Administrator's token of every measured service.
 pub const TOKEN: &str = "token-of-the-benchmarks";
-/// Of processor time, a second (`USER_HZ`).
+/// Clock ticks of processor time per second (`USER_HZ`).
 const TICKS: f64 = 100.0;
-/// How long a service may take until it is ready, or until it has stopped.
+/// Deadline for a service to be ready, or to stop.
 const PATIENCE: Duration = Duration::from_mins(30);
 
-/// A process that listens.
+/// Process that listens.
 pub struct Service {
     child: Child,
     /// `127.0.0.1:port`.
     pub address: String,
-    /// From the start of the process until `/ready` answered 200.
+    /// Time from the start of the process until `/ready` answered 200.
     pub ready_after: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Service {
         Self::start_with(data_dir, workers, None, &[])
     }
 
-    /// The same on an address of choice and with settings of an operator, each by the name of its environment variable.
+    /// The same on a given address and with operator settings, each by the name of its environment variable.
     pub fn start_with(data_dir: &Path, workers: usize, listen: Option<&str>, settings: &[(String, String)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
         let listen = listen.unwrap_or("127.0.0.1:0");
@@ -42,7 +42,7 @@ impl Service {
         Self::spawn(&mut command)
     }
 
-    /// Starts the server of ready-made bytes with as many workers.
+    /// Starts the server of ready-made bytes with this number of workers.
     pub fn start_ready_made(workers: usize) -> Self {
         let own = std::env::current_exe().expect("the path of this program");
         Self::spawn(Command::new(own).args(["ready-made", "--workers", &workers.to_string()]))
@@ -70,7 +70,7 @@ impl Service {
         Self { child, address, ready_after: started.elapsed() }
     }
 
-    /// Resident memory in MiB: now, and the most there was.
+    /// Resident memory in MiB: now, and the peak.
     pub fn memory(&self) -> (f64, f64) {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("Linux");
         let value = |name: &str| {
@@ -80,17 +80,17 @@ impl Service {
         (value("VmRSS:"), value("VmHWM:"))
     }
 
-    /// Makes the peak of [`memory`](Self::memory) start again at the current value (`proc(5)`, `clear_refs`).
+    /// Resets the peak of [`memory`](Self::memory) to the current value (`proc(5)`, `clear_refs`).
     pub fn reset_memory_peak(&self) {
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").expect("a process of the same user");
     }
 
-    /// Processor time in seconds that it has used, all threads together.
+    /// Processor time used so far in seconds, of all threads.
     pub fn processor_time(&self) -> f64 {
         processor_time_of(self.child.id())
     }
 
-    /// Stops it as an operator would; gives how long that took.
+    /// Stops the process as an operator would; returns the time that it took.
     pub fn stop(mut self) -> Duration {
         let started = Instant::now();
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be told");
@@ -107,22 +107,22 @@ impl Drop for Service {
     }
 }
 
-/// Processor time in seconds that a process has used, all threads together.
+/// Processor time used by a process in seconds, of all threads.
 pub fn processor_time_of(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("Linux");
-    // The name stands in parentheses and may hold anything; user and system time are the 12th and 13th after it.
+    // The name is in parentheses and may contain anything; user and system time are the 12th and 13th fields after it.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
     fields.skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("a number") / TICKS).sum()
 }
 
-/// Runs on this thread.
+/// Runs a future on this thread.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     tokio::task::LocalSet::new().block_on(&runtime, future)
 }
 
-/// Starts processes on the first core and goes on on the others, so that load and service do not take turns on one core.
-/// With a single core nothing is done.
+/// Starts processes on the first core and moves this process to the others, so that load and service do not share a
+/// core. Does nothing on a single core.
 pub fn apart<T>(start: impl FnOnce() -> T) -> T {
     let all = sched_getaffinity(None).expect("the cores of this thread");
     let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).collect();

@@ -1,8 +1,9 @@
-//! The video engine against ffmpeg: `benches/video/run [SECONDS]`.
+//! Video engine compared with ffmpeg: `benches/video/run [SECONDS]`.
 //!
-//! A photograph is made into a film at each resolution, with one thread. Its frames are drawn once and kept in a file, from
-//! which both encoders read: ours in groups of 24 as in a film, and x264 (veryfast, one thread) as ffmpeg runs it. Likeness
-//! is the PSNR of the brightness against the frames, as ffmpeg reckons it. Then a film is made whole with all cores.
+//! Makes a film from a photograph at each resolution, with one thread. The frames are drawn once and stored in a file,
+//! which both encoders read: ours in groups of 24 as in a film, and x264 (veryfast, one thread) through ffmpeg.
+//! Similarity is the PSNR of the luma against the frames, computed by ffmpeg. Then a complete film is made with all
+//! cores.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read as _, Write as _};
@@ -23,7 +24,7 @@ type Failure = Box<dyn std::error::Error>;
 
 const RESOLUTIONS: [Resolution; 3] = [Resolution::P360, Resolution::P720, Resolution::P1080];
 const GROUP: usize = 24;
-/// What x264 is asked for: about the likeness that ours has.
+/// Quality setting of x264, for about the same similarity as ours.
 const CRF: &str = "21";
 
 fn main() {
@@ -150,7 +151,7 @@ fn ffmpeg(arguments: &[&str]) -> Result<String, Failure> {
     if output.status.success() { Ok(told) } else { Err(told.into()) }
 }
 
-/// How like the frames a film is, in dB.
+/// Similarity of a film to its frames, in dB.
 fn likeness(film: &Path, raw: &Path) -> Result<f64, Failure> {
     let told = ffmpeg(&["-i", text(film), "-i", text(raw), "-lavfi", "psnr", "-f", "null", "-"])?;
     let value = told.rsplit("PSNR y:").next().and_then(|rest| rest.split(' ').next());

@@ -1,4 +1,4 @@
-//! An archive of a node version.
+//! Fuzz target: archive of a node version.
 
 #![no_main]
 

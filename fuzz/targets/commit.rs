@@ -1,4 +1,4 @@
-//! The bytes of a commit, as the journal holds them.
+//! Fuzz target: bytes of a commit in the journal.
 
 #![no_main]
 

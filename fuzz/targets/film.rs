@@ -1,4 +1,4 @@
-//! A film that is to go on.
+//! Fuzz target: film to extend.
 
 #![no_main]
 

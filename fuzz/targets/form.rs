@@ -1,4 +1,4 @@
-//! The form of the music endpoint: its content type, a line feed, the body.
+//! Fuzz target: form of the music endpoint, as content type, line feed, and body.
 
 #![no_main]
 

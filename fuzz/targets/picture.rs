@@ -1,4 +1,4 @@
-//! A picture as a client sends it, to its pixels.
+//! Fuzz target: picture from a client, decoded to its pixels.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The text of a picture field.
+//! Fuzz target: text of a picture field.
 
 #![no_main]
 

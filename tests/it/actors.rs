@@ -1,4 +1,4 @@
-//! The actors on a log in memory: atomic commands, one live actor a stream, bounded queues, life after a panic.
+//! Actors on an in-memory log: atomic commands, one live actor per stream, bounded queues, recovery after a panic.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,7 +83,7 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
 
 #[actix_web::test]
 async fn nothing_comes_between_decide_and_append() {
-    // Given the order in which commands of one publisher are decided and appended
+    // Given a record of the order in which commands of one publisher are decided and appended
     let order = Arc::new(Mutex::new(Vec::new()));
     let noted = order.clone();
     let surroundings = Surroundings::real().with_mishap(Arc::new(move |place, _| {
@@ -92,11 +92,11 @@ async fn nothing_comes_between_decide_and_append() {
         }
     }));
     let Given { log, actors, .. } = given(surroundings, OPTIONS).await;
-    // When three of them are in the mailbox before the first one is appended
+    // When three of them are in the mailbox before the first is appended
     let asked = join_all((0..3).map(|_| ask(&actors.dispatch, "acme", create("acme")))).await;
-    // Then none is decided between a decision and its append
+    // Then no command is decided between another one's decision and its append
     assert_eq!(*order.lock(), [Place::Decide, Place::Append, Place::Decide, Place::Decide]);
-    // And each sees what the first one did: it is refused by the rule, not by a conflict of versions
+    // And each sees the effect of the first: the rule rejects it, not a version conflict
     let refused = Err(CommandError::Rejected(PublisherRejection::AlreadyExists));
     assert_eq!(asked, [Ok(Done { changed: true }), refused.clone(), refused]);
     assert_eq!(log.head(), Position(1));
@@ -105,21 +105,21 @@ async fn nothing_comes_between_decide_and_append() {
 #[actix_web::test]
 async fn commands_that_come_together_share_a_sync() {
     let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
-    // Given one append under way
+    // Given one append in progress
     log.hold();
     let dispatch = actors.dispatch.clone();
     let first = actix_web::rt::spawn(async move { ask(&dispatch, "p0", create("p0")).await });
     let waiting = log.clone();
     off_thread(move || waiting.await_append()).await;
-    // When forty more come
+    // When forty more commands arrive
     let names: Vec<String> = (1..=40).map(|n| format!("p{n}")).collect();
     let others = join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name))));
     let (others, ()) = futures_util::future::join(others, async {
-        // The others have been sent: this is polled after them.
+        // The other commands have been sent: this future is polled after them.
         log.release();
     })
     .await;
-    // Then all are done, in far fewer groups than commands
+    // Then all succeed, in far fewer groups than commands
     assert!(first.await.unwrap().is_ok() && others.iter().all(Result::is_ok));
     assert!(log.groups().len() < 10, "{:?}", log.groups());
     assert_eq!(models.read().position, Position(41));
@@ -129,9 +129,9 @@ async fn commands_that_come_together_share_a_sync() {
 async fn a_full_mailbox_is_told_and_nothing_is_half_done() {
     let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
     ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
-    // Given a log that is held up
+    // Given a blocked log
     log.hold();
-    // When more commands come for one publisher than its mailbox takes
+    // When one publisher receives more commands than its mailbox holds
     let names: Vec<String> = (0..100).map(|n| format!("name {n}")).collect();
     let asked = join_all(names.iter().map(|name| ask(&actors.dispatch, "acme", rename(name))));
     let (answers, ()) = futures_util::future::join(asked, async {
@@ -140,7 +140,7 @@ async fn a_full_mailbox_is_told_and_nothing_is_half_done() {
         log.release();
     })
     .await;
-    // Then some are refused as overload, and exactly the others are in the log
+    // Then some are rejected as overload, and exactly the others are in the log
     let done = answers.iter().filter(|answer| answer.is_ok()).count();
     let overloaded = answers.iter().filter(|answer| **answer == Err(CommandError::Overloaded)).count();
     assert!(done > 0 && overloaded > 0 && done + overloaded == 100, "{done} done, {overloaded} overloaded");
@@ -163,7 +163,7 @@ async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
     .await;
     assert!(answers.contains(&Err(CommandError::Overloaded)) && answers.iter().any(Result::is_ok));
     for (name, answer) in names.iter().zip(answers) {
-        // Whoever was told "overloaded" can try again, and whoever was answered cannot.
+        // A client that got "overloaded" can retry; repeating a successful command fails.
         match answer {
             Ok(_) => assert_eq!(
                 ask(&actors.dispatch, name, create(name)).await,
@@ -208,9 +208,9 @@ async fn an_actor_that_panicked_lives_again_from_the_log() {
     for place in [Place::Decide, Place::Append] {
         let Given { log, actors, .. } = given(panics_once_at(place), OPTIONS).await;
         ask(&actors.dispatch, "other", create("other")).await.unwrap();
-        // When the actor panics before anything is recorded
+        // When the actor panics before an event is recorded
         assert_eq!(ask(&actors.dispatch, "acme", create("acme")).await, Err(CommandError::Interrupted));
-        // Then nothing is, others were not disturbed, and the next command finds a new actor
+        // Then the log is unchanged, other streams are not affected, and the next command starts a new actor
         assert_eq!(log.head(), Position(1));
         ask(&actors.dispatch, "other", rename("Other")).await.unwrap();
         ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
@@ -252,7 +252,7 @@ async fn a_command_that_changes_nothing_records_nothing() {
 
 #[actix_web::test]
 async fn a_claimed_command_is_not_carried_out_again() {
-    // Given commands of one request, recorded with its key
+    // Given the commands of one request, recorded with its idempotency key
     let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
     let start = Timestamp::from_micros(1);
     let send = async |nth, at, command| {
@@ -262,20 +262,20 @@ async fn a_claimed_command_is_not_carried_out_again() {
     };
     assert_eq!(send(0, start, create("acme")).await, Ok(Done { changed: true }));
     assert_eq!(send(1, start, rename("Acme")).await, Ok(Done { changed: true }));
-    // One that changes nothing is recorded too: later it could change something
+    // A command without effect is recorded too: later it could have one
     assert_eq!(send(2, start, rename("Acme")).await, Ok(Done { changed: false }));
     let names: Vec<_> = log.read_all(Position(0), 9).unwrap().iter().map(|event| event.event.name()).collect();
     let expected = ["PublisherCreated", "KeyClaimed", "PublisherRevised", "KeyClaimed", "KeyClaimed"];
     assert_eq!(names, expected);
 
-    // When they come again, then they are passed over, neither refused nor done
+    // When they are sent again, then they are skipped, neither rejected nor executed
     ask(&actors.dispatch, "acme", rename("Other")).await.unwrap();
     for (nth, command) in [(0, create("acme")), (1, rename("Acme")), (2, rename("Acme"))] {
         assert_eq!(send(nth, start, command).await, Ok(Done { changed: false }));
     }
     assert_eq!(log.head(), Position(6));
     assert_eq!(rebuild(&*log).unwrap(), *models.read());
-    // And after a day they are new ones, whose refusals leave no claim
+    // And after a day they count as new; their rejections leave no claim
     let refused = send(0, start.after(KEPT), create("acme")).await;
     assert_eq!(refused, Err(CommandError::Rejected(PublisherRejection::AlreadyExists)));
     assert_eq!(log.head(), Position(6));
@@ -284,7 +284,7 @@ async fn a_claimed_command_is_not_carried_out_again() {
 
 #[actix_web::test]
 async fn no_publisher_goes_while_a_node_of_it_comes() {
-    // Given a publisher without nodes, of which both are asked at once: checks made before say that either may happen
+    // Given a publisher without nodes that receives a deletion and a new node at once: the earlier checks allow both
     for deletion_first in [true, false] {
         let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
         ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
@@ -300,11 +300,11 @@ async fn no_publisher_goes_while_a_node_of_it_comes() {
         let delete = ask(&actors.dispatch, "acme", PublisherCommand::Delete);
         let make = actors.dispatch.node(&key, creation.clone(), why());
         let (deleted, made) = if deletion_first { join(delete, make).await } else { swapped(join(make, delete).await) };
-        // Then one is done and the other is to look again
+        // Then one succeeds and the other has to retry
         let overtaken = [deleted == Err(CommandError::Overloaded), made == Err(CommandError::Overloaded)];
         assert!(overtaken == [true, false] && made.is_ok() || overtaken == [false, true] && deleted.is_ok());
         assert_eq!((log.head(), models.read().publishers.get(&id("acme")).is_some()), (Position(2), made.is_ok()));
-        // And it stays so when it is asked again later
+        // And a retry gives the same result
         if made.is_ok() {
             assert_eq!(ask(&actors.dispatch, "acme", PublisherCommand::Delete).await, Err(CommandError::Overloaded));
         } else {

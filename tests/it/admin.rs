@@ -1,4 +1,4 @@
-//! What administrators do: users and their tokens.
+//! User and token management by administrators.
 
 use serde_json::json;
 
@@ -33,7 +33,7 @@ async fn users_are_listed_in_pages_oldest_first() {
 
 #[actix_web::test]
 async fn users_are_looked_up_by_their_ids() {
-    // Given users, one of whom is erased
+    // Given users, one of them erased
     let app = TestApp::start().await;
     let [alice, bob, carol] = [app.user("alice").await, app.user("bob").await, app.user("carol").await];
     app.delete_as(app.admin_token(), &format!("/admin/users/{}", bob.id)).await.expect(204);
@@ -41,15 +41,15 @@ async fn users_are_looked_up_by_their_ids() {
         let (app, token) = (&app, app.admin_token());
         async move { app.get_as(token, &format!("/admin/users?{ids}")).await.expect(200).json() }
     };
-    // When some of them are asked for, and one whom nobody knows
+    // When an administrator requests some of them, and an unknown id
     let nobody = uuid::Uuid::nil();
     let found = named(format!("user_id={}&user_id={}&user_id={nobody}", carol.id, alice.id)).await;
-    // Then these are there and no others, the oldest first
+    // Then the answer lists exactly the known ones, oldest first
     let ids: Vec<_> = found["users"].as_array().unwrap().iter().map(|user| user["id"].as_str().unwrap()).collect();
     assert_eq!((ids, &found["total"]), (vec![alice.id.as_str(), carol.id.as_str()], &json!(2)));
     assert_eq!(named(format!("user_id={}", bob.id)).await["users"][0]["erased"], true);
     assert_eq!(named(format!("user_id={nobody}")).await["total"], 0);
-    // And what is no id is refused
+    // And a malformed id is rejected
     let refused = app.get_as(app.admin_token(), "/admin/users?user_id=ada").await.expect(400).json();
     assert_eq!(refused["errors"][0]["pointer"], "/user_id");
     app.stop().await;

@@ -1,4 +1,4 @@
-//! Archives of versions over HTTP: the link, the upload, the download.
+//! Archives of versions over HTTP: upload link, upload, download.
 
 use std::path::Path;
 use std::time::Duration;
@@ -28,7 +28,7 @@ async fn with_publisher(app: TestApp) -> (TestApp, TestUser) {
     (app, alice)
 }
 
-/// The path of an upload link, which stays the same when the service moves to another port.
+/// Path of an upload link; it stays valid when the service moves to another port.
 fn path_of(answer: &Value) -> String {
     let url = answer["signedUrl"].as_str().expect("a link");
     url[url.find("/uploads/").expect("an upload link")..].to_owned()
@@ -53,7 +53,7 @@ fn files_below(folder: &Path) -> usize {
     entries.map(|path| if path.is_dir() { files_below(&path) } else { 1 }).sum()
 }
 
-/// How many files there are in the store of archives.
+/// Number of files in the archive store.
 fn archives(app: &TestApp) -> usize {
     files_below(&app.dir.path().join("archives"))
 }
@@ -134,16 +134,16 @@ async fn moderation_holds_what_was_uploaded_until_an_administrator_lets_it_go() 
 
 #[actix_web::test]
 async fn a_version_released_without_an_archive_takes_none_while_uploads_are_moderated() {
-    // Given a version that is Active at once, in a service without moderation, and a link to its archive
+    // Given an Active version in a service without moderation, and a link for its archive
     let (app, alice) = app().await;
     let node = json!({"id": "face-tools", "latest_version": {"version": "1.0.0"}});
     app.post_as(&alice.token, "/publishers/acme/nodes", node).await.expect(201);
     let fresh = format!("{VERSIONS}/1.0.0/upload");
     let link = path_of(&app.post_as(&alice.token, &fresh, json!({})).await.expect(200).json());
-    // When uploads are moderated from now on
+    // When moderation of uploads is switched on
     let moderated = |settings: &mut Settings| settings.registry.moderation = true;
     let app = TestApp::start_in(app.stop().await, moderated, Surroundings::real()).await;
-    // Then it gets neither an archive nor another link
+    // Then the version gets neither an archive nor another link
     for answer in [upload(&app, &link, good()).await, app.post_as(&alice.token, &fresh, json!({})).await] {
         let refused = answer.expect(409).json();
         assert!(refused["detail"].as_str().unwrap().contains("without an archive"), "{refused}");
@@ -277,7 +277,7 @@ async fn a_bad_archive_names_what_is_wrong_and_leaves_the_link_as_it_was() {
     app.stop().await;
 }
 
-/// A connection on which an upload has begun.
+/// Opens a connection and starts an upload on it.
 async fn begin_upload(app: &TestApp, link: &str, length: u64) -> TcpStream {
     let mut connection = TcpStream::connect(app.app.address()).await.expect("a connection");
     let head = format!("PUT {link} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
@@ -312,18 +312,18 @@ async fn of_an_upload_that_breaks_off_nothing_is_left() {
 
 #[actix_web::test]
 async fn a_ban_during_an_upload_counts() {
-    // Given an upload of which half has come
+    // Given a half-finished upload
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     let archive = good();
     let mut connection = begin_upload(&app, &link, archive.len() as u64).await;
     connection.write_all(&archive[..archive.len() / 2]).await.expect("sent");
     until(&app, 1).await;
-    // When its publisher is banned before the rest comes
+    // When its publisher is banned before the rest arrives
     let body = json!({"reason": "malware"});
     app.post_as(app.admin_token(), "/admin/publishers/acme/ban", body).await.expect(204);
     connection.write_all(&archive[archive.len() / 2..]).await.expect("sent");
-    // Then it is refused
+    // Then the upload is rejected
     let mut answer = [0; 12];
     connection.read_exact(&mut answer).await.expect("an answer");
     assert_eq!(&answer, b"HTTP/1.1 403");
@@ -377,7 +377,7 @@ async fn a_version_takes_one_upload_at_a_time() {
     app.stop().await;
 }
 
-/// As [`upload`], once the service has noticed that the one before has ended.
+/// Like [`upload`], but waits until the service has noticed the end of the previous upload.
 async fn upload_when_free(app: &TestApp, link: &str, archive: Vec<u8>) -> Answer {
     loop {
         let answer = upload(app, link, archive.clone()).await;
@@ -388,7 +388,7 @@ async fn upload_when_free(app: &TestApp, link: &str, archive: Vec<u8>) -> Answer
     }
 }
 
-/// Waits until the store has so many files.
+/// Waits until the store holds this many files.
 async fn until(app: &TestApp, files: usize) {
     while archives(app) != files {
         tokio::time::sleep(Duration::from_millis(2)).await;

@@ -1,4 +1,4 @@
-//! Which files are taken for archives, and what is told of the others.
+//! Accepted archives, and the error for every other file.
 
 use std::io::{Cursor, Read, Write};
 use std::slice::from_ref;
@@ -18,7 +18,7 @@ fn flaws(bytes: &[u8]) -> Flaws {
     }
 }
 
-/// The only thing that is wrong.
+/// Asserts that the archive has exactly this one fault.
 #[track_caller]
 fn flaw(bytes: &[u8]) -> String {
     let flaws = flaws(bytes);
@@ -41,7 +41,7 @@ fn zeros(bytes: u64) -> impl Read {
 fn what_tools_make_is_taken() {
     is_good(&good());
     let mut bytes = good();
-    // With a comment, as some tools put the revision there.
+    // With a comment: some tools store the revision there.
     let length = bytes.len();
     bytes[length - 2] = 4;
     bytes.extend(b"abcd");
@@ -125,7 +125,7 @@ fn links_that_leave_or_are_gone_through() {
     }
     let through = zip(&[Entry::link("Dir", "other"), Entry::stored("dir/file", b"x")]);
     assert_eq!(flaw(&through), "\"dir/file\" lies inside \"Dir\", which is no directory");
-    // Nor by another way to write the name of the link, on systems that take both for one.
+    // Nor by another spelling of the link's name, on systems that treat both as one.
     for (link, inside) in [("caf\u{e9}", "cafe\u{301}/x"), ("stra\u{df}e", "STRASSE/x"), ("link", "link. /x")] {
         let through = flaw(&zip(&[Entry::link(link, "other"), Entry::stored(inside, b"x")]));
         assert_eq!(through, format!("\"{inside}\" lies inside \"{link}\", which is no directory"));
@@ -210,7 +210,7 @@ fn headers_that_lie() {
 
 #[test]
 fn entries_that_share_bytes_or_are_hidden() {
-    // The directory names the first entry only: who reads the file from its beginning finds the second as well.
+    // The directory lists only the first entry; a reader that scans from the start finds the second as well.
     let (first, second) = (Entry::stored("a", b"1"), Entry::stored("hidden", b"2"));
     let (one, both) = (zip(from_ref(&first)), zip(&[first.clone(), second]));
     let directory = one.len() - 22 - 47..one.len() - 22;
@@ -220,7 +220,7 @@ fn entries_that_share_bytes_or_are_hidden() {
     bytes[at..at + 4].copy_from_slice(&u32::try_from(entries).unwrap().to_le_bytes());
     assert_eq!(flaw(&bytes), "the archive holds bytes that belong to no entry");
 
-    // The directory names the same bytes twice.
+    // The directory lists the same bytes twice.
     let mut bytes = zip(&[first.clone(), Entry { name: b"b".to_vec(), ..first }]);
     let at = bytes.len() - 22 - 1 - 4;
     bytes[at..at + 4].copy_from_slice(&[0; 4]);

@@ -1,4 +1,4 @@
-//! The questions of an auditor, over HTTP: who changed what, when, and what it was before.
+//! Audit queries over HTTP: who changed what and when, and the previous values.
 
 mod command;
 mod follow;
@@ -10,15 +10,15 @@ use crate::support::{TestApp, TestUser};
 const ALL_STATUSES: &str = "statuses=NodeVersionStatusActive,NodeVersionStatusPending,NodeVersionStatusBanned,\
                             NodeVersionStatusFlagged,NodeVersionStatusDeleted&include_status_reason=true";
 
-/// A service with some history: a publisher with two members, a node with versions, and what was shown after each step.
+/// Service with some history: a publisher with two members, a node with versions, and their state after each step.
 pub struct Told {
     pub app: TestApp,
     pub owner: TestUser,
-    /// Position, and what the service showed of things at it.
+    /// Log position, and the state of each resource at it.
     pub shown: Vec<(u64, Vec<(String, Value)>)>,
 }
 
-/// What the service shows of a thing to an administrator; `None` when it is not there.
+/// State of a resource as an administrator sees it; null if it does not exist.
 async fn shown(app: &TestApp, thing: &str) -> Value {
     let (kind, id) = thing.split_once('/').expect("a thing");
     let get = |path: String| async move { app.get_as(app.admin_token(), &path).await };
@@ -28,7 +28,7 @@ async fn shown(app: &TestApp, thing: &str) -> Value {
             page["users"].as_array().unwrap().iter().find(|user| user["id"] == id).cloned().unwrap_or_default()
         }
         "node" => {
-            // In its own case: anything else is redirected.
+            // In its own case: other spellings are redirected.
             let id = if id == "face-tools" { "Face-Tools" } else { id };
             let answer = get(format!("/nodes/{id}")).await;
             if answer.status == 404 {
@@ -50,7 +50,7 @@ pub async fn head(app: &TestApp) -> u64 {
 }
 
 impl Told {
-    /// Changes things, and notes after every step what is shown of all of them.
+    /// Performs the changes and records the state of all resources after each step.
     pub async fn new() -> Self {
         let app = TestApp::start().await;
         let owner = app.user("ann").await;
@@ -101,7 +101,7 @@ async fn every_thing_is_shown_as_it_was_shown_then() {
             let was = told.ask(&format!("/admin/as-of/{thing}?position={position}")).await;
             assert_eq!(was["state"], *shown, "{thing} at {position}");
             assert_eq!((was["position"].as_u64(), was["exists"] == true), (Some(*position), !shown.is_null()));
-            // The time of that event names the same place.
+            // The time of that event selects the same position.
             let time = was["at"].as_str().unwrap();
             let then = told.ask(&format!("/admin/as-of/{thing}?time={time}")).await;
             assert_eq!(then["state"], *shown, "{thing} at {time}");
@@ -157,7 +157,8 @@ async fn a_history_tells_what_each_event_changed_and_nothing_else() {
     let entries = history["entries"].as_array().unwrap();
     let types: Vec<_> = entries.iter().map(|entry| entry["event"]["type"].as_str().unwrap()).collect();
     assert_eq!((types[0], types[types.len() - 1]), ("NodeCreated", "NodeDeleted"));
-    // Each change takes up where the one before ended; what the publisher did in between is not the node's.
+    // Each change starts from the result of the previous one; changes of the publisher in between do not belong to the
+    // node.
     let revised = entries.iter().find(|entry| entry["event"]["type"] == "VersionStatusChanged").unwrap();
     let paths: Vec<_> =
         revised["changes"].as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap()).collect();
@@ -165,7 +166,7 @@ async fn a_history_tells_what_each_event_changed_and_nothing_else() {
     assert!(!paths.iter().any(|path| path.starts_with("/publisher")), "{paths:?}");
     assert_eq!(entries[0]["changes"][0]["path"], "");
     assert_eq!(entries[entries.len() - 1]["changes"][0].get("after"), None);
-    // In pages it is the same.
+    // Paging gives the same result.
     let (mut after, mut paged) = (0, Vec::new());
     loop {
         let page = told.ask(&format!("/admin/history/node/face-tools?limit=2&after={after}")).await;
@@ -179,7 +180,7 @@ async fn a_history_tells_what_each_event_changed_and_nothing_else() {
     told.app.stop().await;
 }
 
-/// Whether an event should pass a filter.
+/// `true` if an event should pass a filter.
 type Test = Box<dyn Fn(&Value) -> bool>;
 
 fn when(test: impl Fn(&Value) -> bool + 'static) -> Test {
@@ -198,7 +199,7 @@ fn text(event: &Value, name: &str) -> String {
 #[actix_web::test]
 async fn filters_select_what_they_say_and_pages_join_without_gap_or_double() {
     let told = Told::new().await;
-    // Uses of tokens are recorded a while later: what comes after this is not looked at.
+    // Token uses are recorded with a delay: ignore events after this position.
     let head = head(&told.app).await;
     let all = told.ask(&format!("/admin/events?limit=1000&to={head}")).await;
     let all = all["events"].as_array().unwrap();
@@ -309,7 +310,7 @@ async fn the_state_tells_how_far_everything_is() {
         state["index"]["position"].as_u64().unwrap() + state["index"]["lag"].as_u64().unwrap(),
         state["log"]["head"]
     );
-    // Nothing of a log that this start began was read back, and it is not called sound
+    // A log created by this start was not read back, so it is not reported as verified
     let (verification, head) = (&state["verification"], state["log"]["head"].as_u64().unwrap());
     assert_eq!((&verification["state"], &verification["position"]), (&json!("unverified"), &verification["until"]));
     assert!(verification["until"].as_u64().unwrap() < head && verification["since"].is_string(), "{state}");

@@ -1,4 +1,4 @@
-//! `mediary backup` and `restore`: consistent under load, incremental, never half, verified before anything is written.
+//! `mediary backup` and `restore`: consistent under load, incremental, atomic, verified before the first write.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +25,7 @@ use crate::support::process::{Process, TOKEN, on, run};
 use crate::support::{TestApp, client};
 use crate::verify::{add, copy, file_below, flip, inhabited, with_log};
 
-/// The position that a backup says it was taken at.
+/// Position recorded in the backup's output.
 fn position(out: &str) -> u64 {
     let rest = out.split("position ").nth(1).unwrap_or_else(|| panic!("no position in {out}"));
     rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
@@ -60,7 +60,7 @@ async fn write_until(base: String, writer: usize, done: Arc<AtomicBool>) {
     }
 }
 
-/// The same log up to a position, made by appending its events again.
+/// Copy of the log up to a position, made by appending its events again.
 fn as_of(data: &Path, position: u64) -> TempDir {
     let options = |data: &Path| mediary::app::log_options(data, &Settings::default());
     let (log, _) = SledLog::open(&options(data), &Surroundings::real(), |_| {}).unwrap();
@@ -90,14 +90,14 @@ fn append_again(event: &RecordedEvent) -> Append {
 
 #[actix_web::test]
 async fn a_backup_under_load_restores_to_what_was_at_its_position() {
-    // Given a service to which 16 clients write
+    // Given a service with 16 writing clients
     let (data, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let service = Process::start(data.path());
     let done = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> =
         (0..16).map(|writer| actix_web::rt::spawn(write_until(service.url(""), writer, Arc::clone(&done)))).collect();
     tokio::time::sleep(Duration::from_millis(300)).await;
-    // When it is backed up twice meanwhile
+    // When two backups run under this load
     let backup = elsewhere.path().join("backup");
     let name = backup.to_str().unwrap().to_owned();
     let take = {
@@ -113,10 +113,10 @@ async fn a_backup_under_load_restores_to_what_was_at_its_position() {
     assert!(0 < first && first < second, "{first} {second}");
     service.terminate();
     run(data.path(), &["backup", "--verify", &name]).expect(0).says(&["clean: a backup at position "]);
-    // And restored on an empty directory
+    // And the last one is restored to an empty directory
     let restored = elsewhere.path().join("restored");
     run(&restored, &["restore", &name]).expect(0).says(&[&format!("at position {second}")]);
-    // Then it is clean, and answers as the log did at that position
+    // Then it verifies as clean and equals the log at that position
     run(&restored, &["audit", "verify"]).expect(0).says(&[&format!("clean: {second} events up to position {second}")]);
     let restored = TempDirOf(restored);
     let expected = as_of(data.path(), second);
@@ -151,7 +151,7 @@ async fn a_backup_under_load_restores_to_what_was_at_its_position() {
     }
 }
 
-/// A directory that is kept where the tests keep theirs.
+/// Temporary directory beside the other test directories, removed on drop.
 struct TempDirOf(PathBuf);
 
 impl TempDirOf {
@@ -168,14 +168,14 @@ async fn a_second_backup_copies_what_is_new_and_keeps_modes() {
     let backup = elsewhere.path().join("backup");
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0);
-    // Nothing has changed: nothing is copied
+    // Without changes, nothing is copied
     run(data.path(), &["backup", name]).expect(0).says(&["; new: 0 files, 0.0 MiB; old ones removed: 0"]);
     assert!(
         files_below(&backup)
             .iter()
             .all(|file| fs::metadata(file).unwrap().permissions().mode() % 0o100 == 0 || file.ends_with("lock"))
     );
-    // A new file of a user, and one that is gone: the next backup has the one and not the other
+    // The next backup contains a new user file and drops a deleted one
     let keys = data.path().join("personal/ab");
     fs::create_dir_all(&keys).unwrap();
     fs::set_permissions(data.path().join("personal"), fs::Permissions::from_mode(0o700)).unwrap();
@@ -187,7 +187,7 @@ async fn a_second_backup_copies_what_is_new_and_keeps_modes() {
     run(data.path(), &["backup", name]).expect(0).says(&["; new: 1 file, ", "old ones removed: 1"]);
     let held = |text: &str| files_below(&backup).iter().any(|file| fs::read(file).unwrap() == text.as_bytes());
     assert!(held("key of two") && !held("key of one"));
-    // Restored, every file is what it was, with its mode for its owner alone
+    // After a restore every file is identical, readable only by its owner
     let restored = elsewhere.path().join("restored");
     fs::create_dir(&restored).unwrap();
     run(&restored, &["restore", name]).expect(0);
@@ -234,7 +234,7 @@ async fn a_damaged_backup_is_not_put_back() {
         assert_eq!(verified.code, Some(if relative.ends_with("manifest.json") { 2 } else { 1 }), "{}", verified.out);
         fs::write(backup.join(relative), bytes).unwrap();
     }
-    // A file that is missing, and one too many: the one is missed, the other is no matter
+    // A missing file is reported; an extra one is ignored
     let file = files_below(&backup.join("files")).pop().unwrap();
     fs::remove_file(&file).unwrap();
     run(&target, &["restore", name]).expect(1).says(&["cannot be read"]);
@@ -245,7 +245,7 @@ async fn a_damaged_backup_is_not_put_back() {
 
 #[actix_web::test]
 async fn what_rots_in_a_backup_is_written_anew_by_the_next_one() {
-    // Given a backup of which every copy has rotted, without a change of length
+    // Given a backup whose copies are all corrupt, with their lengths unchanged
     let (data, elsewhere) = (inhabited().await, tempfile::tempdir().unwrap());
     let backup = elsewhere.path().join("backup");
     let name = backup.to_str().unwrap();
@@ -255,15 +255,15 @@ async fn what_rots_in_a_backup_is_written_anew_by_the_next_one() {
     }
     let told = run(data.path(), &["backup", "--verify", name]).expect(1).says(&["it cannot be restored"]);
     assert!(!told.out.contains("put back"), "nothing was to be put back: {}", told.out);
-    // When the next backup is taken, then it names them
+    // When the next backup runs, then it names them
     let anew = "its copy in the backup was damaged, and was written anew";
     let told = run(data.path(), &["backup", name]).expect(0).says(&["00000000000000000001.seg", "archives/"]);
     assert_eq!(told.out.matches(anew).count(), files_below(&backup.join("files")).len(), "{}", told.out);
-    // And it is whole, and the one after it has nothing to do
+    // And it is complete, and the one after it copies nothing
     run(data.path(), &["backup", "--verify", name]).expect(0);
     let told = run(data.path(), &["backup", name]).expect(0).says(&["; new: 0 files, 0.0 MiB;"]);
     assert!(!told.out.contains(anew), "{}", told.out);
-    // But what is rotten on both sides is not called backed up
+    // But a file that is corrupt on both sides is not reported as backed up
     let archive = file_below(&data.path().join("archives"));
     let bytes = fs::read(&archive).unwrap();
     let copied = files_below(&backup).into_iter().find(|file| fs::read(file).unwrap() == bytes).unwrap();
@@ -293,7 +293,7 @@ fn nothing_is_overwritten_and_no_history_is_mixed() {
     refused(data.path(), &["backup", data.path().join("backup").to_str().unwrap()], "lie in each other");
     refused(data.path(), &["backup", earlier.path().to_str().unwrap()], "is no backup directory");
     refused(elsewhere.path(), &["backup", name], "is not a data directory");
-    // A damaged journal is not backed up, and the backup from before is as good as it was
+    // A damaged journal is not backed up, and the previous backup stays valid
     let segment = data.path().join("log/journal/00000000000000000001.seg");
     let mut bytes = fs::read(&segment).unwrap();
     bytes[700] ^= 1;
@@ -337,23 +337,23 @@ fn a_backup_or_a_restore_that_is_killed_leaves_nothing_half() {
 
 #[test]
 fn a_history_that_head_contradicts_is_not_backed_up() {
-    // Given a log and a backup of it
+    // Given a log and its backup
     let (data, other) = two_histories();
     let elsewhere = tempfile::tempdir().unwrap();
     let backup = elsewhere.path().join("backup");
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0).says(&["position 40"]);
     let before = files_below(&backup);
-    // When it gets the segments of another continuation, which its HEAD was not signed for
+    // When its segments are replaced by those of a fork that its HEAD did not sign
     exchange_segments(other.path(), data.path());
     run(data.path(), &["audit", "verify"]).expect(1).says(&["HEAD was signed for another history"]);
-    // Then no backup is made of it, neither here nor elsewhere
+    // Then no backup of it is taken, neither here nor elsewhere
     let told = run(data.path(), &["backup", name]).expect(1).err;
     assert!(told.contains("HEAD was signed for another history up to position 40"), "{told}");
     let fresh = elsewhere.path().join("fresh");
     run(data.path(), &["backup", fresh.to_str().unwrap()]).expect(1);
     assert!(!fresh.join("manifest.json").exists());
-    // And the one from before is what it was, file by file
+    // And the previous backup is unchanged, file by file
     assert_eq!(files_below(&backup), before);
     run(data.path(), &["backup", "--verify", name]).expect(0).says(&["at position 40"]);
 }
@@ -376,7 +376,7 @@ fn no_service_starts_on_a_directory_that_is_being_copied() {
 
 #[test]
 fn the_key_of_ids_that_a_directory_has_lost_stays_in_its_backup() {
-    // Given a backup of a service that loses the file while it runs
+    // Given a backup of a service that loses a file while it runs
     let (data, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let service = Process::start(data.path());
     let backup = elsewhere.path().join("backup");
@@ -384,13 +384,13 @@ fn the_key_of_ids_that_a_directory_has_lost_stays_in_its_backup() {
     take();
     let key = fs::read(data.path().join("url-key")).unwrap();
     fs::remove_file(data.path().join("url-key")).unwrap();
-    // When further backups are taken, then each says so, and the file is put back by a restore
+    // When further backups run, then each reports it, and a restore brings the file back
     (0..2).for_each(|_| drop(take().says(&["url-key is not in the data directory any more"])));
     drop(service);
     let restored = elsewhere.path().join("restored");
     run(&restored, &["restore", backup.to_str().unwrap()]).expect(0);
     assert_eq!(fs::read(restored.join("url-key")).unwrap(), key);
-    // And when that copy is damaged too, then that is a finding, once; after that only a note is left
+    // And if that copy is damaged too, this is a finding once, and a note afterwards
     let copy = files_below(&backup.join("files")).into_iter().find(|path| fs::read(path).unwrap() == key);
     fs::write(copy.expect("a copy of the key"), b"rotten").unwrap();
     let take = |code| run(data.path(), &["backup", backup.to_str().unwrap()]).expect(code);

@@ -1,10 +1,10 @@
-//! Bans: what the banned may still do, that a ban can be taken back, and that nobody locks everybody out.
+//! Bans: remaining permissions, lifting a ban, and protection against locking out all administrators.
 
 use serde_json::{Value, json};
 
 use crate::support::{Answer, TestApp, TestUser};
 
-/// A publisher `acme` of alice with the node `face-tools`, and a token of it.
+/// Publisher `acme` of alice with the node `face-tools`, and one of its tokens.
 async fn acme() -> (TestApp, TestUser, String) {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
@@ -26,7 +26,7 @@ fn assert_banned(answer: Answer) {
     assert!(refused["detail"].as_str().unwrap().contains("it spreads spam"), "{refused}");
 }
 
-/// The ids of a list of nodes.
+/// Ids of a list of nodes.
 fn listed(page: &Value) -> Vec<&str> {
     page["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap()).collect()
 }
@@ -45,7 +45,7 @@ async fn a_banned_user_reads_and_changes_nothing_until_the_ban_is_taken_back() {
     assert_banned(app.put_as(&alice.token, "/publishers/acme", json!({"name": "x"})).await);
     assert_banned(app.post_as(&alice.token, "/publishers", json!({"id": "other"})).await);
     assert_banned(app.post_as(&alice.token, "/publishers/acme/nodes", json!({"id": "b"})).await);
-    // Nor may what the user made for that purpose before.
+    // Nor may a token that the user created earlier.
     assert_banned(app.post_as(&token, "/publishers/acme/nodes", json!({"id": "b"})).await);
     app.get_as(&token, "/publishers/acme/nodes").await.expect(200);
 
@@ -75,7 +75,7 @@ async fn a_banned_publisher_is_changed_by_administrators_alone() {
     }
     app.put_as(app.admin_token(), "/publishers/acme", json!({"name": "Renamed"})).await.expect(200);
     app.put_as(app.admin_token(), version, json!({"changelog": "x"})).await.expect(200);
-    // The owner is not banned, and goes on with other publishers.
+    // The owner is not banned and can use other publishers.
     app.publisher("second", &alice).await;
 
     rule(&app, "/admin/publishers/acme/unban").await.expect(204);
@@ -110,7 +110,7 @@ async fn a_banned_publisher_is_listed_for_administrators_who_ask() {
 async fn a_banned_node_takes_no_changes_and_leaves_the_lists() {
     let (app, alice, token) = acme().await;
     app.node("acme", "good", &alice).await;
-    // The wrong case is the same node.
+    // Ids are case-insensitive: this is the same node.
     rule(&app, "/admin/nodes/FACE-tools/ban").await.expect(204);
     let node = app.get("/nodes/face-tools").await.expect(200).json();
     assert_eq!((&node["status"], &node["status_detail"]), (&json!("NodeStatusBanned"), &json!("it spreads spam")));
@@ -140,7 +140,7 @@ async fn sending_back_a_node_of_a_banned_publisher_does_not_ban_the_node() {
         let freed = app.get("/nodes/face-tools").await.expect(200).json();
         assert_eq!((&freed["status"], freed.get("status_detail")), (&json!("NodeStatusActive"), None), "{path}");
     }
-    // A ban with a reason of its own is one.
+    // A ban with its own reason is one.
     rule(&app, "/admin/publishers/acme/ban").await.expect(204);
     let ban = json!({"status": "NodeStatusBanned", "status_detail": "it mines coins"});
     app.put_as(app.admin_token(), paths[0], ban.clone()).await.expect(200);

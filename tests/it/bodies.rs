@@ -1,5 +1,5 @@
-//! Memory of request bodies: what is not known is not held, nothing is held while an answer waits, and no caller holds more than
-//! a share.
+//! Memory of request bodies: unknown fields are not kept, waiting requests hold no body, each caller has a limited
+//! share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,18 +18,18 @@ use crate::support::TestApp;
 use crate::support::picture::base64_png;
 
 const VIDEO: &str = "/proxy/videovendor/start-end2video";
-/// Longest wait of a test for something that must happen.
+/// Deadline for events that must happen.
 const SOON: Duration = Duration::from_mins(1);
-/// Elements of unknown fields in one body: nearly as many as are taken.
+/// Number of elements in unknown fields of one body, close to the limit.
 const JUNK: usize = 98_000;
 
-/// A service in which no task is ever worked on.
+/// Service that never starts a task.
 async fn idle() -> TestApp {
     let mishap = |place, _: &str| assert!(place != Place::Reactor, "made to fail");
     TestApp::start_with(|_| {}, Surroundings::real().with_mishap(Arc::new(mishap))).await
 }
 
-/// A job with so many elements in a field that nobody knows.
+/// Job with this many elements in an unknown field.
 fn with_junk(job: &Value) -> String {
     let known = job.to_string();
     let junk = "0,".repeat(JUNK);
@@ -41,7 +41,7 @@ fn waiting(app: &TestApp, body: String) -> reqwest::RequestBuilder {
     request.header("prefer", "wait=60").body(body)
 }
 
-/// Waits until so many tasks are unfinished.
+/// Waits until this many tasks are unfinished.
 async fn until_submitted(app: &TestApp, count: usize) {
     let mut changes = app.app.models().task_changes();
     let submitted = async {
@@ -54,21 +54,21 @@ async fn until_submitted(app: &TestApp, count: usize) {
 
 #[actix_web::test]
 async fn requests_that_wait_hold_nothing_that_keeps_others_out() {
-    // Given a service on which thirteen callers without a token wait for videos, with bodies full of unknown fields
+    // Given a service on which thirteen anonymous callers wait for videos, with bodies full of unknown fields
     let app = idle().await;
     let body = with_junk(&json!({"prompt": "a cat", "model": "vq2-turbo", "duration": 1}));
     assert!(body.len() > 190_000);
     let requests: Vec<_> = (0..13).map(|_| tokio::task::spawn_local(waiting(&app, body.clone()).send())).collect();
     until_submitted(&app, 13).await;
 
-    // When others submit pictures meanwhile
+    // When other callers submit pictures
     let answers = join_all((0..4).map(|_| {
         let body = json!({"images": [base64_png(8, 8)], "model": "vq2-turbo", "duration": 1});
         app.send(app.request(Method::POST, VIDEO).json(&body))
     }));
     let answers = timeout(SOON, answers).await.expect("answers");
 
-    // Then they are served, and the thirteen still wait
+    // Then these are served, and the thirteen still wait
     for answer in answers {
         answer.expect(200);
     }
@@ -95,14 +95,14 @@ async fn an_answer_that_waited_repeats_what_was_given() {
 
 #[actix_web::test]
 async fn a_caller_that_holds_its_share_keeps_nobody_else_out() {
-    // Given a service behind a proxy, which tells callers apart
+    // Given a service behind a proxy, which distinguishes callers
     let trusting = |settings: &mut Settings| {
         settings.limits.trusted_proxies = vec![Network::parse("127.0.0.1").unwrap()];
     };
     let app = TestApp::start_with(trusting, Surroundings::real()).await;
     let address = app.app.address();
 
-    // When one of them begins many bodies and ends none
+    // When one caller begins many bodies and completes none
     let (length, sent) = (2 << 20, vec![b' '; (2 << 20) - 1]);
     let mut connections = Vec::new();
     for _ in 0..34 {
@@ -112,12 +112,12 @@ async fn a_caller_that_holds_its_share_keeps_nobody_else_out() {
              Content-Length: {length}\r\n\r\n"
         );
         connection.write_all(head.as_bytes()).await.unwrap();
-        // A service that refuses may close before everything is sent.
+        // The service may reject and close before everything is sent.
         let _ = connection.write_all(&sent).await;
         connections.push(connection);
     }
 
-    // Then it is refused what goes beyond its share
+    // Then bodies beyond its share are rejected
     let first = connections.iter_mut().map(|connection| {
         Box::pin(async {
             let mut answer = vec![0; 12];
@@ -127,7 +127,7 @@ async fn a_caller_that_holds_its_share_keeps_nobody_else_out() {
     let (answer, ..) = timeout(Duration::from_secs(9), select_all(first)).await.expect("a refusal");
     assert_eq!(answer.unwrap(), "HTTP/1.1 503");
 
-    // And another caller with as large a body is served
+    // And another caller with an equally large body is served
     let body = json!({"node_versions": [{"node_id": "a", "version": "1.0.0"}], "junk": "x".repeat(2_000_000)});
     let request = app.request(Method::POST, "/bulk/nodes/versions").header("x-forwarded-for", "203.0.113.2");
     app.send(request.json(&body)).await.expect(200);

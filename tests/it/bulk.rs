@@ -1,4 +1,4 @@
-//! Looking up many versions at once.
+//! Bulk lookup of versions.
 
 use std::io::Read;
 
@@ -82,7 +82,7 @@ async fn a_large_answer_is_whole_plain_and_compressed() {
     app.post_as(&alice.token, "/publishers/acme/nodes", node).await.expect(201);
     let wanted = json!({"node_versions": vec![json!({"node_id": "tools", "version": "1.0.0"}); 100]});
     let plain = app.post("/bulk/nodes/versions", wanted.clone()).await.expect(200);
-    // It is never in memory whole, so that its length is not known before.
+    // The response is streamed, so its length is unknown in advance.
     assert_eq!((plain.header("transfer-encoding"), plain.header("content-length")), (Some("chunked"), None));
     let results = plain.json()["node_versions"].as_array().cloned().unwrap();
     assert_eq!(results.len(), 100);

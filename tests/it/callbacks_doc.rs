@@ -1,4 +1,4 @@
-//! The ways in which `docs/callbacks.md` checks a signature are run against callbacks of this service: what is shown there works.
+//! Runs the signature checks of `docs/callbacks.md` against callbacks of this service, in every documented language.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ use crate::support::{TestApp, picture};
 
 const DOCUMENT: &str = include_str!("../../docs/callbacks.md");
 
-/// Reads what is to be checked from stdin and prints the answers.
+/// Reads the cases from stdin and prints the results.
 const IN_PYTHON: &str = r#"
 import json, sys
 print(json.dumps([verify(c["headers"], base64.b64decode(c["body"]), c["key"]) for c in json.load(sys.stdin)]))
@@ -58,7 +58,7 @@ func main() {
 }
 "#;
 
-/// The block of the document in this language.
+/// Code block of the document in this language.
 fn block(language: &str) -> &'static str {
     let begin = format!("```{language}\n");
     let at = DOCUMENT.find(&begin).unwrap_or_else(|| panic!("there is no block of {language}")) + begin.len();
@@ -71,7 +71,7 @@ fn question(callback: &Received, body: &[u8], key: &str) -> Value {
     json!({"headers": headers, "body": STANDARD.encode(body), "key": key})
 }
 
-/// What the program answers; `None` when this machine does not have it.
+/// Output of the program; `None` if it is not installed.
 fn answers(program: &str, arguments: &[&str], questions: &Value) -> Option<Value> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -86,7 +86,7 @@ fn answers(program: &str, arguments: &[&str], questions: &Value) -> Option<Value
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// What the Rust of the document says to a question.
+/// Result of the document's Rust code for one case.
 fn in_rust(question: &Value) -> bool {
     let body = STANDARD.decode(question["body"].as_str().unwrap()).unwrap();
     let header = |name: &str| question["headers"][name].as_str();
@@ -103,7 +103,7 @@ fn four_languages_are_shown() {
 
 #[actix_web::test]
 async fn what_is_shown_tells_true_callbacks_from_others() {
-    // Given a callback that the service and two secrets signed
+    // Given a callback signed by the service and two secrets
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     let ada = app.user("ada").await;
     let mut secrets = Vec::new();
@@ -116,7 +116,7 @@ async fn what_is_shown_tells_true_callbacks_from_others() {
     let task = submit(&app, &ada, PRECISION, body).await;
     settled(&app, &ada.token, &task).await;
     let callback = receiver.received().remove(0);
-    // When it is checked with each of them, and what is not it is checked, too
+    // When it is checked with each key, and altered variants are checked too
     let other = format!("whsec_{}", STANDARD.encode([1; 32]));
     let foreign = format!("whpk_{}", STANDARD.encode(ed25519_dalek::SigningKey::from_bytes(&[1; 32]).verifying_key()));
     let changed = [&callback.body[..], b" "].concat();
@@ -133,12 +133,12 @@ async fn what_is_shown_tells_true_callbacks_from_others() {
         question(&callback, &changed, public.trim()),
         question(&late, &callback.body, &secrets[1]),
     ]);
-    // Then the first three are good, in every language that this machine has
+    // Then the first three pass, in every installed language
     let expected = json!([true, true, true, false, false, false, false, false]);
     assert_in_all_languages(&questions, &expected);
 }
 
-/// Headers that no service sends, each a change of those of a true callback, with whether the callback is still true.
+/// Malformed variants of a real callback's headers, each with the expected result of the check.
 fn malformed(true_headers: &Value) -> Vec<(Value, bool)> {
     let mut all = Vec::new();
     for name in ["webhook-id", "webhook-timestamp", "webhook-signature"] {
@@ -185,7 +185,7 @@ fn malformed(true_headers: &Value) -> Vec<(Value, bool)> {
 
 #[actix_web::test]
 async fn what_is_malformed_is_refused_by_what_is_shown_and_nothing_fails() {
-    // Given a callback that the service and a secret signed
+    // Given a callback signed by the service and a secret
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     let ada = app.user("ada").await;
     let secret = app.post_as(&ada.token, "/users/webhook-secret", json!({})).await.expect(200).json()["secret"].clone();
@@ -194,7 +194,7 @@ async fn what_is_malformed_is_refused_by_what_is_shown_and_nothing_fails() {
     let task = submit(&app, &ada, PRECISION, body).await;
     settled(&app, &ada.token, &task).await;
     let callback = receiver.received().remove(0);
-    // When its headers are left out, or nonsense stands in them
+    // When its headers are missing or malformed
     let (mut questions, mut expected) = (Vec::new(), Vec::new());
     for key in [secret.as_str().unwrap(), public.trim()] {
         let asked = question(&callback, &callback.body, key);
@@ -203,18 +203,18 @@ async fn what_is_malformed_is_refused_by_what_is_shown_and_nothing_fails() {
             expected.push(is_true);
         }
     }
-    // Then it is refused, unless a good signature stands beside the nonsense
+    // Then it is rejected, unless a valid signature accompanies the malformed one
     assert_in_all_languages(&json!(questions), &json!(expected));
     app.stop().await;
 }
 
-/// What the document shows gives these answers, in every language that this machine has.
+/// Asserts these results in every documented language that is installed.
 fn assert_in_all_languages(questions: &Value, expected: &Value) {
     let asked = questions.as_array().unwrap();
     assert_eq!(&asked.iter().map(in_rust).map(Value::from).collect::<Value>(), expected);
     let python = format!("{}{IN_PYTHON}", block("python"));
     let javascript = format!("{}{IN_JAVASCRIPT}", block("javascript"));
-    // Go runs files: the sample as it is shown but for the name of its package, and a main beside it.
+    // Go runs files: the sample with its package renamed, and a generated main.
     let directory = tempfile::tempdir().unwrap();
     let files = ["verify.go", "main.go"].map(|name| directory.path().join(name));
     std::fs::write(&files[0], block("go").replacen("package callbacks", "package main", 1)).unwrap();

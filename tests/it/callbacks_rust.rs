@@ -1,4 +1,4 @@
-//! The Rust of `docs/callbacks.md`, word for word.
+//! Rust sample of `docs/callbacks.md`, word for word.
 
 #![expect(clippy::disallowed_methods, reason = "a receiver has a clock of its own")]
 
@@ -9,7 +9,7 @@ use ed25519_dalek::{Signature, VerifyingKey};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// `header` gives a header by its name; `key` is `whsec_…` or `whpk_…`.
+/// `header` returns a header by its name; `key` is `whsec_…` or `whpk_…`.
 pub fn verify<'h>(header: impl Fn(&str) -> Option<&'h str>, body: &[u8], key: &str, tolerance: Duration) -> Option<()> {
     let (id, at) = (header("webhook-id")?, header("webhook-timestamp")?);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();

@@ -1,4 +1,4 @@
-//! The console as it is served: what its pages may do, how they are cached and compressed, and that nothing else is there.
+//! Console as served: content security policy, caching, compression, and no other files.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ const POLICY: [&str; 11] = [
     "trusted-types 'none'",
 ];
 
-/// What the page names: scripts, style sheets, its picture.
+/// Scripts, style sheets and icon that the page refers to.
 fn named_by(page: &str) -> BTreeSet<String> {
     let after = |name: &'static str| page.split(name).skip(1).filter_map(|rest| rest.split('"').next());
     after("href=\"")

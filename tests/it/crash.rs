@@ -1,8 +1,8 @@
-//! kill -9 under load: what was answered is there, nothing has a gap or a double, unfinished work goes on.
+//! kill -9 under load: acknowledged writes survive, without gaps or duplicates, and unfinished work continues.
 //!
-//! The suite does 10 rounds; `CRASH_ROUNDS=500 cargo test --test it crash::` does more. Every round looks at everything that
-//! was answered in the rounds before it, as far back as [`RECENT`], and at every event that is new; every [`WHOLE_EVERY`]th
-//! round, and the end, at everything.
+//! The suite runs 10 rounds; `CRASH_ROUNDS=500 cargo test --test it crash::` runs more. Every round checks all new
+//! events and the writes acknowledged in the last [`RECENT`] rounds; every [`WHOLE_EVERY`]th round, and the end, checks
+//! everything.
 
 pub mod check;
 pub mod load;
@@ -21,11 +21,11 @@ use check::{Followed, Told, verify, verify_log, verify_task_ended};
 use load::{Answered, write_until_killed};
 
 const WRITERS: usize = 64;
-/// How many rounds back every round looks.
+/// Number of earlier rounds that every round checks again.
 const RECENT: u64 = 3;
-/// How often all rounds are looked at, and the log and its read models are read in every way.
+/// Interval in rounds at which all rounds are checked, and log and read models are read in every way.
 const WHOLE_EVERY: u64 = 50;
-/// How often a round goes on until a snapshot is taken, and how often a start is made without one.
+/// Interval in rounds at which a round runs until a snapshot is taken, and at which a start uses none.
 const SNAPSHOT_EVERY: u64 = 4;
 const PLAIN_EVERY: u64 = 5;
 
@@ -38,7 +38,7 @@ async fn answered_commands_survive_kill_9() {
     let (mut moments, mut followed, mut snapshots) = (StdRng::seed_from_u64(0xA11CE), Followed::default(), 0);
 
     for round in 0..rounds {
-        // Given a service that may have been killed before: everything answered is there, once
+        // Given a service that may have been killed before: every acknowledged write is there, once
         let service = started(data.path(), round);
         let whole = round % WHOLE_EVERY == WHOLE_EVERY - 1;
         let so_far = answered.lock().since(if whole { 0 } else { round.saturating_sub(RECENT) });
@@ -70,7 +70,7 @@ async fn answered_commands_survive_kill_9() {
     println!("{rounds} kills, {snapshots} of them after a snapshot was taken under load");
 }
 
-/// Most starts may begin with a snapshot, however short the log is; some read all of it.
+/// Most starts may use a snapshot, however short the log is; some replay all of it.
 fn started(data: &Path, round: u64) -> Process {
     let mut program = command(data);
     let begin = if round.is_multiple_of(PLAIN_EVERY) { without_snapshots } else { with_snapshots };
@@ -79,8 +79,8 @@ fn started(data: &Path, round: u64) -> Process {
     service
 }
 
-/// After the last start too, every task ends, and every change of status is told in order; and the log has no gap and no
-/// double, and gives the same read models however it is read.
+/// Checks after the last start that every task ends, that every change of status is delivered in order, and that the
+/// log has no gap or duplicate and gives the same read models however it is read.
 async fn everything_ends(data: &Path, answered: &Answered, receiver: &Receiver, mut followed: Followed) {
     let service = started(data, 1);
     verify(&service, answered).await;
@@ -97,7 +97,7 @@ async fn everything_ends(data: &Path, answered: &Answered, receiver: &Receiver, 
     assert!(status.success(), "{status}: {errors}");
 
     let events = verify_log(data);
-    // The snapshot of the stop is compared with the log as well.
+    // This also compares the snapshot of the stop with the log.
     run(data, &["audit", "verify"]).expect(0);
     let (nodes, tasks) = (answered.nodes(), answered.tasks.len());
     println!("{nodes} nodes and {tasks} tasks answered and there, {events} events without gap or double");

@@ -1,7 +1,8 @@
-//! Damage: whatever happened to a file of the log, the start serves all of it or says what is wrong with which file.
+//! Damaged log files: a start either serves the complete log or names the damaged file.
 //!
-//! The suite does a share of the cases on a small log; `DAMAGE_CASES=full cargo test --test it damage` does 1,000 flipped
-//! bits, 200 cuts, 100 zeroed pages and 100 files that are swapped, stale, missing or doubled, over 10,000 events.
+//! The suite runs a sample of the cases on a small log; `DAMAGE_CASES=full cargo test --test it damage` runs 1,000
+//! flipped bits, 200 truncations, 100 zeroed pages and 100 swapped, stale, missing or duplicated files, over 10,000
+//! events.
 
 mod harm;
 mod history;
@@ -29,10 +30,10 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 const SEED: u64 = 0xDA_3A6E;
-/// Longest time that a start may take, on a busy machine.
+/// Deadline of a start on a busy machine.
 const HANG: Duration = Duration::from_mins(2);
 
-/// Everything that a log tells.
+/// All content of a log.
 #[derive(PartialEq)]
 pub struct Answers {
     pub events: Vec<RecordedEvent>,
@@ -41,7 +42,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Opens the log and asks it everything; or says why it does not open.
+    /// Opens the log and reads everything, or returns the error of opening it.
     fn of(directory: &Path) -> Result<(Self, OpenReport), String> {
         let mut folded = Models::default();
         let fold = |commit: &mediary::events::envelope::Commit| commit.iter().for_each(|event| folded.apply(event));
@@ -50,7 +51,7 @@ impl Answers {
         Ok((Self::told(&log, folded), report))
     }
 
-    /// Asks the log everything, and closes it.
+    /// Reads everything from the log, and closes it.
     fn told(log: &SledLog, folded: Models) -> Self {
         let events = log.read_all(Position(0), usize::MAX).expect("what opened can be read");
         let read = |stream| log.read_stream(&stream, Version(0)).expect("what opened can be read");
@@ -61,16 +62,16 @@ impl Answers {
     }
 }
 
-/// What came of one case.
+/// Outcome of one case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
-    /// The same answers, nothing to report.
+    /// Same content, nothing to report.
     Unharmed,
-    /// The same answers, and the start says what it mended.
+    /// Same content, and the start reports the repair.
     Mended,
-    /// No start, and the reason.
+    /// No start, with the reason.
     Refused(String),
-    /// What must never be.
+    /// Failure of the service.
     Broken(String),
 }
 
@@ -86,9 +87,9 @@ fn damage_is_mended_or_named_and_never_served() {
     let history = History::make(plan.events);
     let cases = harm::draw(plan, &history, &mut StdRng::seed_from_u64(SEED));
     assert_eq!(verified(history.today()), 0, "the verification finds something in a log that is whole");
-    // When something happens to a copy of it, and it is started
+    // When a copy of it is damaged and opened
     let outcomes = run(&history, &cases);
-    // Then it is as before, or the file is named
+    // Then it has the same content, or the error names the file
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (harm, outcome) in &outcomes {
         let outcome = match outcome {
@@ -125,7 +126,7 @@ fn run(history: &History, cases: &[Harm]) -> Vec<(Harm, Outcome)> {
     outcomes.into_inner()
 }
 
-/// A start that reads everything, and one that begins with the snapshot.
+/// Starts once with a full replay, and once from the snapshot.
 fn suffer(history: &History, harm: &Harm) -> Vec<Outcome> {
     let harmed = || {
         let directory = tempfile::tempdir().unwrap();
@@ -143,7 +144,7 @@ fn outlive_whole(history: &History, harm: &Harm, directory: &Path) -> Outcome {
     };
     let outcome = outlive(history, harm, directory);
     let expected = match &outcome {
-        // What only sled knows is not in the journal's files.
+        // Data that only sled holds is not in the journal's files.
         Outcome::Refused(reason) => !reason.contains("sled holds"),
         Outcome::Mended => harm.file().is_some_and(|file| file.starts_with("journal")),
         Outcome::Unharmed | Outcome::Broken(_) => false,
@@ -154,7 +155,7 @@ fn outlive_whole(history: &History, harm: &Harm, directory: &Path) -> Outcome {
     outcome
 }
 
-/// How much a verification that changes nothing has to say.
+/// Number of findings of a read-only verification.
 fn verified(directory: &Path) -> usize {
     let verification = Verification { directory, in_use: false, since: None, each: &mut |_| {}, progress: &mut |_| {} };
     verification.run().map_or(1, |report| report.findings.len() + report.notes.len())
@@ -163,7 +164,7 @@ fn verified(directory: &Path) -> usize {
 fn outlive(history: &History, harm: &Harm, directory: &Path) -> Outcome {
     match start(directory, history) {
         Outcome::Refused(reason) => judge_refusal(harm, directory, reason),
-        // What was mended is whole for the next start.
+        // A repaired log needs no repair at the next start.
         Outcome::Mended if start(directory, history) != Outcome::Unharmed => {
             Outcome::Broken("it was mended, and the next start found more".to_owned())
         }
@@ -171,7 +172,7 @@ fn outlive(history: &History, harm: &Harm, directory: &Path) -> Outcome {
     }
 }
 
-/// Starts the log in a thread, so that a panic or a hang is seen as one.
+/// Opens the log in a thread, to detect a panic or a hang.
 fn start(directory: &Path, history: &History) -> Outcome {
     let path = directory.to_owned();
     let started = watched(move || Answers::of(&path).map(|(answers, report)| (answers, report.sentences())));
@@ -182,7 +183,7 @@ fn start(directory: &Path, history: &History) -> Outcome {
     }
 }
 
-/// Does it in a thread.
+/// Runs the closure in a thread, with a deadline.
 fn watched<T: Send + 'static>(work: impl FnOnce() -> T + Send + panic::UnwindSafe + 'static) -> Result<T, Outcome> {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
@@ -207,12 +208,12 @@ fn judge_answers(answers: &Answers, reports: &[String], history: &History) -> Ou
     Outcome::Broken(format!("it serves other answers: {found} events instead of {expected}, {reports:?}"))
 }
 
-/// A refusal must name the file, the place in it where there is one, and the command to run.
+/// Checks that a refusal names the file, the offset in it where there is one, and the command to run.
 fn judge_refusal(harm: &Harm, directory: &Path, reason: String) -> Outcome {
     let names = |file: &Path| reason.contains(file.file_name().unwrap().to_str().unwrap());
     let place = !reason.contains(".seg ") || (reason.contains(" at offset ") && reason.contains(" position "));
     let wanted = match harm {
-        // The gap is seen where the journal goes on, or at its end.
+        // The gap is detected where the journal continues, or at its end.
         Harm::Missing(_) | Harm::Stale(_) | Harm::Cut { .. } => true,
         _ => harm.file().is_none_or(names),
     };

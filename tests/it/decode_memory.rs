@@ -1,6 +1,6 @@
-//! Memory of picture decoders: it is weighed before a decoder exists, and what is weighed is enough.
+//! Memory of picture decoders: it is reserved before a decoder is created, and the reservation is sufficient.
 //!
-//! Pictures are decoded by this test program started once more, so that the peak of each is seen alone.
+//! Each picture is decoded in a child process of this test program, to measure its peak alone.
 
 use std::io::{Cursor, Write as _};
 use std::process::Command;
@@ -17,21 +17,21 @@ use serde_json::json;
 use crate::support::client;
 use crate::support::process::{self, Process};
 
-/// The file that the process decodes.
+/// Name of the variable with the file that the child process decodes.
 const FILE: &str = "DECODE_MEMORY_FILE";
-/// Memory beside the picture: the code of the decoder, and what the allocator keeps.
+/// Memory beside the picture: code of the decoder, and overhead of the allocator.
 const SLACK: u64 = 16 << 20;
 
 const MEGABYTE: u64 = 1_000_000;
 
-/// A line of the state of a process, in bytes.
+/// Value of one line of `/proc/…/status`, in bytes.
 fn memory(process: &str, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process runs");
     let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel tells it");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
 }
 
-/// The process that decodes one picture; without a file there is nothing to do.
+/// Child process that decodes one picture; does nothing without a file.
 #[test]
 fn a_process_that_decodes_one_picture() {
     let Ok(file) = std::env::var(FILE) else { return };
@@ -84,9 +84,9 @@ fn chunk(name: &[u8], content: &[u8]) -> Vec<u8> {
     [&length[..], name, content, &crc.sum().to_be_bytes()].concat()
 }
 
-/// A black RGBA picture of 16 bits a channel.
+/// Black RGBA picture with 16 bits per channel.
 fn deep_png(width: u32, height: u32, interlaced: bool, extra: &[u8]) -> Vec<u8> {
-    // Passes of Adam7: where they begin and how far apart their pixels are.
+    // Passes of Adam7: offset and stride of their pixels.
     let passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)];
     let row = |width: u32| 1 + 8 * u64::from(width);
     let bytes = if interlaced {
@@ -103,7 +103,7 @@ fn deep_png(width: u32, height: u32, interlaced: bool, extra: &[u8]) -> Vec<u8> 
     [signature, chunk(b"IHDR", &header), extra.to_vec(), chunk(b"IDAT", &deflated(bytes)), chunk(b"IEND", b"")].concat()
 }
 
-/// A progressive JPEG whose coefficients are missing.
+/// Progressive JPEG without coefficients.
 fn progressive_jpeg(width: u16, height: u16, components: u8) -> Vec<u8> {
     let mut jpeg = vec![0xFF, 0xD8, 0xFF, 0xDB, 0, 67, 0];
     jpeg.extend([1; 64]);
@@ -113,7 +113,7 @@ fn progressive_jpeg(width: u16, height: u16, components: u8) -> Vec<u8> {
     for component in 1..=components {
         jpeg.extend([component, 0x11, 0]);
     }
-    // One code of one bit, which says that nothing follows.
+    // One code of one bit, the end of a block.
     jpeg.extend([0xFF, 0xC4, 0, 20, 0, 1]);
     jpeg.extend([0; 16]);
     jpeg.extend([0xFF, 0xDA, 0, 6 + 2 * components, components]);
@@ -158,7 +158,7 @@ fn what_is_weighed_is_enough_for_every_format() {
     for (name, bytes) in pictures {
         let Figures { inspecting, decoding, weighed, is_good } = figures(name, &bytes);
 
-        // The scan of the progressive ones is missing, which is seen when everything has been allocated.
+        // The progressive files lack their scan; the decoder detects this after all allocations.
         assert!(is_good || name.contains("progressive"), "{name} is a picture");
         let peak = inspecting.max(decoding);
         assert!(peak <= weighed + SLACK, "{name} took {peak} bytes, and {weighed} were weighed");
@@ -199,13 +199,13 @@ fn a_frame_larger_than_its_canvas_is_refused_before_it_is_decoded() {
 
 #[actix_web::test]
 async fn eight_submissions_of_large_pictures_stay_within_the_memory_of_the_decoders() {
-    // Given a service whose decoders have 512 MiB, which is enough for one picture of 100 megapixels
+    // Given a service with 512 MiB for decoders, enough for one picture of 100 megapixels
     let dir = tempfile::tempdir().unwrap();
     let service = Process::from_command(process::command(dir.path()).env("MEDIARY_MEDIA__DECODE_MEMORY", "512MiB"));
     let pid = service.pid().as_raw_nonzero().to_string();
     let before = memory(&pid, "VmHWM:");
 
-    // When eight are submitted at once, each of which is 800 MB when it is decoded as it is
+    // When eight pictures are submitted at once, each 800 MB when decoded in full
     let picture = STANDARD.encode(deep_png(10_000, 10_000, false, b""));
     let body = json!({"model": "vq1", "prompt": "x", "duration": 1, "resolution": "360p", "images": [picture]});
     let body = serde_json::to_vec(&body).unwrap();
@@ -216,7 +216,7 @@ async fn eight_submissions_of_large_pictures_stay_within_the_memory_of_the_decod
     };
     let answers = futures_util::future::join_all((0..8).map(|_| submit())).await;
 
-    // Then all are taken, and the engine too decodes no more than that at a time
+    // Then all are accepted, and the engine also stays within the limit
     assert_eq!(answers, [200; 8]);
     let peak = memory(&pid, "VmHWM:") - before;
     assert!(peak < 1000 * MEGABYTE, "{peak} bytes");

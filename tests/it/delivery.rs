@@ -1,4 +1,4 @@
-//! Callbacks of image tasks: every change of status, signed, in order for each task, at least once, also after a restart.
+//! Callbacks of image tasks: every change of status, signed, in order per task, at least once, also after a restart.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn statuses(received: &[Received]) -> Vec<String> {
     received.iter().map(Received::status).collect()
 }
 
-/// A clock that only the test moves.
+/// Clock that only the test advances.
 fn manual_clock() -> Surroundings {
     Surroundings::manual(Timestamp::from_micros(1_800_000_000_000_000), 7)
 }
@@ -42,7 +42,7 @@ async fn a_receiver_is_told_of_every_change_of_status_in_order() {
     assert_eq!(first, json!({"generated": [], "status": "IN_PROGRESS", "task_id": task}));
     assert_eq!(last["generated"].as_array().unwrap().len(), 1);
     assert!(received.iter().all(|callback| callback.path == "/hook?x=1"));
-    // And what it is told is what a status read tells
+    // And the callback has the same content as a status read
     let read = app.get_as(app.admin_token(), &format!("{UPSCALER}/{task}")).await.expect(200).json();
     assert_eq!(read["data"], last);
 }
@@ -89,7 +89,7 @@ async fn a_receiver_that_fails_is_told_again_later_with_the_same_id_and_nothing_
     let surroundings = manual_clock();
     let app = TestApp::start_with(|_| {}, surroundings.clone()).await;
     let task = submit(&app, &receiver.url("/hook")).await;
-    // When time passes only by the schedule of contract 8: 5 s, then 5 min, each at most a tenth longer
+    // When time passes by the schedule of contract 8: 5 s, then 5 min, each at most a tenth longer
     receiver.wait_until(|received| received.len() == 1).await;
     completed(&app, &task).await;
     attempted(&app, &task, 1).await;
@@ -98,7 +98,7 @@ async fn a_receiver_that_fails_is_told_again_later_with_the_same_id_and_nothing_
     attempted(&app, &task, 2).await;
     surroundings.advance(Duration::from_secs(330));
     let received = receiver.wait_until(|received| received.len() == 4).await;
-    // Then the first message came three times under one id, and the second one only afterwards
+    // Then the first message arrived three times under one id, and the second only afterwards
     assert_eq!(statuses(&received), ["IN_PROGRESS", "IN_PROGRESS", "IN_PROGRESS", "COMPLETED"]);
     assert!(received[..3].iter().all(|callback| callback.header("webhook-id") == received[0].header("webhook-id")));
     assert!(received.iter().all(|callback| callback.path == "/hook"), "a redirect was followed");
@@ -119,8 +119,8 @@ async fn a_receiver_that_is_gone_is_not_told_again() {
 
 #[actix_web::test]
 async fn one_dead_receiver_delays_nobody() {
-    // Given a receiver that takes connections and never answers, with more callbacks than may be under way at all; that is
-    // one more than the 8 that one receiver may have
+    // Given a receiver that accepts connections and never answers, with more callbacks than the global limit of
+    // concurrent ones; one more than the 8 that a single receiver may have
     let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let dead_url = format!("http://{}/hook", dead.local_addr().unwrap());
     let few = |settings: &mut mediary::config::Settings| settings.callbacks.concurrency = 9;
@@ -128,9 +128,9 @@ async fn one_dead_receiver_delays_nobody() {
     for _ in 0..20 {
         submit(&app, &dead_url).await;
     }
-    // When another one is to be told
+    // When another receiver has a callback due
     submit(&app, &receiver.url("/hook")).await;
-    // Then it is told long before the dead one's time is up
+    // Then it gets the callback long before the timeout of the first receiver
     let told = tokio::time::timeout(Duration::from_secs(10), receiver.wait_until(|received| received.len() == 2));
     assert_eq!(statuses(&told.await.expect("told within 10 s")), ["IN_PROGRESS", "COMPLETED"]);
 }
@@ -145,12 +145,12 @@ async fn what_was_not_told_before_a_stop_is_told_after_the_next_start() {
     let task = submit(&app, &format!("http://{address}/hook")).await;
     completed(&app, &task).await;
     let dir = app.stop().await;
-    // When the service starts again after the receiver came back
+    // When the receiver is back and the service restarts
     let receiver = Receiver::start_on(address).await;
     let later = manual_clock();
     later.advance(Duration::from_hours(24 * 365));
     let app = TestApp::start_in(dir, |_| {}, later).await;
-    // Then it is told what it missed, in order
+    // Then it gets the missed callbacks, in order
     let received = receiver.wait_until(|received| received.len() == 2).await;
     assert_eq!(statuses(&received), ["IN_PROGRESS", "COMPLETED"]);
     assert!(received.iter().all(|callback| callback.task() == task));
@@ -178,7 +178,7 @@ async fn read_models_equal_a_rebuild_after_tasks_and_deliveries() {
     app.publisher("acme", &user).await;
     app.node("acme", "face-tools", &user).await;
     let task = submit(&app, &receiver.url("/hook")).await;
-    // The models that the writer has kept up to date event by event, once the last delivery is recorded
+    // The models that the writer updated event by event, once the last delivery is recorded
     settled(&app, app.admin_token(), &task).await;
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
     let dir = app.stop().await;
@@ -187,13 +187,13 @@ async fn read_models_equal_a_rebuild_after_tasks_and_deliveries() {
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
 }
 
-/// The deliveries of a task, as its owner reads them.
+/// Deliveries of a task, as its owner reads them.
 pub async fn listed(app: &TestApp, token: &str, task: &str) -> Vec<Value> {
     let answer = app.get_as(token, &format!("/tasks/{task}/deliveries")).await.expect(200).json();
     answer["deliveries"].as_array().unwrap().clone()
 }
 
-/// Waits until the deliveries of a task are as they should be.
+/// Waits until the deliveries of a task satisfy the predicate.
 pub async fn until(app: &TestApp, token: &str, task: &str, enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let mut changes = app.app.models().delivery_changes();
     loop {
@@ -205,7 +205,7 @@ pub async fn until(app: &TestApp, token: &str, task: &str, enough: impl Fn(&[Val
     }
 }
 
-/// Waits until the task has ended and all its deliveries have.
+/// Waits until the task and all its deliveries have ended.
 pub async fn settled(app: &TestApp, token: &str, task: &str) -> Vec<Value> {
     let ended = |status: &Value| ["COMPLETED", "FAILED"].contains(&status.as_str().unwrap());
     until(app, token, task, |deliveries| {
@@ -215,7 +215,7 @@ pub async fn settled(app: &TestApp, token: &str, task: &str) -> Vec<Value> {
     .await
 }
 
-/// Waits until so many attempts of a task's first delivery are recorded.
+/// Waits until this many attempts of the task's first delivery are recorded.
 async fn attempted(app: &TestApp, task: &str, attempts: usize) {
     let made = |deliveries: &[Value]| {
         deliveries.first().is_some_and(|it| it["attempts"].as_array().unwrap().len() >= attempts)
@@ -223,7 +223,7 @@ async fn attempted(app: &TestApp, task: &str, attempts: usize) {
     until(app, app.admin_token(), task, made).await;
 }
 
-/// Waits until the task has ended well.
+/// Waits until the task has succeeded.
 async fn completed(app: &TestApp, task: &str) -> Value {
     loop {
         let read = app.get_as(app.admin_token(), &format!("{UPSCALER}/{task}")).await.expect(200).json();

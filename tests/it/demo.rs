@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::TestApp;
 use crate::support::process::run;
 
-/// Runs the demo beside the service, with two publishers of the sample.
+/// Runs the demo against the service, with two publishers of the sample.
 async fn demo(url: String, token: String, music: PathBuf) -> Output {
     let ended = move || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
@@ -47,7 +47,7 @@ async fn the_demo_fills_a_service_once() {
     let music = folder.path().join("waltz.opus");
     // When the demo runs
     let printed = demo_of(&app, &music).await;
-    // Then the sample is there, as it was written: dates, downloads, versions, archives
+    // Then the sample is there with its dates, downloads, versions and archives
     assert!(printed.contains("nodes       8 new") && printed.contains("versions    22 new"), "{printed}");
     let node = app.get("/nodes/yarrowgate-watermark").await.expect(200).json();
     assert_eq!(node["publisher"]["id"], "yarrowgate");
@@ -69,12 +69,12 @@ async fn the_demo_fills_a_service_once() {
         assert!(printed.contains(&format!("/#/tasks/{}", task["task_id"].as_str().unwrap())), "{task}");
     }
     assert_eq!(tasks["tasks"].as_array().unwrap().len(), 3);
-    // And every line that it prints for pasting works; one of them installs a node, which is counted
+    // And every printed command works; one of them installs a node, which is counted
     let pristine = state(&app).await;
     for line in printed.lines().filter_map(|line| line.trim().strip_prefix("curl -s ")) {
         app.get(line.trim_matches('\'').strip_prefix(&app.url("")).unwrap()).await.expect(200);
     }
-    // When it runs again, then it says that all of it was there, and nothing is changed
+    // When it runs again, then it reports that everything exists, and changes nothing
     let before = loop {
         let counted = state(&app).await;
         if counted != pristine {
@@ -86,7 +86,7 @@ async fn the_demo_fills_a_service_once() {
     let printed = demo_of(&app, &music).await;
     assert!(printed.contains("nodes       8 existing") && !printed.contains(" new"), "{printed}");
     assert_eq!(state(&app).await, before);
-    // And picture and film are those of the first run, while music is not kept and was made again, the same
+    // And picture and film are those of the first run; music is not stored and was made again, identically
     assert!(made.iter().all(|url| printed.contains(url)), "{printed}");
     assert_eq!(std::fs::read(&music).unwrap(), waltz);
 }
@@ -107,12 +107,12 @@ async fn the_demo_says_what_keeps_it_from_running() {
         assert_eq!(output.status.code(), Some(1));
         assert!(text(&output.stderr).contains(said), "{said}: {}", text(&output.stderr));
     }
-    // A service that is not there is said before a token that is missing, and a file that cannot be written before anything is done
+    // An unreachable service is reported before a missing token, and an unwritable file before the first request
     let empty = tempfile::tempdir().unwrap();
     let url = format!("http://{free}");
     let nobody = spawn_blocking(move || run(empty.path(), &["demo", "--url", &url])).await.unwrap().expect(1);
     assert!(nobody.err.contains("no service answers"), "{}", nobody.err);
-    // The token that a service keeps is told to nobody else
+    // The service's stored token is sent to no other service
     let other = TestApp::start().await;
     let (path, url) = (other.dir.path().to_owned(), app.url(""));
     let stranger = spawn_blocking(move || run(&path, &["demo", "--url", &url])).await.unwrap().expect(1);

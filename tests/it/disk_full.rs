@@ -1,7 +1,8 @@
-//! A full disk: changes are refused with a reason, reading goes on, changes come back by themselves, nothing is half done.
+//! Full disk: changes are rejected with a reason, reads continue, changes resume without a restart, nothing is half
+//! done.
 //!
-//! Three ways to fill a disk: a measure that lies (everywhere), a limit of the size of files (everywhere), and a small file
-//! system in memory (where one may be mounted; where not, the test says so).
+//! Three ways to fill a disk: a faked measurement (any machine), a limit of the file size (any machine), and a small
+//! in-memory file system (only where mounting is allowed; otherwise the test says so).
 
 use std::fs;
 use std::io::Write;
@@ -29,17 +30,17 @@ use crate::support::{client, picture};
 mod said;
 mod uploads;
 
-/// How long a change may take to come back once there is room.
+/// Deadline for changes to resume once there is space.
 const BACK_WITHIN: Duration = Duration::from_secs(8);
 /// Deadline of states that a busy machine reaches late.
 const REACHED_WITHIN: Duration = Duration::from_mins(1);
-/// Of four bytes each, so that few changes fill a disk.
+/// Characters of four bytes each, so that few changes fill a disk.
 const TEXT_CHARACTERS: usize = 19_000;
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
 #[test]
 fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
-    // Given a log whose disk has as much room as the test says
+    // Given a log whose free disk space is set by the test
     let free = Arc::new(AtomicU64::new(u64::MAX));
     let measured = Arc::clone(&free);
     let mut house = House::new();
@@ -58,13 +59,13 @@ fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
         assert!(started.elapsed() < BACK_WITHIN, "never refused");
         std::thread::sleep(Duration::from_millis(20));
     };
-    // Then appends are refused with the reason, and reading goes on
+    // Then appends are rejected with the reason, and reads continue
     let said = "no room on the disk: 0 MiB are free, and 1 MiB are kept in reserve (storage.reserve_mib)";
     assert!(matches!(&failure, LogFailure::Full { reason } if reason == said), "{failure}");
     let events = all(&log);
     assert_eq!(events[..before.len()], before);
     assert_eq!((log.storage().state, log.storage().free_bytes), (StorageKind::Full, Some(1000)));
-    // and once there is room, appends go on at the versions that there were
+    // and once there is space, appends continue with the next versions
     free.store(u64::MAX, Ordering::SeqCst);
     eventually("an append is taken", || log.append(vec![append(1, 1, 10, 1)]).is_ok_and(|done| done[0].is_ok()));
     assert_eq!(log.read_stream(&task_stream(1), Version(0)).unwrap().len(), 2);
@@ -73,7 +74,7 @@ fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
 
 #[test]
 fn a_segment_that_finds_no_room_leaves_the_log_as_it_was() {
-    // Given room for the reserve, but not for another segment
+    // Given space for the reserve, but not for another segment
     let free = Arc::new(AtomicU64::new(u64::MAX));
     let measured = Arc::clone(&free);
     let mut house = House::new();
@@ -82,7 +83,7 @@ fn a_segment_that_finds_no_room_leaves_the_log_as_it_was() {
     let log = house.open().0;
     write_group(&log, 0);
     free.store(100, Ordering::SeqCst);
-    // When the present segment is full
+    // When the current segment is full
     let (mut nth, mut failure) = (1, None);
     let started = Instant::now();
     while failure.is_none() && started.elapsed() < BACK_WITHIN {
@@ -91,12 +92,12 @@ fn a_segment_that_finds_no_room_leaves_the_log_as_it_was() {
             Err(refusal) => failure = Some(refusal),
         }
     }
-    // Then appends are refused, nothing of the group is there, no half segment either
+    // Then appends are rejected, and nothing of the group nor a partial segment remains
     let failure = failure.expect("a full segment refuses");
     assert!(failure.to_string().contains("a new journal segment takes"), "{failure}");
     assert_eq!(log.head(), Position(nth + 1));
     assert!(!house.path("journal/next.tmp").exists());
-    // and the same group is taken once there is room
+    // and the same group is accepted once there is space
     free.store(u64::MAX, Ordering::SeqCst);
     eventually("the group is taken", || {
         log.append(vec![append(1, nth, nth, 1), append(1, nth + 1, nth, 1)])
@@ -112,12 +113,12 @@ async fn a_limit_of_file_sizes_is_a_full_disk() {
     let data = tempfile::tempdir().unwrap();
     let service = Service::start(data.path(), 0);
     service.fill_registry().await;
-    // When no file may grow beyond where the journal and sled are now
+    // When no file may grow beyond the current size of the journal and sled
     service.limit_files(Some(600_000));
     let written = service.write_until_refused().await;
-    // Then reading goes on
+    // Then reads continue
     service.check_reads(written).await;
-    // and without the limit changes are taken again, by the same process
+    // and without the limit the same process accepts changes again
     service.limit_files(None);
     service.write_until_taken().await;
     service.check_log_after_stop(data.path());
@@ -125,17 +126,17 @@ async fn a_limit_of_file_sizes_is_a_full_disk() {
 
 #[actix_web::test]
 async fn a_result_without_room_waits_for_it() {
-    // Given a service whose files may have as many bytes as its log needs
+    // Given a service whose limit of file sizes suffices for its log
     let data = tempfile::tempdir().unwrap();
     let service = Service::start(data.path(), 0);
     service.limit_files(Some(700_000));
-    // When a job makes a larger file
+    // When a job produces a larger file
     let job = json!({"image": picture::base64_png(300, 300), "scale_factor": "4x"});
     let (status, _, submitted) = service.send(service.request(Method::POST, UPSCALER).json(&job)).await;
     assert_eq!(status, 200, "{submitted}");
     let said = || service.process.said();
     eventually("it waits", || said().contains("a job of the engine waits for room"));
-    // Then the task has not failed, and is done once there is room
+    // Then the task has not failed, and completes once there is space
     let path = format!("/tasks/{}", submitted["data"]["task_id"].as_str().expect("an id"));
     let task = async || service.send(service.request(Method::GET, &path)).await.2;
     let waiting = task().await;
@@ -159,9 +160,9 @@ async fn too_many_open_files_refuse_changes_until_some_are_closed() {
     let before = rustix::process::prlimit(Some(service.process.pid()), Resource::Nofile, none).unwrap();
     assert_eq!(before, Rlimit { current: maximum, maximum }, "a service may open as many files as it is allowed to");
     let written = service.write_until_refused().await;
-    // Then reading goes on
+    // Then reads continue
     service.check_reads(written).await;
-    // and once files can be opened, changes are taken again, by the same process
+    // and once files can be opened, the same process accepts changes again
     rustix::process::prlimit(Some(service.process.pid()), Resource::Nofile, before).unwrap();
     service.write_until_taken().await;
     service.check_log_after_stop(data.path());
@@ -176,10 +177,10 @@ async fn a_full_file_system_refuses_changes_and_takes_them_again() {
     let data = disk.path("data");
     let service = Service::start(&data, 4);
     let kept = service.fill_registry().await;
-    // When the disk is filled by somebody else
+    // When another program fills the disk
     disk.fill();
     service.write_until_refused().await;
-    // Then every kind of change is refused, with the same code and the time to come back
+    // Then every kind of change is rejected, with the same code and `Retry-After`
     for (method, path, body) in [
         (Method::POST, "/publishers", json!({"id": "late"})),
         (Method::PUT, "/publishers/acme", json!({"name": "Late"})),
@@ -190,7 +191,7 @@ async fn a_full_file_system_refuses_changes_and_takes_them_again() {
         let refusal = service.send(service.request(method.clone(), path).json(&body)).await;
         service.check_refusal(&refusal, &format!("{method} {path}"));
     }
-    // An answer that was kept is given again, and reading goes on
+    // A stored response is replayed, and reads continue
     let again = service.request(Method::POST, "/publishers").header("idempotency-key", "k1");
     let (status, _, body) = service.send(again.json(&json!({"id": "acme", "name": "acme"}))).await;
     assert_eq!((status, &body["id"]), (201, &json!("acme")));
@@ -203,12 +204,12 @@ async fn a_full_file_system_refuses_changes_and_takes_them_again() {
             && body["detail"].as_str().is_some_and(|detail| told.contains(detail)),
         "{told}"
     );
-    // Also a service that starts on the full disk reads
+    // A service that starts on the full disk serves reads too
     service.process.kill();
     let service = Service::start(&data, 4);
     service.check_reads(0).await;
     service.check_refusal(&service.write(0).await, "after the start");
-    // And once there is room, changes are taken without another start
+    // And once there is space, changes are accepted without another restart
     disk.empty();
     service.write_until_taken().await;
     service.check_log_after_stop(&data);
@@ -220,7 +221,7 @@ async fn a_disk_that_is_full_to_the_last_byte_loses_nothing() {
         eprintln!("SKIPPED: no small file system can be mounted here; the limit of file sizes is tested instead");
         return;
     };
-    // Given no reserve, so that the journal and sled themselves meet the full disk
+    // Given no reserve, so that the journal and sled themselves hit the full disk
     let data = disk.path("data");
     let service = Service::start(&data, 0);
     service.fill_registry().await;
@@ -232,7 +233,7 @@ async fn a_disk_that_is_full_to_the_last_byte_loses_nothing() {
     service.check_log_after_stop(&data);
 }
 
-/// The real program, and what was written through it.
+/// Real process, and what was written through it.
 struct Service {
     process: Process,
     client: Client,
@@ -259,7 +260,7 @@ impl Service {
         (status, retry, serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap_or_default())
     }
 
-    /// A publisher, made with a key; a node; a version that waits for its archive.
+    /// Creates a publisher with an idempotency key, a node, and a version that waits for its archive.
     async fn fill_registry(&self) -> Value {
         let keyed = self.request(Method::POST, "/publishers").header("idempotency-key", "k1");
         assert_eq!(self.send(keyed.json(&json!({"id": "acme", "name": "acme"}))).await.0, 201);
@@ -281,7 +282,7 @@ impl Service {
         self.send(self.request(Method::PUT, path).json(&json!({"changelog": changelog}))).await
     }
 
-    /// Changes until one is refused; how many were taken.
+    /// Writes until a change is rejected; returns the number of accepted ones.
     async fn write_until_refused(&self) -> usize {
         for nth in 1..400 {
             let reply = self.write(nth).await;
@@ -321,7 +322,7 @@ impl Service {
         assert!(base.starts_with("http"), "{base}");
     }
 
-    /// What was there is read, and the last change that was answered is the last one there is.
+    /// Asserts that existing data is readable, and that the last acknowledged change is the last one in the log.
     async fn check_reads(&self, written: usize) {
         for path in ["/health", "/publishers", "/publishers/acme", "/nodes", "/nodes/tools/versions"] {
             assert_eq!(self.send(self.request(Method::GET, path)).await.0, 200, "{path}");
@@ -339,7 +340,7 @@ impl Service {
         rustix::process::prlimit(Some(self.process.pid()), Resource::Fsize, limit).expect("limits can be set");
     }
 
-    /// The log is whole: journal and sled tell the same, from the first event to the last.
+    /// Asserts that journal and sled agree, from the first event to the last.
     fn check_log_after_stop(self, data: &Path) {
         let (status, errors) = self.process.terminate();
         assert!(status.success(), "{status}: {errors}");
@@ -358,11 +359,11 @@ impl Service {
     }
 }
 
-/// A file system in memory.
+/// File system in memory.
 pub struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    /// Mounts one; `None` where this is not allowed.
+    /// Mounts one; `None` if this is not allowed.
     pub fn mount(mib: u64) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
@@ -375,7 +376,7 @@ impl SmallDisk {
         self.0.path().join(name)
     }
 
-    /// Takes all the room that is left.
+    /// Uses all remaining space.
     fn fill(&self) {
         let mut ballast = fs::File::create(self.path("ballast")).unwrap();
         while ballast.write_all(&[1; 4096]).is_ok() {}

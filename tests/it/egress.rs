@@ -1,5 +1,5 @@
-//! Every way to write an address that must not be reached, as the place of an input and of a callback: nothing ever arrives at a
-//! canary that really listens there, while the same canary is reached when that is allowed.
+//! Forbidden addresses in every notation, as input and as callback: no connection ever reaches a canary that listens
+//! there, while the same canary is reachable where the settings allow it.
 
 mod canary;
 mod proxied;
@@ -21,7 +21,7 @@ use crate::support::{TestApp, client, picture};
 use canary::Canary;
 use rows::{Outcome, rows};
 
-/// What names lead to; none is asked of the machine's resolver.
+/// Addresses of the test's host names; the machine's resolver is not used.
 fn names(name: &str) -> Vec<IpAddr> {
     let addresses: &[&str] = match name.trim_end_matches('.') {
         "localhost" | "sub.localhost" | "loopback.example" => &["127.0.0.1"],
@@ -39,7 +39,7 @@ fn names(name: &str) -> Vec<IpAddr> {
     addresses.iter().map(|address| address.parse().unwrap()).collect()
 }
 
-/// A name that leads to the redirecting server when it is first asked for, and to the canary afterwards.
+/// Name that resolves to the redirecting server the first time, and to the canary afterwards.
 fn rebinding() -> impl Fn(&str) -> Vec<IpAddr> {
     let asked = std::sync::atomic::AtomicUsize::new(0);
     move |name| match name {
@@ -49,7 +49,7 @@ fn rebinding() -> impl Fn(&str) -> Vec<IpAddr> {
     }
 }
 
-/// Nothing private, but for the address of the redirecting server, which stands for the public ones.
+/// Refuses private addresses except for the redirecting server, which stands for the public ones.
 fn strict(settings: &mut Settings) {
     settings.egress.private = PrivateAccess::Deny;
     settings.egress.allow = vec![AllowEntry::parse("127.0.0.9").unwrap()];
@@ -69,7 +69,7 @@ async fn submit(app: &TestApp, input: &str, hook: &str) -> Result<String, Value>
     }
 }
 
-/// What comes of a place as an input and as a callback.
+/// Outcome of an address as an input and as a callback.
 async fn outcome(app: &TestApp, place: &str) -> Outcome {
     let (task, failure) = match submit(app, place, place).await {
         Ok(task) => (task, Some("input_unavailable")),
@@ -78,7 +78,7 @@ async fn outcome(app: &TestApp, place: &str) -> Outcome {
             if wrong.contains(&json!("/webhook_url")) {
                 return Outcome::NotTaken;
             }
-            // No URL for an input, and one for a callback.
+            // A picture in the body for the input, and a URL for the callback.
             (submit(app, &picture::base64_png(4, 4), place).await.unwrap(), None)
         }
     };

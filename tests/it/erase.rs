@@ -1,4 +1,4 @@
-//! Forgetting: a user can be erased, and then nobody can read who it was, wherever the bytes are.
+//! Erasure of users: afterwards no stored byte reveals who the user was.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::support::{TestApp, TestUser, client};
 const EMAIL: &str = "zyxwvut.srqponm@quetzalcoatl.example";
 const NAME: &str = "Ermintrude Quetzalcóatl";
 
-/// Somebody whose name and e-mail address stand nowhere else.
+/// User whose name and e-mail address occur nowhere else.
 async fn distinctive(app: &TestApp) -> TestUser {
     let user = app.user("first-called-otherwise").await;
     let body = json!({"email": EMAIL, "name": NAME});
@@ -47,13 +47,13 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// The files that hold a text somewhere.
+/// Files that contain the text.
 fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
     let holds = |path: &PathBuf| fs::read(path).unwrap().windows(text.len()).any(|bytes| bytes == text.as_bytes());
     files(folder).into_iter().filter(holds).collect()
 }
 
-/// How many events of this name the log holds.
+/// Number of events of this type in the log.
 fn recorded(app: &TestApp, name: &str) -> usize {
     let events = app.app.log().read_all(Position(0), usize::MAX).expect("the log can be read");
     events.iter().filter(|event| event.event.name() == name).count()
@@ -65,7 +65,7 @@ fn key_of(dir: &TempDir, user: &TestUser) -> PathBuf {
 
 #[actix_web::test]
 async fn an_erased_user_is_an_id_and_nothing_more() {
-    // Given an owner of a publisher, who made a token for it and reviewed a node
+    // Given an owner of a publisher, who created one of its tokens and reviewed a node
     let app = TestApp::start().await;
     let (ada, bob) = (distinctive(&app).await, app.user("bob").await);
     app.publisher("acme", &bob).await;
@@ -79,7 +79,7 @@ async fn an_erased_user_is_an_id_and_nothing_more() {
     // When an administrator erases the user
     app.delete_as(app.admin_token(), &account(&ada)).await.expect(204);
 
-    // Then nothing is shown of the user, and nobody speaks for it
+    // Then the user's data is no longer shown, and its tokens do not work
     assert_eq!(listed(&app, &ada).await, tombstone(&ada));
     let acme = app.get_as(&bob.token, "/publishers/acme").await.expect(200).json();
     assert_eq!(acme["members"].as_array().unwrap().len(), 1, "{acme}");
@@ -88,9 +88,9 @@ async fn an_erased_user_is_an_id_and_nothing_more() {
     }
     let tokens = app.get_as(&bob.token, "/publishers/acme/tokens").await.expect(200).json();
     assert_eq!(tokens, json!([]), "what opens nothing is not listed");
-    // And what the user did stays
+    // And the user's actions stay
     assert_eq!(app.get("/nodes/face-tools").await.expect(200).json(), reviewed);
-    // And nothing can be done to it any more
+    // And the account cannot be changed any more
     let reason = json!({"reason": "spam"});
     let refused = [
         app.put_as(app.admin_token(), &account(&ada), json!({"name": "Ada"})).await,
@@ -170,7 +170,7 @@ async fn the_last_owner_is_told_of_which_publishers() {
 
 #[actix_web::test]
 async fn no_file_holds_a_name_or_an_email_address_before_or_after() {
-    // Given a user whose name was given in every way, with a key too, and shown in every way
+    // Given a user whose name was set in every way, also with an idempotency key, and shown in every way
     let app = TestApp::start().await;
     let (ada, bob) = (distinctive(&app).await, app.user("bob").await);
     let keyed = app.request(Method::POST, "/admin/users").bearer_auth(app.admin_token());
@@ -182,7 +182,7 @@ async fn no_file_holds_a_name_or_an_email_address_before_or_after() {
     app.put_as(&bob.token, &membership, json!({"role": "owner"})).await.expect(200);
     let acme = app.get_as(&bob.token, "/publishers/acme").await.expect(200).text();
     assert!(acme.contains(EMAIL) && acme.contains(NAME), "{acme}");
-    // When the service has stopped, and started again
+    // When the service restarts
     let dir = app.stop().await;
     for text in [EMAIL, NAME, "first-called-otherwise"] {
         assert_eq!(holding(dir.path(), text), Vec::<PathBuf>::new(), "{text}, before");
@@ -197,7 +197,7 @@ async fn no_file_holds_a_name_or_an_email_address_before_or_after() {
         assert!(!key_of(&app.dir, user).exists());
     }
     let dir = app.stop().await;
-    // Then nothing of them is in any file, and the log is whole
+    // Then no file contains their data, and the log verifies
     for text in [EMAIL, NAME, "first-called-otherwise"] {
         assert_eq!(holding(dir.path(), text), Vec::<PathBuf>::new(), "{text}, after");
     }
@@ -227,7 +227,7 @@ async fn a_request_that_made_a_user_does_not_bring_it_back() {
 
 #[actix_web::test]
 async fn what_a_crash_left_of_an_erasure_is_finished_by_the_next_start() {
-    // Given a service that dies between the event and the end of the key
+    // Given a service that dies between the event and the deletion of the key
     let mishap = Arc::new(|place, _: &str| assert!(place != Place::Erased, "killed here"));
     let app = TestApp::start_with(|_| {}, Surroundings::real().with_mishap(mishap)).await;
     let (ada, bob) = (distinctive(&app).await, distinctive(&app).await);
@@ -241,12 +241,12 @@ async fn what_a_crash_left_of_an_erasure_is_finished_by_the_next_start() {
         assert_eq!(listed(&app, user).await, tombstone(user), "the event counts at once");
         app.get_as(&user.token, "/users").await.expect(401);
     }
-    // When it is asked again for one, and starts again
+    // When one erasure is requested again, and the service restarts
     app.delete_as(app.admin_token(), &account(&ada)).await.expect(204);
     app.delete_as(app.admin_token(), &account(&ada)).await.expect(404);
     assert!(!key_of(&app.dir, &ada).exists() && key_of(&app.dir, &bob).exists());
     let dir = app.stop().await;
-    // Then nobody who looks at the directory of the stopped service is told who it was
+    // Then the audit of the stopped service's directory does not show who the user was
     let thing = format!("user/{}", bob.id);
     for asked in [&["as-of", &before, &thing][..], &["show", &thing], &["diff", "0", &before]] {
         let told = run(dir.path(), &[&["audit"], asked, &["--json"]].concat()).expect(0).out;
@@ -261,21 +261,21 @@ async fn what_a_crash_left_of_an_erasure_is_finished_by_the_next_start() {
 
 #[actix_web::test]
 async fn an_answer_that_was_on_its_way_is_not_kept_after_an_erasure() {
-    // Given a keyed change of a user, whose answer is made and not kept yet
+    // Given a change of a user with an idempotency key, whose response exists but is not stored yet
     let (reached, mut reaches) = unbounded_channel();
     let (go, goes) = std::sync::mpsc::channel::<()>();
     let goes = Mutex::new(goes);
     let mishap = Arc::new(move |place, _: &str| {
         if place == Place::Answer {
             let _ = reached.send(());
-            // It fails once the other end is gone: go on.
+            // Fails once the other end is gone; that is expected.
             let _ = goes.lock().recv();
         }
     });
     let app = TestApp::start_with(|settings| settings.workers = 2, Surroundings::real().with_mishap(mishap)).await;
     let ada = distinctive(&app).await;
     let (url, token) = (app.url(&account(&ada)), app.admin_token().to_owned());
-    // Each with a connection of its own, which go to the workers in turn.
+    // Separate connections, which are assigned to the workers in turn.
     let change = {
         let body = json!({"isApproved": true});
         client().put(&url).bearer_auth(&token).header("idempotency-key", "k").json(&body)
@@ -283,12 +283,12 @@ async fn an_answer_that_was_on_its_way_is_not_kept_after_an_erasure() {
     let again = change.try_clone().unwrap();
     let changed = actix_web::rt::spawn(change.send());
     reaches.recv().await.unwrap();
-    // When the user is erased meanwhile
+    // When the user is erased at this moment
     let erased = client().delete(&url).bearer_auth(&token).send().await.unwrap();
     assert_eq!(erased.status(), 204);
     drop(go);
     assert_eq!(changed.await.unwrap().unwrap().status(), 200);
-    // Then that answer is not kept, and not given again
+    // Then that response is neither stored nor replayed
     assert_eq!(files(&app.dir.path().join("answers")), Vec::<PathBuf>::new());
     let again = again.send().await.unwrap();
     assert_eq!(again.status(), 404);
@@ -298,18 +298,18 @@ async fn an_answer_that_was_on_its_way_is_not_kept_after_an_erasure() {
 
 #[actix_web::test]
 async fn an_answer_that_cannot_be_removed_leaves_the_erasure_unfinished() {
-    // Given something among the kept answers that cannot be removed
+    // Given a stored response that cannot be removed
     let app = TestApp::start().await;
     let ada = distinctive(&app).await;
     let stuck = app.dir.path().join("answers/ab").join("ab".repeat(32));
     fs::create_dir_all(stuck.join("x")).unwrap();
-    // When the user is erased, then that is not done, and a start does not do it either
+    // When the user is erased, then the request fails, and so does a start
     app.delete_as(app.admin_token(), &account(&ada)).await.expect(500);
     assert!(key_of(&app.dir, &ada).exists());
     let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
     assert_eq!(listed(&app, &ada).await, tombstone(&ada));
     assert!(key_of(&app.dir, &ada).exists(), "it tells that something is left to be done");
-    // And once it can be removed, asking again is enough
+    // And once it can be removed, repeating the request succeeds
     fs::remove_dir_all(&stuck).unwrap();
     app.delete_as(app.admin_token(), &account(&ada)).await.expect(204);
     assert!(!key_of(&app.dir, &ada).exists());
@@ -341,13 +341,13 @@ async fn a_lost_key_is_not_replaced_by_a_change() {
     let kept = elsewhere.path().join("key");
     fs::rename(&place, &kept).unwrap();
     let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
-    // When its name is changed, then that is refused, with what an operator must do
+    // When the name is changed, then the change is rejected, with instructions for the operator
     let refused = app.put_as(app.admin_token(), &account(&ada), json!({"name": "Grace"})).await.expect(503).json();
     assert!(refused["detail"].as_str().unwrap().contains("put the key back from a backup"), "{refused}");
     assert!(!place.exists(), "no other key is made");
-    // And what is not sealed can be changed
+    // And fields that are not encrypted can be changed
     app.put_as(app.admin_token(), &account(&ada), json!({"isApproved": true})).await.expect(200);
-    // And with the key at its place both the old and the new can be read, after a restart too
+    // And with the key restored both the old and the new data are readable, after a restart too
     fs::copy(&kept, &place).unwrap();
     let grace = app.put_as(app.admin_token(), &account(&ada), json!({"name": "Grace"})).await.expect(200).json();
     assert_eq!((&grace["name"], &grace["email"]), (&json!("Grace"), &json!(EMAIL)));

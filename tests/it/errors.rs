@@ -1,4 +1,4 @@
-//! Every kind of failure has the same shape, and tells nothing of the inside.
+//! Error responses: one shape for every kind of failure, without internal details.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 
 use crate::support::{Answer, TestApp};
 
-/// Checks the shape of contract 2 and gives the body.
+/// Checks the shape of contract 2 and returns the body.
 #[track_caller]
 fn problem(answer: &Answer, status: u16, code: &str) -> Value {
     assert_eq!(answer.status, status, "{}", answer.text());
@@ -168,7 +168,7 @@ async fn a_panic_in_a_handler_is_one_500_and_the_connection_lives() {
     app.stop().await;
 }
 
-/// Asks on a connection that is open, reads the answer to its end and gives its status.
+/// Sends a request on an open connection, reads the answer to its end and returns its status.
 async fn status_of_get(connection: &mut TcpStream, path: &str) -> String {
     connection.write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     let mut head = Vec::new();
@@ -206,7 +206,7 @@ async fn requests_keep_their_sane_names() {
     app.stop().await;
 }
 
-/// Surroundings in which the `nth` command for the publisher `acme` meets `mishap` before it is decided.
+/// Surroundings in which the `nth` command for the publisher `acme` runs `mishap` before it is decided.
 fn at_decision(nth: usize, mishap: impl Fn() + Send + Sync + 'static) -> Surroundings {
     let decisions = AtomicUsize::new(0);
     Surroundings::real().with_mishap(Arc::new(move |place, subject| {
@@ -225,7 +225,7 @@ async fn an_actor_that_panics_is_one_500_and_lives_again() {
     let problem = acme().await.expect(500);
     assert_eq!(problem.header("content-type"), Some("application/problem+json"));
     assert_eq!(problem.json()["status"], 500);
-    // Nothing was done, and the next command finds a new actor
+    // Nothing was recorded, and the next command starts a new actor
     app.get("/publishers/acme").await.expect(404);
     acme().await.expect(201);
     acme().await.expect(409);
@@ -233,15 +233,15 @@ async fn an_actor_that_panics_is_one_500_and_lives_again() {
 
 #[actix_web::test]
 async fn overload_is_a_503_that_says_when_to_come_back_and_nothing_is_half_done() {
-    // Given a publisher for which only one command may wait, and that is held up
+    // Given a publisher with a mailbox of one command, whose actor is slow
     let slow = at_decision(2, || std::thread::sleep(std::time::Duration::from_secs(1)));
     let app = TestApp::start_with(|settings| settings.actors.mailbox = 1, slow).await;
     let names: Vec<String> = (0..40).map(|n| format!("name {n}")).collect();
-    // When many commands come at once
+    // When many commands arrive at once
     app.post_as(app.admin_token(), "/publishers", json!({"id": "acme"})).await.expect(201);
     let change = |name: &String| app.put_as(app.admin_token(), "/publishers/acme", json!({"name": name}));
     let answers = futures_util::future::join_all(names.iter().map(change)).await;
-    // Then some are told to come back, in the one shape of errors, and the others are done
+    // Then some are rejected with `Retry-After`, in the standard shape of errors, and the others succeed
     let (done, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
     assert!(!done.is_empty() && !refused.is_empty(), "{} done, {} refused", done.len(), refused.len());
     for answer in refused {

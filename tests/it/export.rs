@@ -1,4 +1,4 @@
-//! The export: the same bytes for the same log for ever, and whatever is changed in it is found and named by its line.
+//! Export: identical bytes for the same log, and any modification is detected and located by its line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn golden() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/export/log.jsonl")
 }
 
-/// A log that is the same to the byte each time it is made.
+/// Log that is identical to the byte each time it is made.
 fn same_log(commits: &[u64]) -> TempDir {
     let data = tempfile::tempdir().unwrap();
     let mut options = SledLogOptions::new(data.path().join("log"));
@@ -76,20 +76,20 @@ fn the_program_exports_and_verifies_elsewhere() {
     add(data.path(), 20..30);
     run(data.path(), &["audit", "export", name]).expect(0).says(&["60 events exported"]);
     assert_eq!(run(data.path(), &["audit", "export", "-"]).expect(0).out.lines().count(), 62);
-    // Nothing but the export and the key is needed
+    // Needs only the export and the key
     let nowhere = elsewhere.path().join("nowhere");
     let text = fs::read_to_string(&file).unwrap();
     let key = hex::encode(&key_of(&text));
     let check = |more: &[&str]| run(&nowhere, &[&["audit", "verify", "--file", name], more].concat());
     check(&["--key", &key]).expect(0).says(&["clean: 60 events", &key]);
     check(&["--since", since.to_str().unwrap()]).expect(0);
-    // Without either, nothing shows who made it
+    // Without either, the origin is unknown
     check(&[]).expect(2).says(&["not verified: the origin of the export", "give --key or --since"]);
     let json = check(&["--json"]).expect(2).out;
     assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["result"], "unverified");
     check(&["--key", &"0".repeat(64)]).expect(1).says(&["line 1: the export is signed with key"]);
     check(&["--key", "short"]).expect(2);
-    // A line that somebody changed is named
+    // A modified line is named
     let changed = text.replacen(
         "\"schema\":2,\"stream\":\"task/00000000-0000-0000-0000-000000000002\"",
         "\"schema\":2,\"stream\":\"task/00000000-0000-0000-0000-000000000003\"",
@@ -127,19 +127,19 @@ fn a_changed_byte_is_found_and_its_line_is_named() {
     for (at, byte) in text.bytes().enumerate() {
         let here = line;
         line += u64::from(byte == b'\n');
-        // Every byte of the structure, and a share of the long texts.
+        // Every byte of the structure, and a sample of the long texts.
         if byte.is_ascii_alphanumeric() && at % 7 != 0 {
             continue;
         }
         let mut changed = text.clone().into_bytes();
         changed[at] ^= 1;
         match verify(&changed[..], Style::default(), key, &mut |_| {}) {
-            // The first line says what it is: without that it is no export.
+            // The first line identifies the format: without it the file is no export.
             Err(error) => assert_eq!(here, 1, "byte {at}: {error}"),
             Ok(report) => {
                 let first =
                     report.findings.first().unwrap_or_else(|| panic!("byte {at} of line {here} was not missed"));
-                // Text that is cut in two lines, or two that became one, are named by the first.
+                // A line split in two, or two lines joined, are located by the first.
                 assert_eq!(first.line, here, "byte {at}: {}", first.what);
             }
         }
@@ -177,7 +177,7 @@ fn lines_that_are_dropped_added_or_moved_are_found() {
             assert_eq!(found(&moved).unwrap(), Some(nth as u64 + 1), "line {} behind the next", nth + 1);
         }
     }
-    // All that comes after a line
+    // Everything after a line is missing
     for kept in 1..lines.len() {
         assert_eq!(found(&lines[..kept]).unwrap(), Some(kept as u64 + 1), "{kept} lines are left");
     }

@@ -1,8 +1,8 @@
-//! kill -9 after every numbered step of a commit, a segment, a start and a file: what was answered is there, nothing has a
-//! gap or a double, and the service starts by itself.
+//! kill -9 after every numbered step of a commit, a segment, a start and a file: acknowledged writes survive, without
+//! gaps or duplicates, and the service starts without help.
 //!
-//! The service that ends itself is this test program started once more, so that nothing of this is in the real one. The
-//! suite ends it once after each step; `CRASH_STEPS=20 cargo test --test it fail_points` does more.
+//! The service that kills itself is this test program, started as a child process, so that the real program has no such
+//! code. The suite kills it once after each step; `CRASH_STEPS=20 cargo test --test it fail_points` does so more often.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -30,13 +30,13 @@ use crate::support::zip::good;
 use crate::support::{client, picture};
 
 const WRITERS: usize = 4;
-/// The directory, the step and the pass at which the program that is started once more ends itself.
+/// Variables with the directory, the step and the pass at which the child process kills itself.
 const ORDERS: [&str; 3] = ["ENDING_DIRECTORY", "ENDING_STEP", "ENDING_PASS"];
-/// Set when it takes snapshots of the smallest log, and begins with them.
+/// Set if the child takes snapshots of the smallest log, and starts from them.
 const SNAPSHOTS: &str = "ENDING_SNAPSHOTS";
-/// A step that is not reached within this time is not reached at all.
+/// Deadline for a step; after it the step counts as not reached.
 const REACHED_WITHIN: Duration = Duration::from_mins(1);
-/// Passes count from the moment that this file is in the directory.
+/// Name of the file whose presence starts the count of passes.
 const ARMED: &str = "armed";
 const PUBLISHER: &str = "/publishers/archivist";
 
@@ -53,7 +53,7 @@ const FIRST: &[Step] = &[
 /// Steps of a clean stop.
 const LAST: &[Step] = &[Step::HeadSynced, Step::SledFlushed];
 
-/// The service that ends itself; without orders there is nothing to do.
+/// Child process that kills itself; does nothing without its variables.
 #[actix_web::test]
 async fn a_service_that_ends_itself() {
     let [Ok(directory), Ok(step), Ok(pass)] = ORDERS.map(std::env::var) else { return };
@@ -79,7 +79,7 @@ async fn a_service_that_ends_itself() {
     app.run_until_stopped(signals).await.unwrap();
 }
 
-/// This program once more, as that service.
+/// Command that starts this program as that child process.
 fn doomed(directory: &Path, step: Step, pass: u64, snapshots: bool) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "fail_points::a_service_that_ends_itself", "--nocapture"]);
@@ -97,7 +97,7 @@ fn assert_it_ended_itself(status: ExitStatus, step: Step) {
 #[actix_web::test]
 async fn a_first_start_killed_after_any_step_starts_again() {
     for step in FIRST {
-        // Given a first start that ends after a step; HEAD is first synced when there is a segment to change to or at a stop
+        // Given a first start that ends after a step; HEAD is first synced at a change of segments or at a stop
         let data = tempfile::tempdir().unwrap();
         std::fs::write(data.path().join(ARMED), "").unwrap();
         match Process::try_start(&mut doomed(data.path(), *step, 1, false)) {
@@ -122,21 +122,21 @@ async fn a_kill_after_any_step_loses_nothing() {
     let (answered, archives) = (Arc::new(Mutex::new(Answered::default())), Arc::default());
     let mut chance = StdRng::seed_from_u64(0x57E9);
     let (mut reached, mut nth) = (BTreeSet::new(), 0_u64);
-    // What a first start writes is not what is tested here.
+    // The first start's own writes are not under test here.
     assert!(Process::start(data.path()).terminate().0.success());
 
     let armed = data.path().join(ARMED);
     for round in 0..rounds {
         let only_first = |step: &&Step| !matches!(step, Step::KeyMade | Step::HeadMade);
         for step in Step::ALL.iter().filter(only_first).copied() {
-            // Given a service that was killed after the step before
+            // Given a service that was killed after the previous step
             nth += 1;
             let pass = if may_be_rare(step) { 1 } else { chance.gen_range(1..=3 + round * 3) };
             if step == Step::SledRemoved {
                 std::fs::write(data.path().join("log/sled.damaged"), "a test asks for it").unwrap();
                 std::fs::write(&armed, "").unwrap();
             }
-            // Half of the starts begin with a snapshot, where one was taken.
+            // Half of the starts use a snapshot, if there is one.
             let snapshots = step >= Step::SnapshotWritten || nth.is_multiple_of(2);
             let Ok(service) = Process::try_start(&mut doomed(data.path(), step, pass, snapshots)) else {
                 assert_eq!(step, Step::SledRemoved, "it ended at the start");
@@ -146,7 +146,7 @@ async fn a_kill_after_any_step_loses_nothing() {
             };
             let so_far = answered.lock().clone();
             verify(&service, &so_far).await;
-            // When it is killed after this one, under load or while it stops
+            // When it is killed after this step, under load or while it stops
             std::fs::write(&armed, "").unwrap();
             let load = load(&service, nth, &answered, &archives, &receiver);
             if LAST.contains(&step) {
@@ -162,14 +162,14 @@ async fn a_kill_after_any_step_loses_nothing() {
             }
             reached.insert(step);
             std::fs::remove_file(&armed).unwrap();
-            // Then the log has no gap and no double
+            // Then the log has no gap or duplicate
             verify_log(data.path());
         }
     }
     // And every step was reached, here or at a first start
     reached.extend([Step::KeyMade, Step::HeadMade]);
     assert_eq!(reached, Step::ALL.iter().copied().collect(), "steps that were not reached");
-    // And what was answered is there, and every task ends and is told of
+    // And acknowledged writes are there, and every task ends and is reported
     let service = Process::start(data.path());
     let so_far = answered.lock().clone();
     verify(&service, &so_far).await;
@@ -186,12 +186,12 @@ async fn a_kill_after_any_step_loses_nothing() {
     println!("killed {nth} times after {} steps: {} events", reached.len(), verify_log(data.path()));
 }
 
-/// Steps that one round of load may take only once.
+/// `true` for steps that one round of load may take only once.
 fn may_be_rare(step: Step) -> bool {
     step >= Step::HeadSynced
 }
 
-/// Clients that go on until they are not answered any more.
+/// Starts clients that run until the service stops answering.
 fn load(
     service: &Process,
     nth: u64,
@@ -215,7 +215,7 @@ async fn send(method: Method, url: &str, body: &Value) -> Option<Value> {
     answer.json().await.ok()
 }
 
-/// Publishes versions with archives; notes those whose upload was answered.
+/// Publishes versions with archives; records those whose upload was acknowledged.
 async fn upload_until_killed(base: &str, nth: u64, archives: &Mutex<Vec<String>>) {
     let nodes = format!("{base}{PUBLISHER}/nodes");
     for (url, body) in
@@ -231,7 +231,7 @@ async fn upload_until_killed(base: &str, nth: u64, archives: &Mutex<Vec<String>>
         let Some(published) = send(Method::POST, &format!("{nodes}/kept/versions"), &body).await else { return };
         let link = published["signedUrl"].as_str().unwrap_or_else(|| panic!("{published}")).to_owned();
         let mut archive = good();
-        // A name of its own for every archive: a comment at its end.
+        // The comment at the end makes every archive different.
         let comment = version.as_bytes();
         let at = archive.len() - 2;
         archive[at] = u8::try_from(comment.len()).unwrap();
@@ -245,7 +245,7 @@ async fn upload_until_killed(base: &str, nth: u64, archives: &Mutex<Vec<String>>
     }
 }
 
-/// Submits pictures, each a little wider, so that each has a file of its own.
+/// Submits pictures of increasing width, so that each has its own file.
 async fn submit_until_killed(base: &str) {
     for width in 8.. {
         let body = json!({"image": picture::base64_png(width, 8)});

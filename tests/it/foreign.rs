@@ -1,5 +1,5 @@
-//! What pages of other origins may do to the service from a browser: a page that is not named changes nothing, by whatever
-//! request a browser sends without asking first.
+//! Cross-origin requests of browsers: a page of an origin that is not allowed changes nothing, whatever request the
+//! browser sends without a preflight.
 
 use mediary::clock::Surroundings;
 use mediary::config::AllowedOrigins;
@@ -15,7 +15,7 @@ const FOREIGN: &str = "https://evil.example";
 const NAMED: &str = "https://app.example";
 const MUSIC: &str = "/proxy/musicvendor/t2m/generate";
 
-/// A service that names an origin, or lets all read; with somebody whose publisher has a node and an upload link.
+/// Service that allows one origin, or reads from all, and a user whose publisher has a node and an upload link.
 struct Given {
     app: TestApp,
     owner: TestUser,
@@ -34,7 +34,7 @@ impl Given {
         let link = url[url.find("/uploads/").unwrap()..].to_owned();
         let made = app.post(START_END, of_prompt("p")).await.expect(200).json();
         let task = made["task_id"].as_str().unwrap().to_owned();
-        // A film that is not drawn, so that nothing is recorded but what is asked for.
+        // Cancels the film, so that only the test's own requests are recorded.
         app.post(&format!("/proxy/videovendor/tasks/{task}/cancel"), json!({})).await.expect(200);
         Self { app, owner, link, task }
     }
@@ -47,7 +47,8 @@ impl Given {
         self.app.request(method, path).bearer_auth(&self.owner.token)
     }
 
-    /// What changes something, with the status that it has for whoever may; some of it a browser sends without asking first.
+    /// Requests that change something, with the status for an authorised caller; browsers send some of them without a
+    /// preflight.
     fn changes(&self) -> Vec<(RequestBuilder, u16)> {
         let cancel = format!("/proxy/videovendor/tasks/{}/cancel", self.task);
         vec![
@@ -62,7 +63,7 @@ impl Given {
         ]
     }
 
-    /// Tries every change from a page of this origin, with other headers besides.
+    /// Sends every change from a page of this origin, with additional headers.
     async fn change_all(&self, origin: &str, others: &[(&str, &str)]) -> Vec<(Answer, u16)> {
         let mut answers = Vec::new();
         for (request, expected) in self.changes() {
@@ -80,13 +81,13 @@ async fn a_page_that_is_not_named_changes_nothing() {
         (AllowedOrigins::Listed(vec![NAMED.to_owned()]), false),
         (AllowedOrigins::Listed(Vec::new()), false),
     ] {
-        // Given a service and what was done to it
+        // Given a service and its history
         let given = Given::with(allowed).await;
         let before = given.app.app.models().read().position.0;
-        // When pages of other origins try to change something, also with the rights of a user
+        // When pages of other origins try to change something, also with a user's credentials
         for origin in [FOREIGN, "null", "https://app.example.evil.example", "http://127.0.0.1:1", "file://"] {
             for (answer, _) in given.change_all(origin, &[("sec-fetch-site", "cross-site")]).await {
-                // Then each is told why, as far as it may read, and nothing is done
+                // Then each gets the reason, as far as it may read it, and nothing changes
                 assert_eq!(
                     answer.expect_refusal(origin).header("access-control-allow-origin"),
                     readable.then_some("*")
@@ -95,7 +96,7 @@ async fn a_page_that_is_not_named_changes_nothing() {
         }
         let path = format!("/admin/events?after={before}");
         let recorded = given.app.get_as(given.app.admin_token(), &path).await.expect(200).json();
-        // That a token was used, to make what is given, may be noted later.
+        // Uses of the fixture's tokens may be recorded later.
         let done = recorded["events"].as_array().unwrap().iter().filter(|event| event["type"] != "TokenUsed");
         assert_eq!(done.count(), 0, "{recorded}");
         given.app.stop().await;
@@ -132,7 +133,7 @@ async fn a_page_that_is_named_changes_everything() {
 #[actix_web::test]
 async fn the_pages_of_the_service_itself_change_everything() {
     let post = |app: &TestApp| app.request(Method::POST, START_END).json(&of_prompt("p"));
-    // Given a service that has no public URL: by its address, by another name of it, and behind a proxy nobody told it of
+    // Given a service without a public URL: reached by its address, by another name, and behind an unknown proxy
     let given = Given::with(AllowedOrigins::Listed(Vec::new())).await;
     let (base, port) = (given.app.url(""), given.app.app.address().port());
     for (answer, expected) in given.change_all(&base, &[]).await {
@@ -146,7 +147,7 @@ async fn the_pages_of_the_service_itself_change_everything() {
     let unproven = post(app).header("origin", "https://media.example");
     app.send(unproven).await.expect_refusal("https://media.example");
     given.app.stop().await;
-    // Given one that is told its public URL, behind a proxy that names another host
+    // Given a service with a public URL, behind a proxy that sends another host
     let change = |settings: &mut mediary::config::Settings| {
         settings.public_url = Some("https://media.example/base".to_owned());
     };
@@ -218,13 +219,13 @@ async fn every_operation_that_changes_something_refuses_foreign_pages_and_says_s
             else {
                 continue;
             };
-            // Given a page that another origin brings, or one whose origin somebody on the way has taken out
+            // Given a page of another origin, or one whose `Origin` was removed on the way
             let path = path.replace(['{', '}'], "");
             for (name, value) in [("origin", FOREIGN), ("sec-fetch-site", "cross-site")] {
                 let answer = app.send(app.request(method.clone(), &path).header(name, value)).await;
                 assert_eq!((answer.status, &answer.json()["error"]), (403, &json!("forbidden")), "{method} {path}");
             }
-            // Then clients know of it
+            // Then the OpenAPI document lists the error
             let component = operation["responses"]["403"]["$ref"].as_str().unwrap_or_else(|| panic!("{method} {path}"));
             let codes = &document.pointer(component.trim_start_matches('#')).unwrap()["x-error-codes"];
             assert!(codes.as_array().unwrap().contains(&json!("forbidden")), "{method} {path}: {codes}");

@@ -1,5 +1,5 @@
-//! The bytes of every kind of event, kept for ever: what any release wrote, this one reads. `UPDATE_GOLDEN=1` writes the
-//! files of kinds that have none yet, and of none else.
+//! Golden files with the bytes of every kind of event: this release reads everything that any release wrote.
+//! `UPDATE_GOLDEN=1` writes only the files of kinds that have none yet.
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ fn commit_of(nth: u128, event: Event) -> Commit {
     append.record(Position(300))
 }
 
-/// The commit of one event, and the name of its files: that of the kind, and for submissions of further jobs theirs too.
+/// Commit of one event, with the name of its files: its kind, and the job for submissions of further jobs.
 struct Sample {
     name: String,
     commit: Commit,
@@ -34,7 +34,7 @@ struct Sample {
 
 fn samples() -> Vec<Sample> {
     let mut kinds: Vec<_> = samples::every_kind().into_iter().map(|event| (event.name().to_owned(), event)).collect();
-    // The bytes hold the number of each: the jobs had theirs before later kinds were invented.
+    // The bytes contain the number of each sample: the jobs got theirs before later kinds existed.
     let before_jobs = kinds.iter().position(|(name, _)| name == "TaskCancelled").unwrap() + 1;
     let later = kinds.split_off(before_jobs);
     let jobs = samples::every_job().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));
@@ -51,7 +51,7 @@ fn golden_of(version: u16) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/events/v{version}"))
 }
 
-/// What a schema version wrote: the name of each event, and its bytes.
+/// Events that a schema version wrote: name and bytes.
 fn written_in(version: u16) -> Vec<(String, Vec<u8>)> {
     let files = fs::read_dir(golden_of(version)).unwrap().map(|entry| entry.unwrap().path());
     let read = |path: PathBuf| {
@@ -61,7 +61,7 @@ fn written_in(version: u16) -> Vec<(String, Vec<u8>)> {
     files.map(read).collect()
 }
 
-/// The commit of an event as version 1 had it: with personal fields that anybody can read.
+/// Commit of an event in version 1, with personal fields in plain text.
 fn as_of_v1(commit: &Commit) -> Commit {
     let plain = |value: &Option<Personal>, text: &str| value.as_ref().map(|_| Personal::Plain(text.into()));
     let mut recorded = commit.to_vec();
@@ -129,7 +129,7 @@ fn every_kind_of_event_is_told_as_ever() {
         }
         let golden = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         assert_eq!(told, golden, "{name} is no longer told as it was");
-        // The bytes that exports are checked by: the same members, sorted, without blanks, none of them absent.
+        // The bytes over which exports are checked: the same members, sorted, without whitespace, none missing.
         let canonical = record.canonical();
         assert_eq!(
             serde_json::from_str::<serde_json::Value>(&canonical).unwrap(),
@@ -183,7 +183,7 @@ fn what_version_1_wrote_is_written_in_the_newest_version_without_loss() {
     }
 }
 
-/// The chain and the CRC of the journal find all damage before a record is decoded; the decoder must stand it all the same.
+/// Chain and CRC of the journal detect all damage before a record is decoded; the decoder must not panic anyway.
 #[test]
 fn damaged_bytes_of_every_version_are_an_error_or_something_else_but_never_pass_for_the_event() {
     for (name, bytes) in (1..=VERSION).flat_map(written_in) {
@@ -196,7 +196,7 @@ fn damaged_bytes_of_every_version_are_an_error_or_something_else_but_never_pass_
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert_ne!(codec::decode(&damaged).as_ref(), Ok(&intact), "{name} with bit {bit} flipped");
         }
-        // Most events mean the same in every version, so the version is left alone here.
+        // Most events are the same in every version, so the version bytes stay as they are here.
         for at in size_of_val(&VERSION)..bytes.len() {
             for value in [0, 1, 0x7f, 0xfb, 0xfd, 0xff].into_iter().filter(|value| *value != bytes[at]) {
                 let mut damaged = bytes.clone();

@@ -1,4 +1,4 @@
-//! Habits of real tools, which a registry has to live with.
+//! Typical behaviour of real tools that a registry must support.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,9 +36,9 @@ async fn a_tool_that_asks_for_everything_at_once_is_told_how_much_it_gets() {
     let owner = app.user("owner").await;
     app.publisher("acme", &owner).await;
     fill(&app, &owner, &ids(1_005)).await;
-    // When a tool asks for an absurd number of them
+    // When a tool requests an absurd number of them
     let page = app.get("/nodes?limit=99999999").await.expect(200).json();
-    // Then it gets the most that a page holds, and the answer says so, and where the rest is
+    // Then it gets a full page, and the answer states the limit and the next page
     assert_eq!((ids_in(&page).len(), &page["limit"]), (1_000, &json!(1_000)));
     assert_eq!((&page["total"], &page["totalPages"]), (&json!(1_005), &json!(2)));
     let rest = app.get("/nodes?limit=99999999&page=2").await.expect(200).json();
@@ -48,7 +48,7 @@ async fn a_tool_that_asks_for_everything_at_once_is_told_how_much_it_gets() {
 
 #[actix_web::test]
 async fn a_tool_that_pages_through_5000_nodes_while_nodes_are_added_misses_none() {
-    // Given 5,000 nodes, and an author who goes on publishing
+    // Given 5,000 nodes, and an author who publishes continuously
     let app = TestApp::start().await;
     let owner = app.user("owner").await;
     app.publisher("acme", &owner).await;
@@ -58,7 +58,7 @@ async fn a_tool_that_pages_through_5000_nodes_while_nodes_are_added_misses_none(
     let author = async {
         let mut published = 0;
         while !done.load(Ordering::Relaxed) {
-            // Some before, some between and some behind the others in the order of ids.
+            // Ids before, between and after the existing ones in sort order.
             let id = format!("{}-new-{published}", ["a", "node-02500", "z"][published % 3]);
             let body = json!({"id": id});
             app.post_as(&owner.token, "/publishers/acme/nodes", body).await.expect(201);
@@ -66,7 +66,7 @@ async fn a_tool_that_pages_through_5000_nodes_while_nodes_are_added_misses_none(
         }
         published
     };
-    // When tools page through, one in the order of ids, one in that of creation
+    // When tools page through, one by id, one by creation
     let tools = async {
         let pages = (page_through(&app, "id"), page_through(&app, "created_at"));
         let (by_id, by_age) = futures_util::future::join(pages.0, pages.1).await;
@@ -75,7 +75,7 @@ async fn a_tool_that_pages_through_5000_nodes_while_nodes_are_added_misses_none(
     };
     let (published, (by_id, by_age)) = futures_util::future::join(author, tools).await;
     assert!(published > 0, "nothing was added meanwhile: the test shows nothing");
-    // Then neither misses a node that was there before; in the order of creation none is seen twice either
+    // Then neither misses a node that existed before; by creation none appears twice either
     for seen in [&by_id, &by_age] {
         let missed: Vec<_> = before.iter().filter(|id| !seen.contains_key(*id)).collect();
         assert!(missed.is_empty(), "missed: {missed:?}");
@@ -84,7 +84,7 @@ async fn a_tool_that_pages_through_5000_nodes_while_nodes_are_added_misses_none(
     assert!(twice.is_empty(), "seen twice: {twice:?}");
 }
 
-/// Every page of 30, and how often each node was on one.
+/// Reads every page of 30, and returns how often each node appeared.
 async fn page_through(app: &TestApp, sort: &str) -> BTreeMap<String, u32> {
     let mut seen = BTreeMap::new();
     for page in 1.. {
@@ -102,7 +102,7 @@ async fn page_through(app: &TestApp, sort: &str) -> BTreeMap<String, u32> {
 
 #[actix_web::test]
 async fn a_tool_that_looks_up_1000_installed_packages_at_every_start_gets_each_in_order() {
-    // Given a tool with 1,000 packages, some of which nobody has heard of, and one whose version is nonsense
+    // Given a tool with 1,000 packages, some of them unknown, and one with an invalid version
     let app = TestApp::start().await;
     let owner = app.user("owner").await;
     app.publisher("acme", &owner).await;
@@ -116,7 +116,7 @@ async fn a_tool_that_looks_up_1000_installed_packages_at_every_start_gets_each_i
     for _ in 0..10 {
         let request = app.request(Method::POST, "/bulk/nodes/versions").json(&json!({"node_versions": asked}));
         let answer = app.send(request).await.expect(200).json();
-        // Then every time each package has its answer, in the order in which they were asked for
+        // Then each time every package has its answer, in the order of the request
         let results = answer["node_versions"].as_array().unwrap();
         assert_eq!(results.len(), 1_000);
         for (nth, (result, asked)) in results.iter().zip(&asked).enumerate() {
@@ -130,7 +130,7 @@ async fn a_tool_that_looks_up_1000_installed_packages_at_every_start_gets_each_i
             assert_eq!((&result["status"], &result["identifier"]), (&json!(expected), asked), "package {nth}");
         }
     }
-    // And one package more than the limit is refused, with the limit
+    // And one package more than the limit is rejected, with the limit
     let many: Vec<Value> = (0..1_001).map(package).collect();
     let refused = app.post("/bulk/nodes/versions", json!({"node_versions": many})).await.expect(400);
     assert!(refused.text().contains("1000") || refused.text().contains("1,000"), "{}", refused.text());

@@ -1,4 +1,4 @@
-//! What operators and proxies ask, and what all answers have in common: tags, compression, cross-origin headers.
+//! Health and readiness, and properties of all responses: entity tags, compression, cross-origin headers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ async fn the_service_says_that_it_lives() {
 
 #[actix_web::test]
 async fn a_disk_that_hangs_is_seen_while_it_hangs() {
-    // Given a disk that does not come back from the next group of changes before the test lets it
+    // Given a disk whose next sync hangs until the test releases it
     let hung = Arc::new((Mutex::new(false), Condvar::new()));
     let waits = Arc::clone(&hung);
     let mishap = move |place, _: &str| {
@@ -42,7 +42,7 @@ async fn a_disk_that_hangs_is_seen_while_it_hangs() {
     let token = app.admin_token().to_owned();
     let change = app.request(Method::POST, "/publishers").bearer_auth(token).json(&json!({"id": "acme"}));
     let change = actix_web::rt::spawn(change.send());
-    // Then how long the disk is at it is told, and after some seconds the service is not ready; reads go on
+    // Then the duration of the sync is reported, and after some seconds the service is not ready; reads continue
     let deadline = Instant::now() + Duration::from_mins(1);
     while app.get("/ready").await.status == 200 {
         assert!(Instant::now() < deadline, "the service calls itself ready on a disk that hangs");
@@ -50,7 +50,7 @@ async fn a_disk_that_hangs_is_seen_while_it_hangs() {
     }
     assert!(pending().await >= 5.0);
     app.get("/nodes").await.expect(200);
-    // And when the disk is back, so is the service
+    // And when the disk works again, so does the service
     *hung.0.lock() = false;
     hung.1.notify_all();
     assert_eq!(change.await.expect("the request lives").expect("an answer").status(), 201);

@@ -1,5 +1,5 @@
-//! The `Host` header: a page whose name leads to this machine (DNS rebinding) reaches nothing, and clients and probes that name
-//! the service properly are answered.
+//! `Host` header: a page whose name resolves to this machine (DNS rebinding) reaches nothing; clients and probes that
+//! use a configured name are answered.
 
 use mediary::clock::Surroundings;
 use mediary::config::Settings;
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::support::TestApp;
 
-/// Sends bytes on a connection of their own and reads the answer to its end.
+/// Sends bytes on a new connection and reads the answer to its end.
 async fn exchange(app: &TestApp, request: &str) -> String {
     let mut connection = TcpStream::connect(("127.0.0.1", app.app.address().port())).await.unwrap();
     connection.write_all(request.as_bytes()).await.unwrap();
@@ -17,7 +17,7 @@ async fn exchange(app: &TestApp, request: &str) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-/// The status of `GET` on a path with a `Host`.
+/// Returns the status of `GET` on a path with a `Host`.
 async fn status(app: &TestApp, path: &str, host: &str) -> u16 {
     let answer = exchange(app, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await;
     status_of(&answer)
@@ -44,7 +44,7 @@ async fn on_loopback_only_local_hosts_and_that_of_the_public_url_are_answered() 
         }
     }
 
-    // And no other one, whatever the path: a page could read probes and the console too
+    // And no other name, whatever the path: a page could otherwise read probes and the console
     for host in ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", "media.example.evil.example:443", ""] {
         for path in ["/nodes", "/health", "/metrics", "/", "/no/such/path"] {
             assert_eq!(status(&app, path, host).await, 421, "{host} {path}");
@@ -80,7 +80,7 @@ async fn the_host_in_the_target_and_every_host_header_count() {
         ("POST /bulk/nodes/versions HTTP/1.0\r\nContent-Length: 0\r\n\r\n", 400),
     ] {
         let answer = exchange(&app, request).await;
-        // The framework may refuse two hosts itself.
+        // The framework may reject two hosts itself.
         let status = status_of(&answer);
         assert!(status == expected || (request.matches("Host").count() == 2 && status == 400), "{request}{answer}");
     }
@@ -89,7 +89,7 @@ async fn the_host_in_the_target_and_every_host_header_count() {
 
 #[actix_web::test]
 async fn beyond_loopback_probes_are_answered_whatever_their_host() {
-    // Given a service that everybody can reach, with a public URL and another allowed host
+    // Given a service on a public address, with a public URL and another allowed host
     let app = start(|settings| {
         settings.listen.set_ip([0, 0, 0, 0].into());
         settings.public_url = Some("https://media.example".to_owned());

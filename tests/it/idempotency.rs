@@ -1,5 +1,5 @@
-//! Idempotency keys: a request that comes again is not carried out again, whatever happened in between, and gets the
-//! answer that it had.
+//! Idempotency keys: a repeated request is not executed again, whatever happened in between, and gets the first
+//! response.
 
 mod crash;
 mod interrupted;
@@ -17,42 +17,42 @@ const KEY: &str = "Idempotency-Key";
 const START: Timestamp = Timestamp::from_micros(1_764_000_000_000_000);
 
 impl TestApp {
-    /// POST with a key.
+    /// Sends a POST with a key.
     async fn post_once(&self, key: &str, token: &str, path: &str, body: &Value) -> Answer {
         self.send(self.request(Method::POST, path).bearer_auth(token).header(KEY, key).json(body)).await
     }
 
-    /// PUT with a key.
+    /// Sends a PUT with a key.
     async fn put_once(&self, key: &str, token: &str, path: &str, body: &Value) -> Answer {
         self.send(self.request(Method::PUT, path).bearer_auth(token).header(KEY, key).json(body)).await
     }
 
-    /// How many events of this name the log holds.
+    /// Number of events of this type in the log.
     fn recorded(&self, name: &str) -> usize {
         let events = self.app.log().read_all(Position(0), usize::MAX).expect("the log can be read");
         events.iter().filter(|event| event.event.name() == name).count()
     }
 
-    /// How many users there are, the first administrator among them.
+    /// Number of users, including the first administrator.
     async fn count_users(&self) -> Value {
         self.get_as(self.admin_token(), "/admin/users").await.expect(200).json()["total"].clone()
     }
 }
 
-/// Whether an answer says that it is not the first one.
+/// `true` if the response is marked as a replay.
 fn replayed(answer: &Answer) -> bool {
     answer.header("idempotent-replayed") == Some("true")
 }
 
-/// All headers but those that name this very exchange.
+/// All headers except those that belong to a single exchange.
 fn headers(answer: &Answer) -> Vec<(String, String)> {
-    // The exposed headers come in an order that each worker has for itself.
+    // Each worker lists the exposed headers in its own order.
     let of_the_exchange = [
         "x-request-id",
         "date",
         "idempotent-replayed",
         "access-control-expose-headers",
-        // A replay is charged to no quota, so it tells of none.
+        // A replay counts against no quota, so it has none of its headers.
         "ratelimit",
         "ratelimit-policy",
     ];
@@ -62,7 +62,7 @@ fn headers(answer: &Answer) -> Vec<(String, String)> {
     kept
 }
 
-/// The second answer is the first one again.
+/// Asserts that the second response replays the first.
 #[track_caller]
 fn assert_replay(first: &Answer, second: &Answer) {
     assert!(!replayed(first) && replayed(second), "{} then {}", first.text(), second.text());
@@ -70,7 +70,7 @@ fn assert_replay(first: &Answer, second: &Answer) {
     assert_eq!(headers(first), headers(second));
 }
 
-/// The answer is a problem of this kind.
+/// Asserts that the response is a problem of this kind.
 #[track_caller]
 fn assert_problem(answer: &Answer, status: u16, code: &str) {
     assert_eq!(answer.status, status, "{}", answer.text());
@@ -78,7 +78,7 @@ fn assert_problem(answer: &Answer, status: u16, code: &str) {
     assert!(!replayed(answer));
 }
 
-/// A user that is to be made.
+/// Body that creates a user.
 fn somebody(name: &str) -> Value {
     json!({"name": name})
 }

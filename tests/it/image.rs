@@ -1,4 +1,4 @@
-//! The image gateway: what is accepted, what becomes of it, and who sees it.
+//! Image gateway: accepted input, processing, and visibility.
 
 use mediary::domain::ids::TaskId;
 use serde_json::Value;
@@ -20,14 +20,14 @@ pub const STYLE: &str = "/proxy/imagevendor/v1/ai/image-style-transfer";
 pub const SKIN: &str = "/proxy/imagevendor/v1/ai/skin-enhancer";
 pub const RELIGHT: &str = "/proxy/imagevendor/v1/ai/image-relight";
 
-/// Submits a job that is accepted and gives its id, whether the answer is wrapped or not.
+/// Submits a valid job and returns its id, whether or not the response is wrapped.
 pub async fn submit(app: &TestApp, user: &TestUser, path: &str, body: Value) -> String {
     let answer = app.post_as(&user.token, path, body).await.expect(200).json();
     let task = answer.get("data").unwrap_or(&answer);
     task["task_id"].as_str().expect("a task id").to_owned()
 }
 
-/// Waits until a task has ended and gives it as its owner reads it below this path.
+/// Waits until a task has ended and returns it as its owner reads it below this path.
 pub async fn ended(app: &TestApp, user: &TestUser, path: &str, task: &str) -> Value {
     let mut changes = app.app.models().task_changes();
     let id = TaskId::parse(task).expect("a task id");
@@ -40,7 +40,7 @@ pub async fn ended(app: &TestApp, user: &TestUser, path: &str, task: &str) -> Va
     }
 }
 
-/// The only result of a task that ended well: its file.
+/// Returns the file of the only result of a successful task.
 async fn result_of(app: &TestApp, ended: &Value) -> Vec<u8> {
     assert_eq!(ended["status"], "COMPLETED", "{ended}");
     let generated = ended["generated"].as_array().expect("a list");
@@ -50,7 +50,7 @@ async fn result_of(app: &TestApp, ended: &Value) -> Vec<u8> {
     app.get(path).await.expect(200).body
 }
 
-/// Submits an upscale that is accepted, and gives the file that comes of it.
+/// Submits a valid upscale, and returns the resulting file.
 async fn upscaled(app: &TestApp, user: &TestUser, body: Value) -> Vec<u8> {
     let task = submit(app, user, UPSCALER, body).await;
     result_of(app, &ended(app, user, UPSCALER, &task).await).await

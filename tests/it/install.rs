@@ -1,4 +1,4 @@
-//! Installing: which version tools are told to take, whom it is kept from, and how it is counted.
+//! Installation: version selection, access, and download counts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ use crate::support::{TestApp, TestUser};
 
 const INSTALL: &str = "/nodes/face-tools/install";
 
-/// A node with these versions, the way `POST …/nodes` registers the first and administrators let the others go.
+/// Node with these versions, each published and then approved by an administrator.
 async fn app_with(versions: &[&str]) -> (TestApp, TestUser) {
     app_in(TestApp::start().await, versions).await
 }
@@ -44,7 +44,7 @@ async fn set_status(app: &TestApp, version: &str, status: &str) {
     app.put_as(app.admin_token(), &path, json!({"status": status, "status_reason": "malware"})).await.expect(200);
 }
 
-/// Installs as a client at an address of its own, told by a proxy that the service trusts.
+/// Installs as a client with its own address, which a trusted proxy reports.
 async fn install_from(app: &TestApp, client: usize) {
     let request = app.request(Method::GET, INSTALL).header("x-forwarded-for", format!("198.51.100.{client}"));
     app.send(request).await.expect(200);
@@ -54,7 +54,7 @@ fn trust_the_tests(settings: &mut Settings) {
     settings.limits.trusted_proxies = vec![Network::parse("127.0.0.0/8").unwrap()];
 }
 
-/// How often the node was downloaded, as it shows.
+/// Download count that the node shows.
 async fn downloads(app: &TestApp) -> u64 {
     app.get("/nodes/face-tools").await.expect(200).json()["downloads"].as_u64().expect("a number")
 }
@@ -65,7 +65,7 @@ async fn until_downloads(app: &TestApp, count: u64) {
     }
 }
 
-/// What was recorded of the node's downloads.
+/// Recorded download counts of the node.
 fn counted(app: &TestApp) -> Vec<u64> {
     let stream = StreamId::from(&NodeId::parse("face-tools").unwrap().key());
     let history = app.app.log().read_stream(&stream, Version(0)).unwrap();
@@ -128,7 +128,7 @@ async fn installs_are_counted_together() {
 
 #[actix_web::test]
 async fn an_account_counts_once_a_day_whichever_token_it_installs_with() {
-    // Given a node, a clock that the test moves, and a user with a token of the publisher
+    // Given a node, a clock that the test advances, and a user with a token of the publisher
     let noon = Timestamp::parse("2026-11-22T12:00:00Z").unwrap();
     let clock = Surroundings::manual(noon, 7);
     let (app, alice) = app_in(TestApp::start_with(|_| {}, clock.clone()).await, &["1.0.0"]).await;
@@ -206,7 +206,7 @@ async fn flagged_and_pending_versions_are_for_those_who_made_them() {
     app.stop().await;
 }
 
-/// The link to the archive of 1.0.0, wherever the version is shown.
+/// Archive links of 1.0.0, wherever the version is shown.
 async fn links_shown(app: &TestApp) -> Vec<Value> {
     let asked = json!({"node_versions": [{"node_id": "face-tools", "version": "1.0.0"}]});
     let bulk = app.post("/bulk/nodes/versions", asked).await.expect(200).json();
@@ -238,7 +238,7 @@ async fn what_is_banned_is_not_installed() {
             app.post_as(app.admin_token(), &path, json!({"reason": "malware"})).await.expect(204);
         };
         ask("ban").await;
-        // Nobody is sent to an archive that nobody gets
+        // No link leads to an inaccessible archive
         for shown in links_shown(&app).await {
             assert_eq!(shown, Value::Null, "{subject}");
         }
@@ -265,7 +265,7 @@ async fn what_was_deleted_has_no_link_where_it_is_still_listed() {
     app.send(app.request(Method::PUT, &link).body(good())).await.expect(200);
     // When it is deleted
     app.delete_as(&alice.token, version).await.expect(204);
-    // Then nobody is sent to an archive that nobody gets
+    // Then no link leads to an inaccessible archive
     let [of_node, all] = [
         app.get("/nodes/face-tools/versions?statuses=NodeVersionStatusDeleted").await.expect(200).json(),
         app.get("/versions?statuses=NodeVersionStatusDeleted").await.expect(200).json(),
@@ -277,7 +277,7 @@ async fn what_was_deleted_has_no_link_where_it_is_still_listed() {
     app.stop().await;
 }
 
-/// When the token was used, as it was recorded.
+/// Recorded uses of the token.
 fn uses(app: &TestApp, token: TokenId) -> Vec<Timestamp> {
     let stream = StreamId::from(&token);
     let history = app.app.log().read_stream(&stream, Version(0)).unwrap();

@@ -1,4 +1,4 @@
-//! What is particular to the durable log: crashes, damage, and how they are told apart.
+//! Durable log: crashes, damage, and the distinction between the two.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -16,11 +16,11 @@ use tempfile::TempDir;
 
 use crate::samples::{AT, append};
 
-/// The first record of a segment begins here.
+/// Offset of the first record in a segment.
 pub const RECORDS_START: u64 = 512;
 const SEGMENT_BYTES: u64 = 8 * 1024;
 
-/// A data directory and what is done to it between two lives of the log.
+/// Data directory, and changes to it between two openings of the log.
 pub struct House {
     directory: TempDir,
     pub options: SledLogOptions,
@@ -34,7 +34,7 @@ impl House {
         Self { directory, options }
     }
 
-    /// A house in which `groups` groups of 2 appends of 1 event were written, each with its HEAD.
+    /// Directory with `groups` groups of 2 appends of 1 event, each with its HEAD.
     pub fn with_groups(groups: u64) -> Self {
         let house = Self::new();
         let log = house.open().0;
@@ -71,7 +71,7 @@ impl House {
         segments
     }
 
-    /// The last segment and where its last byte that is not zero ends.
+    /// Last segment and the offset after its last non-zero byte.
     pub fn end(&self) -> (PathBuf, u64) {
         let path = self.segments().pop().unwrap();
         let bytes = fs::read(&path).unwrap();
@@ -79,7 +79,7 @@ impl House {
         (path, end as u64)
     }
 
-    /// Puts HEAD back to what it was before `work`.
+    /// Restores HEAD to its state before `work`.
     pub fn without_head(&self, work: impl FnOnce()) {
         let head = fs::read(self.path("journal/HEAD")).unwrap();
         work();
@@ -109,7 +109,7 @@ pub fn flip(path: &Path, offset: u64) {
 
 #[test]
 fn a_torn_tail_is_cut_and_reported() {
-    // Given a record after HEAD that was not written to its end
+    // Given an incomplete record after HEAD
     let house = House::with_groups(3);
     house.without_head(|| {
         let log = house.open().0;
@@ -118,7 +118,7 @@ fn a_torn_tail_is_cut_and_reported() {
     fs::remove_dir_all(house.path("sled")).unwrap();
     let (segment, end) = house.end();
     overwrite(&segment, end - 10, &[0; 10]);
-    // When the log opens, then the record is gone and was reported
+    // When the log opens, then the record is removed and reported
     let (log, report) = house.open();
     let torn = report.torn.unwrap();
     assert_eq!((log.head(), torn.position, torn.file), (Position(6), Position(7), segment.clone()));
@@ -139,7 +139,7 @@ fn the_remains_of_one_group_are_cut_whatever_order_the_disk_wrote_them_in() {
         log.append((0..4).map(|nth| append(nth + 10, 0, 9, 1)).collect()).unwrap();
     });
     fs::remove_dir_all(house.path("sled")).unwrap();
-    // The first of four records is missing, the others are whole.
+    // The first of four records is missing, the others are complete.
     overwrite(&segment, end, &[0; 60]);
     let (log, report) = house.open();
     assert_eq!((log.head(), report.torn.map(|torn| torn.position)), (Position(4), Some(Position(5))));
@@ -181,7 +181,7 @@ fn every_damaged_byte_of_the_acknowledged_records_is_found() {
 
 #[test]
 fn a_bad_record_before_a_later_group_stops_the_start() {
-    // Given a HEAD that is old (power was lost), and damage in a record that was synced after it
+    // Given a stale HEAD (power was lost), and damage in a record that was synced after it
     let house = House::with_groups(2);
     let (segment, end) = house.end();
     house.without_head(|| {
@@ -249,7 +249,7 @@ fn sled_ahead_of_the_journal_stops_the_start() {
 
 #[test]
 fn a_bad_tail_that_sled_knows_is_not_cut() {
-    // Given a HEAD that is old, and damage in the last acknowledged record, the hash of the chain too, which sled had taken over
+    // Given a stale HEAD, and damage in the last acknowledged record and its chain hash, which sled already had
     let house = House::with_groups(2);
     house.without_head(|| {
         let log = house.open().0;

@@ -1,4 +1,4 @@
-//! The largest inputs that contract 4 allows: they are recorded, whole, and survive a restart (ADR 5).
+//! Largest inputs that contract 4 allows: they are recorded in full and survive a restart (ADR 5).
 
 use mediary::clock::Surroundings;
 use mediary::domain::decider::Decider;
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::samples;
 use crate::support::TestApp;
 
-/// Four bytes in UTF-8.
+/// Character of four bytes in UTF-8.
 const WIDE: &str = "𝒳";
 
 fn widest<const MAX: usize, const MULTILINE: bool>() -> Text<MAX, MULTILINE> {
@@ -26,7 +26,7 @@ fn longest() -> Labels {
     Labels::new(vec![widest(); LIST_MAX]).unwrap()
 }
 
-/// Whether the log takes these events as one append.
+/// `true` if the log accepts these events as one append.
 fn fits(events: Vec<NodeEvent>) -> bool {
     let new = |(nth, event): (u128, NodeEvent)| NewEvent { id: EventId(samples::id(nth)), event: event.into() };
     let append = Append {

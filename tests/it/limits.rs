@@ -1,5 +1,5 @@
-//! Limits of callers: rates that come back with time, quotas of a day that a restart does not forget, and who is believed about
-//! where a request began.
+//! Limits of callers: rates that recover with time, daily quotas that survive a restart, and trust in reported client
+//! addresses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,17 +18,17 @@ use crate::support::{Answer, TestApp};
 
 const VIDEO: &str = "/proxy/videovendor/start-end2video";
 
-/// Noon, and a clock that only the test moves.
+/// Clock set to noon, which only the test advances.
 fn noon() -> Surroundings {
     Surroundings::manual(Timestamp::parse("2026-11-22T12:00:00Z").unwrap(), 7)
 }
 
-/// The same, where no task is ever worked on.
+/// The same, with tasks that never start.
 fn idle_noon() -> Surroundings {
     noon().with_mishap(Arc::new(|place, _: &str| assert!(place != Place::Reactor, "made to fail")))
 }
 
-/// Two at once, and one more every two seconds.
+/// Burst of two, and one more every two seconds.
 fn two(settings: &mut Settings) {
     settings.limits.reads = RateSetting { per_minute: 30, burst: 2 };
 }
@@ -59,7 +59,7 @@ async fn a_burst_is_answered_then_refused_and_comes_back_with_time() {
     surroundings.advance(Duration::from_secs(2));
     app.get("/nodes").await.expect(200);
     app.get("/nodes").await.expect(429);
-    // Whoever watches over the service is never refused, and sees it.
+    // Probes and metrics are never rejected, and show it.
     for _ in 0..5 {
         assert_eq!(told(&app.get("/health").await.expect(200)), ["", "", ""]);
     }
@@ -82,7 +82,7 @@ async fn metrics_and_the_document_count_as_reads_and_probes_do_not() {
         for probe in ["/health", "/ready"] {
             assert_eq!(told(&app.get(probe).await.expect(200)), ["", "", ""]);
         }
-        // The files that a page loads do not count: one page has many.
+        // Static files do not count: one page loads many.
         app.get("/").await.expect(200);
         app.stop().await;
     }
@@ -95,7 +95,7 @@ async fn callers_and_kinds_are_counted_apart_and_unknown_tokens_by_address() {
         settings.limits.changes = RateSetting { per_minute: 1, burst: 4 };
     };
     let app = TestApp::start_with(change, noon()).await;
-    // Two users and their tokens: four changes of the administrator.
+    // Two users and their tokens: four changes by the administrator.
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     app.post_as(app.admin_token(), "/admin/users", json!({"name": "c"})).await.expect(429);
 
@@ -109,11 +109,11 @@ async fn callers_and_kinds_are_counted_apart_and_unknown_tokens_by_address() {
         app.get_as("mdu_nonsense", "/nodes").await.expect(status);
     }
     app.get("/nodes").await.expect(429);
-    // A publisher's token is another caller than whoever made it.
+    // A publisher's token is a different caller from the user who created it.
     app.publisher("acme", &alice).await;
     let token = app.access_token("acme", &alice).await;
     app.get_as(&token, "/nodes").await.expect(200);
-    // A question that is asked with POST is a read.
+    // A query sent with POST is a read.
     assert_eq!(
         app.post_as(&token, "/bulk/nodes/versions", json!({"node_versions": []})).await.header("ratelimit"),
         Some("\"reads\";r=0;t=4")
@@ -132,13 +132,13 @@ async fn without_limits_nothing_is_told() {
 
 #[actix_web::test]
 async fn only_a_trusted_proxy_says_where_a_request_began() {
-    // Nobody is trusted: every request comes from the tests, whatever they say.
+    // No proxy is trusted: all requests have the address of the tests, whatever their headers say.
     let app = TestApp::start_with(two, noon()).await;
     assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.1").await, 200);
     assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.2").await, 200);
     assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.3").await, 429);
     app.stop().await;
-    // The tests are trusted: callers are told apart, but not by what they put before.
+    // The tests are trusted as a proxy: callers are distinguished, but not by entries that they prepend.
     let trusting = |header| {
         move |settings: &mut Settings| {
             two(settings);
@@ -234,12 +234,12 @@ async fn anonymous_tasks_are_limited_together_and_one_address_has_half() {
     let submit_from = async |address: &str| {
         app.send(app.request(Method::POST, VIDEO).header("x-forwarded-for", address).json(&film)).await
     };
-    // When one address submits more than half of that, then it is refused
+    // When one address exceeds half of that, then it is rejected
     submit_from("203.0.113.1").await.expect(200);
     let refused = submit_from("203.0.113.1").await.expect(429);
     assert_eq!(refused.json()["error"], "quota_exceeded");
     assert!(told(&refused)[0].contains("\"anonymous-tasks-a-day\";r=0;t=43200"), "{}", told(&refused)[0]);
-    // And when all of them have submitted as many, the next one is; a user has the limit of accounts
+    // And when all addresses together reach the limit, the next is rejected; a user has the limit of accounts
     submit_from("203.0.113.2").await.expect(200);
     let refused = submit_from("203.0.113.3").await.expect(429);
     assert_eq!(refused.json()["error"], "quota_exceeded");
@@ -251,7 +251,7 @@ async fn anonymous_tasks_are_limited_together_and_one_address_has_half() {
 
 #[actix_web::test]
 async fn bytes_of_a_day_are_limited_per_account() {
-    // Given a limit that two of these submissions fit into
+    // Given a limit with room for two of these submissions
     let submission = json!({"image": base64_png(64, 64)});
     let size = submission.to_string().len() as u64;
     let change = move |settings: &mut Settings| settings.limits.bytes_per_day = 2 * size;
@@ -263,7 +263,7 @@ async fn bytes_of_a_day_are_limited_per_account() {
     assert!(told(&first)[0].contains(&format!("\"bytes-a-day\";r={size};t=43200")), "{}", told(&first)[0]);
     app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(200);
     let refused = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(429);
-    // Then the third is refused until midnight, and other accounts are not concerned
+    // Then the third is rejected until midnight, and other accounts are not affected
     assert_eq!(refused.json()["error"], "quota_exceeded");
     assert_eq!(told(&refused)[2], "43201");
     app.post_as(&bob.token, UPSCALER, submission.clone()).await.expect(200);
@@ -274,7 +274,7 @@ async fn bytes_of_a_day_are_limited_per_account() {
 
 #[actix_web::test]
 async fn archives_count_towards_the_bytes_of_the_person_behind_the_token() {
-    // Given a limit that one archive fits into, and a publisher with two versions
+    // Given a limit with room for one archive, and a publisher with two versions
     let archive = good();
     let size = archive.len() as u64;
     let change = move |settings: &mut Settings| settings.limits.bytes_per_day = size + size / 2;
@@ -291,10 +291,10 @@ async fn archives_count_towards_the_bytes_of_the_person_behind_the_token() {
         url[url.find("/uploads/").expect("a path")..].to_owned()
     };
     let (first, second) = (link("1.0.0", &alice.token).await, link("1.1.0", &token).await);
-    // When the user uploads one, and the publisher's token of the same user another
+    // When the user uploads one, and the same user's publisher token another
     app.send(app.request(Method::PUT, &first).body(archive.clone())).await.expect(200);
     let refused = app.send(app.request(Method::PUT, &second).body(archive)).await.expect(429);
-    // Then both count as one account
+    // Then both count against one account
     assert_eq!(refused.json()["error"], "quota_exceeded");
     app.stop().await;
 }
@@ -313,14 +313,14 @@ async fn nodes_and_versions_of_a_publisher_are_limited_per_day_also_over_a_resta
     let create = async |app: &TestApp, token: &str, publisher: &str, body: Value| {
         app.post_as(token, &format!("/publishers/{publisher}/nodes"), body).await
     };
-    // Given a publisher with one node and two versions; what is refused for another reason does not count
+    // Given a publisher with one node and two versions; requests rejected for other reasons do not count
     create(&app, &alice.token, "acme", node("one")).await.expect(201);
     create(&app, &alice.token, "acme", node("one")).await.expect(409);
     for version in ["1.0.0", "1.1.0"] {
         let body = json!({"node_version": {"version": version}});
         app.post_as(&alice.token, "/publishers/acme/nodes/one/versions", body).await.expect(201);
     }
-    // When the service is restarted, what is left is as before
+    // When the service restarts, the remaining quota is unchanged
     let app = TestApp::start_in(app.stop().await, change, surroundings.clone()).await;
     let body = json!({"node_version": {"version": "1.2.0"}});
     let path = "/publishers/acme/nodes/one/versions";
@@ -332,7 +332,7 @@ async fn nodes_and_versions_of_a_publisher_are_limited_per_day_also_over_a_resta
     let second = create(&app, &alice.token, "acme", node("two")).await.expect(201);
     assert_eq!(told(&second)[0], "\"nodes-a-day\";r=0;t=43200");
     create(&app, &alice.token, "acme", node("three")).await.expect(429);
-    // Then other publishers and administrators are not limited by it, and midnight renews it
+    // Then other publishers and administrators are not affected, and midnight renews the quota
     create(&app, &bob.token, "other", node("four")).await.expect(201);
     create(&app, app.admin_token(), "acme", node("five")).await.expect(201);
     surroundings.advance(Duration::from_hours(12));

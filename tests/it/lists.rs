@@ -1,4 +1,4 @@
-//! Lists of nodes over HTTP: every parameter, paging, tags, and that nobody is shown less than was written.
+//! Lists of nodes over HTTP: every parameter, paging, entity tags, and read-your-writes.
 
 use std::io::Read;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{TestApp, TestUser};
 
-/// A service with a publisher of these nodes.
+/// Service with a publisher of these nodes.
 async fn app_with(nodes: &[Value]) -> (TestApp, TestUser) {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
@@ -30,7 +30,7 @@ fn unzipped(bytes: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// The ids of a page of nodes, and the total.
+/// Ids of a page of nodes, and the total.
 async fn listed(app: &TestApp, path: &str) -> (Vec<String>, u64) {
     let page = app.get(path).await.expect(200).json();
     let ids = page["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap().to_owned());
@@ -70,7 +70,7 @@ async fn pages_of_every_column_partition_the_list() {
             assert_eq!(paged, whole, "{column}{direction}");
         }
     }
-    // Names are n % 3 and authors n % 2; ties go by id, upwards.
+    // Names are n % 3 and authors n % 2; ties are ordered by ascending id.
     let by_two = ids(&app, "/nodes?sort=name;desc&sort=author&limit=5").await;
     assert_eq!(by_two, ["n02", "n08", "n05", "n04", "n10"]);
     app.stop().await;

@@ -1,4 +1,4 @@
-//! What every event log promises, as one list of scenarios that is run on every backend.
+//! Contract of event logs: one list of scenarios that runs on every backend.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +80,7 @@ fn on_sled(versions_max: usize, scenario: Scenario) -> Result<(), String> {
     same("after drop and reopening", &all(&log)?, &before)
 }
 
-/// Small segments, so that scenarios roll them.
+/// Options with small segments, so that scenarios use several.
 fn options(directory: &std::path::Path) -> SledLogOptions {
     let mut options = SledLogOptions::new(directory);
     options.journal.segment_bytes = 16 * 1024;

@@ -1,4 +1,4 @@
-//! Log lines for machines: one for each request, with all that it takes to find and count it.
+//! Structured log lines: one per request, with all fields to find and count it.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::support::client;
 use crate::support::process::{Process, TOKEN, command};
 
-/// The directory of the program that is started once more, and whether its lines tell where requests come from.
+/// Variables with the directory of the child process, and whether its lines contain client addresses.
 const ORDERS: [&str; 2] = ["PANICKING_DIRECTORY", "PANICKING_CLIENT"];
 
 #[actix_web::test]
@@ -71,7 +71,8 @@ async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
     }
 }
 
-/// A service that panics at a path, and writes lines as the program does; without orders there is nothing to do.
+/// Child process: a service that panics at a path, with the log format of the program; does nothing without its
+/// variables.
 #[actix_web::test]
 async fn a_service_that_panics() {
     let [Ok(directory), Ok(client)] = ORDERS.map(std::env::var) else { return };
@@ -88,7 +89,7 @@ async fn a_service_that_panics() {
     app.run_until_stopped(signals).await.unwrap();
 }
 
-/// What that service writes when it is asked for `/nodes`, by a request that is called `r-panic`.
+/// Log lines of that service for `GET /nodes` with the request id `r-panic`.
 async fn lines_of_a_panic(client_address: &str) -> Vec<Value> {
     let data = tempfile::tempdir().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -108,7 +109,7 @@ async fn a_panic_is_a_line_like_others_and_found_by_the_request_in_which_it_happ
     let panic = lines.iter().find(|line| line["message"] == "panicked").expect("the line of the panic");
     assert_eq!((&panic["reason"], &panic["span"]["id"]), (&json!("made to\nfail"), &json!("r-panic")), "{panic}");
     assert!(panic["at"].as_str().is_some_and(|at| at.contains("logs.rs:")), "{panic}");
-    // And the address that it came from is told as asked for
+    // The client address is logged as configured
     let client_in = |lines: &[Value]| {
         let line = lines.iter().find(|line| line["request"] == "r-panic").expect("the line of the request");
         line["client"].clone()

@@ -1,4 +1,4 @@
-//! The log of a used data directory is gone, or an older copy: nothing is begun anew, and nothing beside it is deleted.
+//! Missing or older log in a used data directory: no new log is created, and no file beside it is deleted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ async fn start_again(dir: TempDir) -> TestApp {
     TestApp::start_in(dir, |_| {}, Surroundings::real()).await
 }
 
-/// The archives below a directory, by their names relative to it.
+/// Archives below a directory, by relative path.
 fn archives(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     let found = entries.flat_map(|path| if path.is_dir() { archives(&path) } else { vec![path] });
@@ -59,15 +59,15 @@ async fn a_used_directory_without_its_log_is_not_begun_anew() {
     let (log, kept) = (dir.path().join("log"), elsewhere.path().join("log"));
     copy(&log, &kept);
     for lost in [&["log"][..], &["log/journal", "log/sled"]] {
-        // Given a directory whose log is gone, as a whole or all but the signing key
+        // Given a directory without its log, either as a whole or except for the signing key
         for part in lost {
             fs::remove_dir_all(dir.path().join(part)).unwrap();
         }
         let before = archives(dir.path());
-        // When the service is started, or what is read is to be made anew
+        // When the service starts, or a rebuild is requested
         let start = command(dir.path()).output().unwrap();
         let rebuild = run(dir.path(), &["projections", "rebuild"]).expect(1);
-        // Then it stops, says what is missing and what to do, and leaves everything as it is
+        // Then it stops, names the missing files and the remedy, and changes nothing
         let told = String::from_utf8_lossy(&start.stderr);
         assert_eq!(start.status.code(), Some(1), "{told}");
         for told in [&told, rebuild.err.as_str()] {
@@ -76,7 +76,7 @@ async fn a_used_directory_without_its_log_is_not_begun_anew() {
             }
         }
         assert_eq!((archives(dir.path()), log.join("journal").exists()), (before, false));
-        // And with the log at its place all is as it was
+        // And with the log restored everything works again
         let _ = fs::remove_dir_all(&log);
         copy(&kept, &log);
         let app = start_again(dir).await;
@@ -87,7 +87,7 @@ async fn a_used_directory_without_its_log_is_not_begun_anew() {
 
 #[actix_web::test]
 async fn a_first_start_that_was_killed_early_goes_on() {
-    // Given what a first start makes before its log
+    // Given the files that a first start creates before its log
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir_all(dir.path().join("media/inputs/ab")).unwrap();
     fs::create_dir_all(dir.path().join("log")).unwrap();
@@ -100,7 +100,7 @@ async fn a_first_start_that_was_killed_early_goes_on() {
 
 #[actix_web::test]
 async fn an_older_copy_of_the_log_costs_no_archive() {
-    // Given an older copy of a log, after which another archive came
+    // Given an older copy of a log, and an archive uploaded since
     let (app, alice) = with_an_archive().await;
     let dir = app.stop().await;
     let elsewhere = tempfile::tempdir().unwrap();
@@ -114,7 +114,7 @@ async fn an_older_copy_of_the_log_costs_no_archive() {
     fs::rename(&log, &newer).unwrap();
     copy(&older, &log);
     let app = start_again(dir).await;
-    // Then that archive is set aside, which is told
+    // Then that archive is set aside and reported
     let [report] = app.app.reports() else { panic!("one report: {:?}", app.app.reports()) };
     assert!(report.starts_with("1 archive that no version names, moved to "), "{report}");
     assert!(report.contains("archives/orphans") && report.contains("older copy"), "{report}");
@@ -122,12 +122,12 @@ async fn an_older_copy_of_the_log_costs_no_archive() {
     assert_eq!(archives(&orphans).len(), 1);
     assert!(download(&app, "1.0.0").await == good());
     let dir = app.stop().await;
-    // And no backup has it
+    // And no backup contains it
     let to = elsewhere.path().join("backup");
     run(dir.path(), &["backup", to.to_str().unwrap()]).expect(0);
     let listed = fs::read_to_string(to.join("manifest.json")).unwrap();
     assert!(listed.contains("archives/") && !listed.contains("orphans"), "{listed}");
-    // And once the log is right again, the archive is back at its place
+    // And once the right log is restored, the archive is back at its place
     fs::remove_dir_all(&log).unwrap();
     copy(&newer, &log);
     let app = start_again(dir).await;

@@ -1,4 +1,4 @@
-//! The tests from outside, in one binary.
+//! Integration tests, in one binary.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 

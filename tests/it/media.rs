@@ -1,4 +1,4 @@
-//! Result files: whole, in part, and only when they are not there already.
+//! Result files: complete, byte ranges, and conditional requests.
 
 use mediary::domain::image::ImageFormat;
 use mediary::media::store::{Area, Store};
@@ -6,7 +6,7 @@ use reqwest::Method;
 
 use crate::support::{Answer, TestApp};
 
-/// An application that has one result, of 200 000 bytes that differ from place to place.
+/// Service with one result of 200 000 non-repeating bytes.
 async fn app_with_result() -> (TestApp, String, Vec<u8>) {
     let app = TestApp::start().await;
     let bytes: Vec<u8> = (0..200_000_u32).flat_map(|n| n.to_be_bytes().into_iter().skip(3)).collect();

@@ -1,10 +1,10 @@
-//! Members of a publisher: who joins, what a role opens, and that nobody is left without an owner.
+//! Members of a publisher: joining, rights of each role, and protection of the last owner.
 
 use serde_json::{Value, json};
 
 use crate::support::{TestApp, TestUser};
 
-/// A publisher `acme` of alice, and bob, who does not belong to it.
+/// Publisher `acme` of alice, and bob, who is not a member.
 async fn acme() -> (TestApp, TestUser, TestUser) {
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);

@@ -1,4 +1,4 @@
-//! What Prometheus is told: that what happened was counted, and that the text is what it reads.
+//! Prometheus metrics: counts of past requests, and the text format.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::support::TestApp;
 use crate::support::files::{FileServer, status};
 use crate::support::picture::base64_png;
 
-/// The samples, by name and labels as they are written.
+/// Samples, keyed by name and labels as written.
 async fn samples(app: &TestApp) -> BTreeMap<String, f64> {
     let answer = app.get("/metrics").await.expect(200);
     assert!(answer.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text")));
@@ -31,13 +31,13 @@ async fn what_was_done_is_counted_and_where_the_log_stands_is_told() {
     // Given a service
     let app = TestApp::start().await;
     let before = samples(&app).await;
-    // When a publisher is made, lists are read, and a path is asked for that there is not
+    // When a publisher is created, lists are read, and an unknown path is requested
     let owner = app.user("owner").await;
     app.publisher("acme", &owner).await;
     app.get("/nodes?limit=5").await.expect(200);
     app.get("/nodes?limit=0").await.expect(400);
     app.get("/secret-of-a-caller").await.expect(404);
-    // Then each of it is counted, by route and not by what the caller wrote
+    // Then each is counted, by route and not by the raw path
     let after = samples(&app).await;
     let more = |name: &str| after.get(name).unwrap_or(&0.0) - before.get(name).unwrap_or(&0.0);
     let requests = |method, route, status| {
@@ -81,10 +81,10 @@ async fn a_task_that_fails_is_counted_by_its_kind_and_why() {
 
 #[actix_web::test]
 async fn what_may_happen_is_told_with_0_before_it_has() {
-    // Given a service of which nobody has asked anything
+    // Given a service without any request
     let app = TestApp::start().await;
     let told = samples(&app).await;
-    // Then alarms can see the first time of each
+    // Then alerts see the first increment of each counter
     for name in [
         "mediary_http_requests_total{method=\"POST\",route=\"/publishers\",status=\"500\"}",
         "mediary_http_requests_total{method=\"HEAD\",route=\"/nodes\",status=\"500\"}",
@@ -105,13 +105,13 @@ async fn what_may_happen_is_told_with_0_before_it_has() {
     app.stop().await;
 }
 
-/// The names that begin like those of metrics, or of alarms.
+/// Names with this prefix, of metrics or of alerts.
 fn names<'t>(text: &'t str, prefix: &str) -> BTreeSet<&'t str> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(prefix).map(|(at, _)| text[at..].split(|c| !is_of_name(c)).next().unwrap_or_default()).collect()
 }
 
-/// A metric by its name without what a kind of metric adds to it.
+/// Name of a metric without the suffix that its type adds.
 fn family<'n>(name: &'n str, told: &BTreeSet<String>) -> Option<&'n str> {
     let without =
         ["", "_total", "_bucket", "_count", "_sum", "_info"].into_iter().filter_map(|end| name.strip_suffix(end));
@@ -120,7 +120,7 @@ fn family<'n>(name: &'n str, told: &BTreeSet<String>) -> Option<&'n str> {
 
 #[actix_web::test]
 async fn every_metric_is_documented_and_none_is_named_that_there_is_not() {
-    // Given a service that has answered requests and made a picture
+    // Given a service that has served requests and made a picture
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let task = submit(&app, &alice, UPSCALER, json!({"image": base64_png(4, 4)})).await;
@@ -129,7 +129,7 @@ async fn every_metric_is_documented_and_none_is_named_that_there_is_not() {
     let told = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let told: BTreeSet<_> = told.map(str::to_owned).collect();
     assert!(told.len() > 20, "{told:?}");
-    // Then what is told of it, and what alarms look at, is there, and all of it is told of
+    // Then all metrics of the documents and alerts exist, and all are documented
     let (page, rules) = (document("docs/metrics.md"), document("contrib/alerts.yml"));
     let named = &names(&page, "mediary_") | &names(&rules, "mediary_");
     let unknown: Vec<_> = named.iter().filter(|name| family(name, &told).is_none()).collect();

@@ -1,32 +1,33 @@
-//! The registry against a simple model: random commands of several people, then every list, filter, order, page, search
-//! and bulk look-up must say what the model says; again after kill -9, and again after `mediary projections rebuild`.
+//! The registry against a simple model: after random commands of several users, every list, filter, order, page, search
+//! and bulk lookup must match the model; again after kill -9, and again after `mediary projections rebuild`.
 //!
-//! The suite tries the same lives at every run. `MODEL_CASES=100 MODEL_STEPS=200 cargo test --test it model::` tries more and
-//! longer ones, and `MODEL_SEED` others; a life that fails says its seed.
+//! The suite tries the same cases at every run. `MODEL_CASES=100 MODEL_STEPS=200 cargo test --test it model::` tries
+//! more and longer ones, and `MODEL_SEED` others; a failing case prints its seed.
 //!
-//! | Routes | Commands | Read again |
+//! | Routes | Commands | Reads to compare |
 //! |---|---|---|
 //! | `/users` | erase oneself | as every user |
 //! | `/users/publishers` | – | as every user |
 //! | `/admin/users`, `…/{user_id}` | create, change, erase | every page |
-//! | `/admin/users/{user_id}/tokens` | issue, revoke | masked; what is revoked opens nothing |
-//! | `/admin/…/ban`, `…/unban` | users, publishers, nodes | status and reason, who may write, what lists show |
-//! | `/publishers`, `…/{publisher_id}`, `…/validate`, `…/permissions` | create, change, delete | every field; with and without banned ones |
-//! | `…/members/{user_id}` | take in, change, let go, leave | members, their rights |
+//! | `/admin/users/{user_id}/tokens` | issue, revoke | masked; revoked tokens are rejected |
+//! | `/admin/…/ban`, `…/unban` | users, publishers, nodes | status and reason, write access, lists |
+//! | `/publishers`, `…/{publisher_id}`, `…/validate`, `…/permissions` | create, change, delete | every field; with and without banned |
+//! | `…/members/{user_id}` | add, change, remove, leave | members, their rights |
 //! | `/publishers/{publisher_id}/tokens` | issue, revoke | masked; in the header and in the body of a publication |
-//! | `/publishers/{publisher_id}/nodes` | create, with a version and without | all, and page by page with `Link` |
+//! | `/publishers/{publisher_id}/nodes` | create, with and without a version | all, and page by page with `Link` |
 //! | `…/nodes/{node_id}`, `…/permissions` | change, delete | every field, in either case of the id |
-//! | `…/versions`, `…/{version_id}`, `…/upload`, `/uploads/{ticket}` | publish, revise, delete; links, good and bad archives | every field, the archive |
+//! | `…/versions`, `…/{version_id}`, `…/upload`, `/uploads/{ticket}` | publish, revise, delete; links, good and bad
+//! archives | every field, the archive |
 //! | `/nodes`, `/nodes/search`, `/nodes/{node_id}` | – | every filter, order and page, with and without the cache |
 //! | `/nodes/{node_id}/versions`, `…/{version}`, `…/download`, `/versions` | – | by status, by node, page by page |
 //! | `/nodes/{node_id}/install` | install | downloads, once they are recorded |
-//! | `/nodes/{node_id}/reviews`, `…/translations` | give, translate | rating, own review, texts |
-//! | `/admin/nodes/{node_id}`, `…/versions/{version}` | facts, status | every field |
-//! | `/bulk/nodes/versions` | – | every version there could be |
+//! | `/nodes/{node_id}/reviews`, `…/translations` | review, translate | rating, own review, texts |
+//! | `/admin/nodes/{node_id}`, `…/versions/{version}` | fields, status | every field |
+//! | `/bulk/nodes/versions` | – | every possible version |
 //!
-//! Some commands come with an idempotency key, then once more, then with another body. Left out, each for the reason that
-//! [`EXCUSED`] tells: what is no part of the registry. That no route is forgotten, the test looks for itself: every other route
-//! of the table must have been asked.
+//! Some commands have an idempotency key, and are then repeated, and repeated with another body. Routes outside the
+//! registry are left out, each for the reason in [`EXCUSED`]. The test fails if any other route of the table was never
+//! requested.
 
 mod check;
 mod look;
@@ -51,14 +52,14 @@ use op::{ADMIN, Op, Query, Said, Step};
 use people::People;
 use world::World;
 
-/// Lives that the suite tries, commands of each before the kill (half as many follow), and lists that are asked for.
+/// Number of cases in the suite, commands of each before the kill (half as many follow), and lists requested.
 const CASES: u64 = 5;
 const STEPS: usize = 90;
 const LISTS: usize = 25;
-/// Shorter lives that are tried where one disagrees, unless `MODEL_SHRINKS` says otherwise.
+/// Maximum number of shorter cases tried after a failure, unless `MODEL_SHRINKS` is set.
 const SHRINKS: u32 = 60;
 
-/// Beginnings of paths that the model leaves out.
+/// Path prefixes that the model leaves out.
 const EXCUSED: [(&str, &str); 14] = [
     ("/health", "of the service"),
     ("/ready", "of the service"),
@@ -75,10 +76,10 @@ const EXCUSED: [(&str, &str); 14] = [
     ("/admin/", "questions about the log, not the registry: checkpoint, events, history, as-of, diff, state"),
     ("/metrics", "of the service"),
 ];
-/// Of administrators, and of the registry all the same.
+/// Administrators' paths that belong to the registry all the same.
 const ADMINISTERED: [&str; 3] = ["/admin/users", "/admin/publishers", "/admin/nodes"];
 
-/// What was asked for in any life.
+/// Requests of all cases.
 type Asked = RefCell<BTreeSet<(Method, String)>>;
 
 fn number_in(name: &str) -> Option<u64> {
@@ -101,7 +102,7 @@ fn the_registry_agrees_with_a_simple_model() {
     }
 }
 
-/// One life, and where it disagrees, a shorter one that does too.
+/// Runs one case; if it fails, searches for a shorter one that fails too.
 fn try_life(seed: u64, steps: usize, asked: &Asked) -> Result<(), String> {
     let shrinks =
         number_in("MODEL_SHRINKS").map_or(SHRINKS, |shrinks| u32::try_from(shrinks).expect("a number of lives"));
@@ -123,26 +124,26 @@ fn try_life(seed: u64, steps: usize, asked: &Asked) -> Result<(), String> {
 async fn live_and_die(first: &[Step], second: &[Step], queries: &[Query], asked: &Asked) -> Result<(), String> {
     let data = tempfile::tempdir().unwrap();
     let mut world = World::new();
-    // Given a service with some people, when they do things
+    // Given a service with some users, when they send commands
     let mut people = People::arrive(Process::start(data.path())).await;
     people.act(&mut world, &births()).await?;
     people.act(&mut world, first).await?;
-    // Then everything that can be asked is as the model says
+    // Then all reads match the model
     check::everything(&people, &world, queries).await?;
-    // And so it is after kill -9, and when life goes on
+    // And again after kill -9 and further commands
     people = people.move_to(data.path(), |_| {});
     check::everything(&people, &world, queries).await.map_err(|error| format!("after kill -9: {error}"))?;
     world.installed.clear();
     people.act(&mut world, second).await?;
     check::everything(&people, &world, queries).await?;
-    // And after everything that is read was made anew from the log
+    // And after the projections were rebuilt from the log
     people = people.move_to(data.path(), rebuild);
     check::everything(&people, &world, queries).await.map_err(|error| format!("after a rebuild: {error}"))?;
     asked.borrow_mut().extend(people.asked.take());
     Ok(())
 }
 
-/// The first users.
+/// Creation of the first users.
 fn births() -> Vec<Step> {
     let born = |name: &str| {
         let said: Said = [("name".to_owned(), name.into())].into_iter().collect();
@@ -152,7 +153,7 @@ fn births() -> Vec<Step> {
 }
 
 impl People {
-    /// The service is killed, something is done, and it is started again.
+    /// Kills the service, calls `between`, and starts the service again.
     fn move_to(mut self, data: &Path, between: impl FnOnce(&Path)) -> Self {
         self.service.kill();
         between(data);
@@ -165,7 +166,7 @@ fn rebuild(data: &Path) {
     run(data, &["projections", "rebuild"]).expect(0).says(&["events"]);
 }
 
-/// The routes of the registry that were not asked.
+/// Routes of the registry that were never requested.
 fn forgotten(asked: &BTreeSet<(Method, String)>) -> Vec<String> {
     let excused = |path: &str| {
         !ADMINISTERED.iter().any(|own| path.starts_with(own))
@@ -185,9 +186,9 @@ fn forgotten(asked: &BTreeSet<(Method, String)>) -> Vec<String> {
 
 #[test]
 fn a_route_that_no_life_asks_is_found() {
-    // Given lives that asked for one route alone
+    // Given cases that requested only one route
     let asked = [(Method::GET, "/nodes/gamma/versions".to_owned())].into();
-    // Then all others of the registry are named, and nothing else
+    // Then exactly the other routes of the registry are reported
     let forgotten = forgotten(&asked);
     assert!(forgotten.contains(&"PUT /publishers/{publisher_id}/nodes/{node_id}".to_owned()), "{forgotten:?}");
     assert!(!forgotten.contains(&"GET /nodes/{node_id}/versions".to_owned()), "{forgotten:?}");

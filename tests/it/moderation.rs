@@ -1,4 +1,4 @@
-//! What administrators rule of nodes and versions, and how it takes effect.
+//! Moderation of nodes and versions by administrators, and its effects.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn status(name: &str) -> Value {
     json!({"status": format!("NodeVersionStatus{name}"), "status_reason": "a ruling"})
 }
 
-/// The way from Pending to a status.
+/// Transitions from Pending to a status.
 fn way_to(name: &str) -> &[&str] {
     match name {
         "Pending" => &[],

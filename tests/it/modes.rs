@@ -1,4 +1,5 @@
-//! Who may read what the service keeps: its owner alone, whatever the mask that it is started with, in a directory that others may enter.
+//! File permissions: all files belong to their owner alone, whatever the umask, even in a directory that others may
+//! enter.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +12,7 @@ use serde_json::json;
 use crate::support::process::{Process, TOKEN, command, in_shell, on};
 use crate::support::{client, picture, zip};
 
-/// The same command, where files are made for everybody to read.
+/// The same command, with a umask that hides nothing.
 fn unmasked(command: &Command) -> Command {
     in_shell("umask 022", command)
 }
@@ -20,7 +21,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Everything below a directory that others than its owner may read, write or enter.
+/// Everything below a directory that users other than its owner may read, write or enter.
 fn open_below(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let open = |path: &Path| (mode(path) & 0o077 != 0).then(|| format!("{} {:o}", path.display(), mode(path)));
@@ -29,7 +30,7 @@ fn open_below(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Has everything made that lies in files: the log, keys, an archive, pictures.
+/// Creates every kind of stored file: the log, keys, an archive, pictures.
 async fn fill(service: &Process) {
     let send = async |method: Method, path: &str, body: serde_json::Value| {
         let request = client().request(method, service.url(path)).bearer_auth(TOKEN).header("idempotency-key", path);
@@ -49,7 +50,7 @@ async fn fill(service: &Process) {
 
 #[actix_web::test]
 async fn what_is_kept_is_its_owners_alone() {
-    // Given a data directory that others may enter, and a mask that hides nothing
+    // Given a data directory that others may enter, and a umask that hides nothing
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name);
     let (data, backup, restored) = (place("data"), place("backup"), place("restored"));
@@ -58,24 +59,24 @@ async fn what_is_kept_is_its_owners_alone() {
     // When a service fills it
     let service = Process::from_command(&mut unmasked(&command(&data)));
     fill(&service).await;
-    // Then nothing of it is anybody else's
+    // Then other users have no access to any of it
     assert_eq!(open_below(&data), Vec::<String>::new());
     let (_, log) = service.terminate();
     assert!(data.join("log/sled/db").is_file() && !log.contains("others can read"), "{log}");
-    // and the same holds for what is made of it
+    // and the same holds for files derived from it
     let run = |data: &Path, arguments: &[&str]| {
         let done = unmasked(&on(data, arguments)).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     };
     run(&data, &["projections", "rebuild"]);
-    // and of a file that an older release let others read
+    // and for a file that an older release made readable
     fs::set_permissions(data.join("webhook-key"), Permissions::from_mode(0o644)).unwrap();
     run(&data, &["backup", backup.to_str().unwrap()]);
     fs::set_permissions(data.join("webhook-key"), Permissions::from_mode(0o600)).unwrap();
     run(&restored, &["restore", backup.to_str().unwrap()]);
     assert_eq!([&data, &backup, &restored].map(|folder| open_below(folder)).concat(), Vec::<String>::new());
     assert_eq!([&backup, &restored].map(|folder| mode(folder)), [0o700, 0o700]);
-    // but what is made to be handed on is made as the mask says
+    // but exports, which are meant to be shared, follow the umask
     run(&data, &["audit", "export", place("log.jsonl").to_str().unwrap()]);
     assert_eq!(mode(&place("log.jsonl")), 0o644);
 }

@@ -1,4 +1,4 @@
-//! The music gateway: a form in, lines out as they are made, a task of it.
+//! Music gateway: form input, streamed lines, and the task of the stream.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ mod vendor_faults;
 pub const GENERATE: &str = "/proxy/musicvendor/t2m/generate";
 const SOON: Duration = Duration::from_mins(1);
 
-/// A stream of music that is being read line by line.
+/// Stream of music, read line by line.
 pub struct Listener {
     response: Response,
     text: Vec<u8>,
@@ -27,13 +27,13 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Asks for music that is not refused.
+    /// Requests music, which must be accepted.
     pub async fn ask(app: &TestApp, user: &TestUser, fields: &[(&str, &str)]) -> Self {
         let request = form(app.request(Method::POST, GENERATE).bearer_auth(&user.token), fields);
         Self::of(request.send().await.expect("an answer"))
     }
 
-    /// Listens to an answer that is music.
+    /// Reads a successful music response.
     pub fn of(response: Response) -> Self {
         assert_eq!(response.status().as_u16(), 200);
         assert_eq!(response.headers()["content-type"], "application/x-ndjson");
@@ -41,7 +41,7 @@ impl Listener {
         Self { response, text: Vec::new(), task }
     }
 
-    /// The next line that says something; `None` when there is no more.
+    /// Returns the next non-empty line; `None` at the end.
     pub async fn line(&mut self) -> Option<Value> {
         loop {
             while let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
@@ -55,7 +55,7 @@ impl Listener {
         }
     }
 
-    /// All lines that are still to come.
+    /// Returns all remaining lines.
     pub async fn rest(mut self) -> Vec<Value> {
         let mut lines = Vec::new();
         while let Some(line) = self.line().await {
@@ -65,7 +65,7 @@ impl Listener {
     }
 }
 
-/// Waits until a task has ended, and gives it as its owner sees it.
+/// Waits until a task has ended, and returns it as its owner sees it.
 pub async fn ended(app: &TestApp, user: &TestUser, task: &str) -> Value {
     let mut changes = app.app.models().task_changes();
     let id = TaskId::parse(task).expect("a task id");
@@ -75,7 +75,7 @@ pub async fn ended(app: &TestApp, user: &TestUser, task: &str) -> Value {
     app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json()
 }
 
-/// The states of a task, in their order.
+/// States of a task, in order.
 pub fn states(task: &Value) -> Vec<&str> {
     task["history"]
         .as_array()

@@ -1,9 +1,9 @@
-//! What strangers send, changed in every way: nothing panics, hangs, or takes more memory than it may.
+//! Mutation tests of untrusted input: nothing panics, hangs, or exceeds its memory limit.
 //!
-//! Mutants are made of the small real files in `fuzz/seeds`, the same at every run, and tried by this test program started once
-//! more, so that what ends a process, and what it takes, is seen. The suite tries some of each kind;
-//! `MUTANTS=4000 cargo test --test it mutants` tries as many of each, `MUTANTS_ONLY=17` that one alone.
-//! `fuzz/` has the same targets for a fuzzer.
+//! Mutants derive from the small real files in `fuzz/seeds`, identically at every run. A child process of this test
+//! program tries them, so that crashes and memory are observable. The suite tries some of each kind; `MUTANTS=4000
+//! cargo test --test it mutants` tries that many of each, `MUTANTS_ONLY=17` only that one. `fuzz/` has the same targets
+//! for a fuzzer.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ mod parts;
 mod targets;
 mod worker;
 
-/// A kind of input.
+/// Kind of input.
 pub struct Kind {
     name: &'static str,
-    /// Below `fuzz/seeds`.
+    /// Directory below `fuzz/seeds`.
     seeds: &'static str,
-    /// How many mutants the suite tries.
+    /// Number of mutants that the suite tries.
     usual: u64,
     target: fn(&[u8]) -> bool,
-    /// Bytes that one may take.
+    /// Memory limit of one input, in bytes.
     memory: fn(&[u8]) -> u64,
     text: bool,
-    /// One that takes longer hangs. Machines that run tests are slow and do other things too.
+    /// Time limit of one input. Test machines are slow and run other work too.
     patience: Duration,
 }
 
@@ -41,7 +41,7 @@ const fn small(name: &'static str, usual: u64, target: fn(&[u8]) -> bool, text: 
     Kind { name, seeds: name, usual, target, memory: |_| 64 << 20, text, patience: PATIENCE }
 }
 
-/// What is noticed, so that it is known to be noticed.
+/// Deliberate fault, to prove that the harness detects it.
 const fn harmful(name: &'static str, target: fn(&[u8]) -> bool) -> Kind {
     Kind { seeds: "text", ..small(name, 1, target, false) }
 }
@@ -70,7 +70,7 @@ fn forever() -> bool {
     }
 }
 
-/// With what is said when they are noticed.
+/// Deliberate faults, with the expected message.
 const HARMFUL: [(&str, &str); 4] = [
     ("a panic", "it panicked"),
     ("a panic that is caught", "our own code panicked"),
@@ -78,10 +78,10 @@ const HARMFUL: [(&str, &str); 4] = [
     ("a glutton", "are allowed"),
 ];
 
-/// The kind, the first number, the number after the last, and the file for the number that is tried.
+/// Variables with the kind, the first number, the end of the range, and the file for the current number.
 const ORDERS: [&str; 4] = ["MUTANTS_KIND", "MUTANTS_FROM", "MUTANTS_UNTIL", "MUTANTS_PROGRESS"];
 
-/// The files that mutants of a kind are made of, in the order of their names.
+/// Seed files of a kind, sorted by name.
 fn seeds(kind: &Kind) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(kind.seeds);
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -89,14 +89,14 @@ fn seeds(kind: &Kind) -> Vec<Vec<u8>> {
     paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// The process that tries them; without orders there is nothing to do.
+/// Child process that tries the mutants; does nothing without its variables.
 #[test]
 fn a_process_that_tries_mutants() {
     let [Ok(kind), Ok(from), Ok(until), Ok(progress)] = ORDERS.map(std::env::var) else { return };
     worker::work(&kind, from.parse().unwrap()..until.parse().unwrap(), Path::new(&progress));
 }
 
-/// This program once more, as that process: what it said, and of which mutant it was last, if it ended badly.
+/// Runs that child process. Returns its output, or the output with the last mutant if it failed.
 fn tried(kind: &Kind, numbers: Range<u64>) -> Result<String, String> {
     let folder = tempfile::tempdir().unwrap();
     let progress = folder.path().join("number");
@@ -113,7 +113,7 @@ fn tried(kind: &Kind, numbers: Range<u64>) -> Result<String, String> {
     Err(format!("{} at mutant {last} of {}: {told}\n{errors}", output.status, kind.name))
 }
 
-/// They must do no harm.
+/// Asserts that the mutants of a kind do no harm.
 fn try_mutants_of(name: &str) {
     let kind = KINDS.iter().find(|kind| kind.name == name).unwrap();
     let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
@@ -126,7 +126,7 @@ fn try_mutants_of(name: &str) {
     println!("{summary}");
 }
 
-/// Writes the film of the engine that is among the seeds, when it is told where.
+/// Writes the engine's film for the seeds, if a path is set.
 #[test]
 fn the_film_among_the_seeds() {
     let Ok(path) = std::env::var("MUTANTS_FILM") else { return };
@@ -135,7 +135,7 @@ fn the_film_among_the_seeds() {
 
 #[test]
 fn harm_is_noticed() {
-    // Where the kernel does not measure a peak anew, gluttony is only noticed when it is boundless.
+    // Without a resettable peak in the kernel, only unbounded memory use is detected.
     let measured = worker::forget_peak();
     for (name, noticed) in HARMFUL.into_iter().filter(|(name, _)| measured || *name != "a glutton") {
         let kind = KINDS.iter().find(|kind| kind.name == name).unwrap();

@@ -1,4 +1,4 @@
-//! Nodes: changing and deleting them, who may, and what counts from whom.
+//! Nodes: changes, deletion, permissions, and the fields that each role may set.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::support::{TestApp, TestUser};
 const NODES: &str = "/publishers/acme/nodes";
 const NODE: &str = "/publishers/acme/nodes/face-tools";
 
-/// A service with the publishers `acme` of the first user and `other` of the second, and a node of `acme`.
+/// Service with the publishers `acme` of the first user and `other` of the second, and a node of `acme`.
 async fn app_with_node() -> (TestApp, TestUser, TestUser) {
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);

@@ -1,4 +1,4 @@
-//! Tokens of an issuer as credentials: what is believed, what is not, and whose account it is.
+//! Tokens of an OIDC issuer as credentials: validation, and the account that they map to.
 
 use std::fs;
 use std::process::Command;
@@ -52,13 +52,13 @@ impl Given {
         settings_of(&self.issuer)
     }
 
-    /// The claims of a good token.
+    /// Claims of a valid token.
     fn claims(&self) -> Value {
         json!({"iss": self.issuer.name(), "sub": "u-1", "aud": "mediary", "exp": NOON + 300, "iat": NOON,
             "name": "Ada", "email": "ada@example.org"})
     }
 
-    /// The same with one changed; `null` takes it away.
+    /// The same claims with one changed; `null` removes it.
     fn but(&self, claim: &str, value: Value) -> Value {
         let mut claims = self.claims();
         claims[claim] = value;
@@ -89,13 +89,13 @@ async fn whoever_the_issuer_knows_has_an_account_from_the_first_request_on() {
         let first = given.me(&given.claims()).await;
         assert_eq!((&first["name"], &first["email"]), (&json!("Ada"), &json!("ada@example.org")));
         assert_eq!((&first["isAdmin"], &first["isApproved"]), (&json!(false), &json!(false)));
-        // The same account again, whatever the issuer calls them now; another for somebody else.
+        // The same account, whatever name the issuer sends now; another subject has another account.
         assert_eq!(given.me(&given.but("name", json!("Countess"))).await, first);
         assert_ne!(given.me(&given.but("sub", json!("u-2"))).await["id"], first["id"]);
-        // It can do what users can.
+        // The account has the rights of a user.
         let token = given.token(&given.claims());
         given.app.post_as(&token, "/publishers", json!({"id": "acme", "name": "Acme"})).await.expect(201);
-        // And it is recorded that the service opened it, for which request.
+        // The history names the service as creator, with the request.
         let path = format!("/admin/history/user/{}", first["id"].as_str().unwrap());
         let history = given.app.get_as(given.app.admin_token(), &path).await.expect(200).text();
         assert!(history.contains("UserCreated") && history.contains("system"), "{history}");
@@ -131,7 +131,7 @@ async fn nothing_else_is_believed() {
         [parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap()]
     };
     let unsigned = |alg: &str| format!("{}.{claims}.", encoded(json!({"alg": alg, "kid": "1"}).to_string().as_bytes()));
-    // The public key, in the forms that a verifier might take for a secret.
+    // The public key, in the forms that a verifier might mistake for a shared secret.
     let keyed = |secret: &[u8]| {
         let signed = format!("{}.{claims}", encoded(json!({"alg": "HS256", "kid": "1"}).to_string().as_bytes()));
         let code = Hmac::<Sha256>::new_from_slice(secret).unwrap().chain_update(&signed).finalize().into_bytes();
@@ -236,7 +236,7 @@ async fn the_banned_stay_banned_and_the_erased_come_back_as_somebody_new() {
 
 #[actix_web::test]
 async fn who_erases_an_account_has_not_the_whole_day_again() {
-    // Given two tasks a day, and somebody who has submitted one and erased the account, twice
+    // Given a quota of two tasks a day, and a user who submits one and erases the account, twice
     let given = Given::limited(SigningKey::p256(), |limits| limits.submissions_per_day = 2).await;
     let job = || json!({"image": base64_png(8, 8)});
     let submit = async |token: &str| given.app.post_as(token, UPSCALER, job()).await;
@@ -246,7 +246,7 @@ async fn who_erases_an_account_has_not_the_whole_day_again() {
         assert!(told.header("ratelimit").is_some_and(|told| told.contains(left)), "{:?}", told.header("ratelimit"));
         given.app.delete_as(&token, "/users").await.expect(204);
     }
-    // When the next account submits, then the day is used up; for others it is not
+    // When the next account submits, then the quota is used up; other users have their own
     assert_eq!(submit(&token).await.expect(429).json()["error"], "quota_exceeded");
     submit(&given.token(&given.but("sub", json!("u-2")))).await.expect(200);
     // And the next day has two again
@@ -275,18 +275,18 @@ async fn new_keys_are_asked_for_but_forged_tokens_do_not_have_them_asked_for_aga
     assert_eq!(given.status(&good).await, 200);
     assert_eq!(given.issuer.asked(), 1);
 
-    // A forger names keys that there are not: one question, however many tokens.
+    // Unknown key ids cause one request to the issuer, however many forged tokens arrive.
     given.surroundings.advance(Duration::from_secs(30));
     let forger = SigningKey::p256();
     for number in 0..20 {
         assert_eq!(given.status(&forger.token(&format!("forged-{number}"), &given.claims())).await, 401);
     }
     assert_eq!(given.issuer.asked(), 2);
-    // And what the claims rule out asks nothing at all.
+    // Tokens with invalid claims cause no request at all.
     given.surroundings.advance(Duration::from_secs(30));
     assert_eq!(given.status(&forger.token("x", &given.but("aud", json!("other")))).await, 401);
     assert_eq!(given.issuer.asked(), 2);
-    // The issuer changes its key: the first token that names the new one has it asked for.
+    // The issuer rotates its key: the first token with the new key causes a request.
     let next = SigningKey::rsa();
     given.issuer.publish(&[given.key.public("1"), next.public("2")]);
     assert_eq!(given.status(&next.token("2", &given.claims())).await, 200);
@@ -304,7 +304,7 @@ async fn an_issuer_that_is_away_keeps_nobody_out_whose_keys_are_known() {
         (refused.json()["error"].clone(), refused.header("retry-after")),
         (json!("issuer_unavailable"), Some("5"))
     );
-    // It is asked again after 5 s, and nobody is told to come before.
+    // The service asks the issuer again after 5 s; `Retry-After` is the remaining time.
     given.surroundings.advance(Duration::from_millis(2500));
     let refused = given.app.get_as(&of(300), "/users").await.expect(503);
     assert_eq!(refused.header("retry-after"), Some("3"));
@@ -315,13 +315,13 @@ async fn an_issuer_that_is_away_keeps_nobody_out_whose_keys_are_known() {
     };
     fetches("failed", 1).await;
     fetches("ok", 0).await;
-    // Nobody else is concerned.
+    // Other users are not affected.
     given.app.get_as(given.app.admin_token(), "/users").await.expect(200);
     given.issuer.go_away(false);
     given.surroundings.advance(Duration::from_secs(5));
     assert_eq!(given.status(&of(300)).await, 200);
     fetches("ok", 1).await;
-    // Hours later, with keys that are old, and nobody there to give new ones.
+    // Hours later, with expired keys and an unreachable issuer.
     given.issuer.go_away(true);
     given.surroundings.advance(Duration::from_hours(5));
     for _ in 0..3 {
@@ -332,7 +332,7 @@ async fn an_issuer_that_is_away_keeps_nobody_out_whose_keys_are_known() {
 
 #[actix_web::test]
 async fn a_lost_key_of_their_ids_does_not_make_everybody_somebody_new() {
-    // Given somebody whom the issuer knows, and who is banned
+    // Given a banned user with an account of the issuer
     let given = Given::with(SigningKey::p256()).await;
     let banned = given.me(&given.claims()).await;
     let path = format!("/admin/users/{}/ban", banned["id"].as_str().unwrap());
@@ -340,7 +340,7 @@ async fn a_lost_key_of_their_ids_does_not_make_everybody_somebody_new() {
     let (token, settings) = (given.token(&given.claims()), given.settings());
     let Given { surroundings, app, .. } = given;
     let dir = app.stop().await;
-    // When the key is lost, then nothing starts, and it is said what is missing, who is concerned and what helps
+    // When the key is lost, then the service does not start, and names the key, the affected accounts and the remedy
     let key = dir.path().join("url-key");
     let kept = fs::read(&key).unwrap();
     fs::remove_file(&key).unwrap();
@@ -350,7 +350,7 @@ async fn a_lost_key_of_their_ids_does_not_make_everybody_somebody_new() {
         assert!(told.contains(word), "{word} is not in: {told}");
     }
     assert!(!key.exists());
-    // When it is back, then so are they, banned
+    // When it is restored, then so are the accounts, still banned
     fs::write(&key, &kept).unwrap();
     let app = TestApp::start_in(dir, |all| all.auth.oidc = Some(settings), surroundings).await;
     assert_eq!(app.get_as(&token, "/users").await.expect(200).json()["id"], banned["id"]);
@@ -360,7 +360,7 @@ async fn a_lost_key_of_their_ids_does_not_make_everybody_somebody_new() {
 
 #[actix_web::test]
 async fn where_nobody_came_from_an_issuer_a_lost_key_is_made_anew_and_one_made_by_hand_is_taken() {
-    // Given accounts that administrators opened
+    // Given accounts created by administrators
     let app = TestApp::start().await;
     app.user("ada").await;
     let dir = app.stop().await;
@@ -368,7 +368,7 @@ async fn where_nobody_came_from_an_issuer_a_lost_key_is_made_anew_and_one_made_b
     fs::remove_file(&key).unwrap();
     let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
     let dir = app.stop().await;
-    // And as the refusal says how
+    // And the instructions of the error message work
     let made = format!("(umask 077; printf 'mduk_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > {})", key.display());
     assert!(Command::new("sh").args(["-c", &made]).status().unwrap().success());
     TestApp::start_in(dir, |_| {}, Surroundings::real()).await.stop().await;

@@ -1,5 +1,5 @@
-//! A log that the release with schema version 1 wrote: it opens, gives the answers that that release gave, and goes on in the
-//! newest version.
+//! Log written by the release with schema version 1: it opens, gives the same answers as that release, and continues in
+//! the newest version.
 
 use std::fs;
 use std::path::Path;
@@ -17,12 +17,12 @@ fn golden() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/log-v1"))
 }
 
-/// What was asked of the old release after it had written the log, and its answers.
+/// Requests sent to the old release after it had written the log, with its answers.
 fn old_answers() -> Value {
     serde_json::from_slice(&fs::read(golden().join("answers.json")).unwrap()).unwrap()
 }
 
-/// A data directory with the old log.
+/// Data directory with the old log.
 fn old_directory() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for folder in ["log/journal", "log/sled"] {
@@ -51,13 +51,13 @@ async fn start_with(dir: TempDir, more: impl FnOnce(&mut Settings)) -> TestApp {
     TestApp::start_in(dir, change, Surroundings::real()).await
 }
 
-/// Asks everything again, and compares.
+/// Sends all requests again, and compares.
 async fn compare(app: &TestApp) {
     for asked in old_answers()["answers"].as_array().unwrap() {
         let (path, token) = (asked["path"].as_str().unwrap(), asked["as"].as_str().unwrap());
         let answer = if token.is_empty() { app.get(path).await } else { app.get_as(token, path).await };
         let mut answer = answer.expect(200).json();
-        // When a token was used last is told since somebody asks here.
+        // The requests of this test change the time of a token's last use.
         for token in answer.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
             token.remove("lastUsedAt");
         }
@@ -69,10 +69,10 @@ fn journal_holds(dir: &Path, text: &str) -> bool {
     holds(&dir.join("log/journal"), text)
 }
 
-/// Whether a file of a directory holds a text.
+/// `true` if a file of the directory contains the text.
 fn holds(directory: &Path, text: &str) -> bool {
     let entries = fs::read_dir(directory).into_iter().flatten();
-    // One that was being written may be gone by now.
+    // Temporary files may be gone by now.
     let mut files = entries.map(|entry| fs::read(entry.unwrap().path()).unwrap_or_default());
     files.any(|bytes| bytes.windows(text.len()).any(|bytes| bytes == text.as_bytes()))
 }
@@ -92,26 +92,26 @@ async fn an_old_log_gives_the_answers_that_it_gave_with_and_without_sled() {
 
 #[actix_web::test]
 async fn an_old_log_goes_on_in_the_newest_version() {
-    // Given an old log to which the newest version was added
+    // Given an old log to which the newest version has appended
     let app = start(old_directory()).await;
     let user = |name: &str| format!("/admin/users/{}", old_answers()["users"][name]["id"].as_str().unwrap());
     let revised = json!({"name": "Grace Hopper"});
     app.put_as(app.admin_token(), &user("ada"), revised).await.expect(200);
     app.put_as(app.admin_token(), &user("bob"), json!({"name": "bob"})).await.expect(200);
     let dora = app.user("dora-the-second").await;
-    // When the service starts again
+    // When the service restarts
     let dir = app.stop().await;
     assert!(journal_holds(dir.path(), "ada@example.org"), "what is old is never rewritten");
     assert!(!journal_holds(dir.path(), "Grace Hopper") && !journal_holds(dir.path(), "dora-the-second"));
     let app = start(dir).await;
-    // Then old and new records are one history
+    // Then old and new records form one history
     let ada = old_answers()["users"]["ada"]["token"].as_str().unwrap().to_owned();
     let shown = app.get_as(&ada, "/users").await.expect(200).json();
     assert_eq!((&shown["name"], &shown["email"]), (&json!("Grace Hopper"), &json!("ada@example.org")));
     assert_eq!(app.get_as(&dora.token, "/users").await.expect(200).json()["name"], "dora-the-second");
     let bob = old_answers()["users"]["bob"]["token"].as_str().unwrap().to_owned();
     assert_eq!(app.get_as(&bob, "/users").await.expect(200).json()["name"], "bob");
-    // And a user of old records is erased as others are: hidden, though the old bytes stay
+    // And a user of old records can be erased: hidden, though the old bytes stay
     app.delete_as(app.admin_token(), &user("carol")).await.expect(204);
     let page = app.get_as(app.admin_token(), "/admin/users?limit=100").await.expect(200).text();
     let acme = app.get_as(app.admin_token(), "/publishers/acme").await.expect(200).text();
@@ -123,7 +123,7 @@ async fn an_old_log_goes_on_in_the_newest_version() {
 
 #[actix_web::test]
 async fn what_an_old_log_says_in_plain_of_an_erased_user_is_shown_nowhere() {
-    // Given an old log, with a snapshot of what it says
+    // Given an old log, with a snapshot of its content
     let always = |settings: &mut Settings| {
         settings.snapshots.every_events = 3;
         settings.snapshots.whole_below = 0;
@@ -147,9 +147,9 @@ async fn what_an_old_log_says_in_plain_of_an_erased_user_is_shown_nowhere() {
         let told = app.get_as(app.admin_token(), question).await.expect(200).text();
         assert!(told.contains(email), "{question}: {told}");
     }
-    // When a user of it is erased
+    // When a user in it is erased
     app.delete_as(app.admin_token(), &format!("/admin/users/{carol}")).await.expect(204);
-    // Then no question is answered with what it says of that user, and what it says of others is
+    // Then no response contains that user's data, and the data of others is still there
     assert!(!holds(&snapshots, email));
     for question in &questions {
         let told = app.get_as(app.admin_token(), question).await.expect(200).text();
@@ -157,7 +157,7 @@ async fn what_an_old_log_says_in_plain_of_an_erased_user_is_shown_nowhere() {
     }
     let all = app.get_as(app.admin_token(), &questions[0]).await.expect(200).text();
     assert!(all.contains("ada@example.org"), "{all}");
-    // And so it is with the directory that the service leaves
+    // And the same holds for the data directory after a stop
     let dir = app.stop().await;
     assert!(!holds(&snapshots, email));
     let (thing, before) = (format!("user/{carol}"), before.to_string());

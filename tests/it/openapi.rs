@@ -1,4 +1,4 @@
-//! The OpenAPI document: as it is served, printed and checked in.
+//! OpenAPI document: as served, printed and checked in.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -48,10 +48,10 @@ async fn the_document_is_served_under_both_names() {
 #[actix_web::test]
 async fn the_document_that_is_served_has_the_limits_of_the_service() {
     for (set, expected) in [(1, [1, 1]), (4, [2, 4])] {
-        // Given a service that takes so many images for a video
+        // Given a service with a limit of images per video
         let app = TestApp::start_with(|settings| settings.video.max_images = set, Surroundings::real()).await;
         let schemas = app.get("/openapi.json").await.expect(200).json()["components"]["schemas"].take();
-        // Then its document says how many each endpoint takes of it
+        // Then its document states the limit for each endpoint
         let most = ["StartEndVideoBody", "ReferenceVideoBody"]
             .map(|body| schemas[body]["properties"]["images"]["maxItems"].as_u64().expect("a limit"));
         assert_eq!(most, expected, "video.max_images = {set}");
@@ -63,7 +63,7 @@ fn document() -> Value {
     serde_json::from_str(&mediary::http::openapi::text().unwrap()).expect("the document is JSON")
 }
 
-/// Every object in a value, with the names that lead to it.
+/// Every object in a value, with the path to it.
 fn objects<'v>(value: &'v Value, at: &str, found: &mut Vec<(String, &'v Value)>) {
     match value {
         Value::Object(members) => {
@@ -75,7 +75,7 @@ fn objects<'v>(value: &'v Value, at: &str, found: &mut Vec<(String, &'v Value)>)
     }
 }
 
-/// tests/clients/run makes a client of the document; this names the place where one would go wrong.
+/// Constructs of the document that break the generated client of tests/clients/run.
 #[test]
 fn generators_of_clients_can_make_something_of_every_schema() {
     let document = document();
@@ -83,18 +83,18 @@ fn generators_of_clients_can_make_something_of_every_schema() {
     objects(&document, "", &mut all);
     let mut bad = Vec::new();
     for (at, schema) in &all {
-        // Names that differ by their case only become one member of an enumeration
+        // Names that differ only by case become one member of an enumeration
         let names: Vec<_> = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let apart: BTreeSet<_> = names.iter().map(|name| name.to_lowercase()).collect();
         if apart.len() < names.len() {
             bad.push(format!("{at}: names that differ by their case only"));
         }
-        // An alternative without a type is taken for anything
+        // An alternative without a type becomes `Any`
         let is_typed = |choice: &Value| ["type", "$ref"].iter().any(|keyword| choice.get(keyword).is_some());
         if !schema["anyOf"].as_array().into_iter().flatten().all(is_typed) {
             bad.push(format!("{at}: an alternative without a type"));
         }
-        // What stands beside alternatives is dropped
+        // Properties beside alternatives are dropped
         if schema.get("anyOf").is_some() && schema.get("properties").is_some() {
             bad.push(format!("{at}: properties beside alternatives"));
         }
@@ -111,7 +111,7 @@ fn what_receivers_are_asked_has_a_tag_of_its_own() {
         operations.map(|operation| operation["tags"][0].as_str().expect("a tag").to_owned()).collect::<BTreeSet<_>>()
     };
     let (of_paths, of_webhooks) = (tags("paths"), tags("webhooks"));
-    // One class is made for each tag: the second of two that are alike would take the place of the first.
+    // One class is generated per tag: equal names would overwrite each other.
     assert!(of_paths.is_disjoint(&of_webhooks), "{of_webhooks:?}");
     let told: BTreeSet<_> =
         document["tags"].as_array().expect("a list").iter().map(|tag| tag["name"].as_str().expect("a name")).collect();

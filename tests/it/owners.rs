@@ -1,4 +1,4 @@
-//! Whoever may not use a directory is told which one, whose it is, and what to do. Only root can try it out.
+//! Missing permissions: the error names the directory, its owner and the remedy. Needs root.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -9,10 +9,10 @@ use std::process::Command;
 use crate::support::process::{Done, Process, command, on, run};
 use crate::verify::with_log;
 
-/// Somebody whom no list of users names.
+/// User id that is not in the user database.
 const OTHER: u32 = 61_184;
 
-/// Runs a command to its end as somebody else; nothing where that is not allowed.
+/// Runs a command to its end as that user; `None` if this is not allowed.
 fn as_other(command: &mut Command) -> Option<Done> {
     match command.uid(OTHER).gid(OTHER).current_dir("/").output() {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
@@ -27,7 +27,7 @@ fn open_to_all(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Gives everything to that user.
+/// Changes the owner of everything to that user.
 fn give_away(path: &Path) {
     let entries = fs::read_dir(path).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.for_each(|path| give_away(&path));
@@ -45,10 +45,10 @@ fn whoever_may_not_look_is_told_whose_it_is_and_not_that_it_is_nothing() {
         (["backup", "nowhere"], 1),
         (["health", "--config=/dev/null"], 1),
     ] {
-        // When somebody else looks into the directory, which is its owner's alone
+        // When another user looks into the directory, which only its owner may enter
         let Some(done) = as_other(&mut on(data.path(), &arguments)) else { return };
         let told = done.expect(code).err;
-        // Then the path is told, its owner, and as whom to come
+        // Then the error names the path, its owner, and the user to run as
         let path = data.path().display();
         let whose = format!("{path} belongs to user 0 (root), and ");
         for words in ["Permission denied", &whose, "run this as its owner (`sudo -u root mediary …`)"] {
@@ -60,18 +60,18 @@ fn whoever_may_not_look_is_told_whose_it_is_and_not_that_it_is_nothing() {
 
 #[test]
 fn a_start_by_the_wrong_user_says_as_whom_to_run_it() {
-    // Given a directory of root's that others may enter
+    // Given a directory of root that others may enter
     let data = tempfile::tempdir().unwrap();
     Process::start(data.path()).terminate();
     open_to_all(data.path());
-    // When somebody else starts a service there, then both ways out are told
+    // When another user starts a service there, then the error names both remedies
     let Some(done) = as_other(&mut command(data.path())) else { return };
     let (told, path) = (done.expect(1).err, data.path().display());
     let whose = format!("{path} belongs to user 0 (root), and this is user {OTHER}");
     for words in [&whose, &format!("chown -R {OTHER} {path}"), "sudo -u root mediary"] {
         assert!(told.contains(words), "{words:?} is not in: {told}");
     }
-    // Given that all of it was given to them but a key, then that file is told
+    // Given that the user owns everything but a key, then the error names that file
     give_away(data.path());
     for key in ["url-key", "webhook-key", "idempotency-key", "log/signing.key"] {
         let file = data.path().join(key);
@@ -83,7 +83,7 @@ fn a_start_by_the_wrong_user_says_as_whom_to_run_it() {
         }
         give_away(data.path());
     }
-    // and nothing keeps them out any more
+    // and with that key too, everything works
     as_other(&mut on(data.path(), &["audit", "verify"])).unwrap().expect(0);
 }
 
@@ -94,7 +94,7 @@ fn a_restore_where_nothing_can_be_made_names_what_is_there() {
     let backup = elsewhere.path().join("backup");
     run(data.path(), &["backup", backup.to_str().unwrap()]).expect(0);
     give_away(&backup);
-    // When somebody restores below a directory in which they may not write
+    // When a user restores below a directory without write permission
     for place in ["data", "a/b/data"] {
         let to = elsewhere.path().join(place);
         let Some(done) = as_other(&mut on(&to, &["restore", backup.to_str().unwrap()])) else { return };

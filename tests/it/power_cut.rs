@@ -1,8 +1,8 @@
-//! Power cuts: the service runs on a file system of its own, is stopped in the middle of its work, and goes on with what the
-//! disk held at that moment, without the cache. What kill -9 cannot show: whether what was answered was synced.
+//! Power cuts: the service runs on its own file system, is stopped under load, and restarts with what the disk held at
+//! that moment, without the page cache. Unlike kill -9, this shows whether acknowledged writes were synced.
 //!
-//! Needs root, mkfs.ext4 and loop devices; where they are missing the tests say so and do nothing. The suite cuts the power
-//! once; `POWER_CUTS=50 cargo test --test it power_cut -- --nocapture` does more.
+//! Needs root, mkfs.ext4 and loop devices; without them the tests say so and do nothing. The suite cuts the power once;
+//! `POWER_CUTS=50 cargo test --test it power_cut -- --nocapture` does so more often.
 
 mod disk;
 
@@ -31,7 +31,7 @@ use crate::support::receiver::Receiver;
 const WRITERS: usize = 16;
 const GROUPS: u64 = 40;
 
-/// A disk, or nothing where there can be none: said, so that nobody takes it for tested.
+/// Disk, or `None` with a message if this machine cannot provide one.
 fn disk(cuts: u64) -> Option<Disk> {
     match Disk::new(cuts) {
         Ok(disk) => Some(disk),
@@ -50,7 +50,7 @@ async fn answered_commands_survive_a_power_cut() {
     let answered = Arc::new(Mutex::new(Answered::default()));
     let mut moments = StdRng::seed_from_u64(0xD15C);
     for cut in 0..cuts {
-        // Given a service that may have lost its power before: it started by itself, and everything answered is there
+        // Given a service that may have lost its power before: it started, and all acknowledged writes are there
         let (data, snapshots) = (disk.root().join("data"), cut.is_multiple_of(2));
         let mut program = command(&data);
         if snapshots {
@@ -67,7 +67,7 @@ async fn answered_commands_survive_a_power_cut() {
                 actix_web::rt::spawn(async move { write_until_killed(base, writer, cut, &answered, &webhook).await })
             })
             .collect();
-        // Something of each kind was answered, however slow the machine is.
+        // Waits until a write of each kind is acknowledged, however slow the machine is.
         while answered.lock().tasks.is_empty() && !writers.iter().all(actix_web::rt::task::JoinHandle::is_finished) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -102,7 +102,7 @@ fn the_log_survives_a_power_cut() {
     assert_eq!(found, Ok(written));
 }
 
-/// The harness can fail: it is the sync that saves the log.
+/// Proof that the harness detects missing syncs.
 #[test]
 fn a_log_that_does_not_sync_loses_events_in_a_power_cut() {
     let Some(disk) = disk(1) else { return };
@@ -110,7 +110,7 @@ fn a_log_that_does_not_sync_loses_events_in_a_power_cut() {
     assert!(found.as_ref().is_err() || found.as_ref().is_ok_and(|found| *found < written), "{found:?} of {written}");
 }
 
-/// Writes with this sync, cuts the power, and opens what is left: what was written and what is there.
+/// Writes with this sync function, cuts the power, and opens the rest. Returns the written and the remaining positions.
 fn cut_after(disk: &Disk, sync: SyncFile) -> (Position, Result<Position, String>) {
     let mut options = options(&disk.root());
     options.journal.sync = sync;
@@ -127,7 +127,7 @@ fn cut_after(disk: &Disk, sync: SyncFile) -> (Position, Result<Position, String>
 
 fn options(root: &Path) -> SledLogOptions {
     let mut options = SledLogOptions::new(root.join("log"));
-    // Some segments fill up.
+    // Fills several segments.
     options.journal.segment_bytes = 8 * 1024;
     options
 }

@@ -1,4 +1,4 @@
-//! The program as its operator meets it: what it prints, what it keeps, how it stops.
+//! The program from its operator's view: output, stored files, shutdown.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
@@ -23,7 +23,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A line with what a shell puts in place of `$(cat FILE)`.
+/// Line with every `$(cat FILE)` expanded, as a shell does.
 fn expanded(line: &str) -> String {
     let Some((before, rest)) = line.split_once("$(cat ") else { return line.to_owned() };
     let (file, after) = rest.split_once(')').expect("an end");
@@ -31,7 +31,7 @@ fn expanded(line: &str) -> String {
     format!("{before}{}{after}", text.trim()).replace('"', "'")
 }
 
-/// Sends what a printed line of curl would send. Its words are bare or in quotes.
+/// Sends the request of a printed curl command. Its words are bare or quoted.
 async fn pasted(line: &str) -> reqwest::Response {
     let line = expanded(line);
     let quoted = line.trim().split('\'').enumerate();
@@ -73,7 +73,7 @@ async fn the_first_start_makes_a_token_and_the_printed_request_works() {
     command.env_remove("MEDIARY_ADMIN_TOKEN");
     // When the service starts
     let service = Process::from_command(&mut command);
-    // Then it prints a request that tells who is asking, however often it is pasted
+    // Then it prints a request that returns the current user, and works repeatedly
     let printed = service.printed();
     let line = printed.lines().find(|line| line.contains("curl ")).expect("a request to paste");
     for _ in 0..2 {
@@ -81,12 +81,12 @@ async fn the_first_start_makes_a_token_and_the_printed_request_works() {
         assert_eq!((told.status().as_u16(), told.url().path()), (200, "/users"));
         assert!(told.text().await.unwrap().contains("\"isAdmin\":true"), "{line}");
     }
-    // And keeps the token where only the owner reads it, and out of what collects the output
+    // And the token is in a file only for its owner, and never in captured output
     let file = dir.path().join("data/admin-token");
     let token = std::fs::read_to_string(&file).unwrap();
     assert!(token.starts_with("mdu_") && !printed.contains(token.trim()), "{printed}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    // And stops with 0 when asked to; the next start keeps the token
+    // And it exits with 0 on SIGTERM; the next start keeps the token
     let (status, errors) = service.terminate();
     assert_eq!(status.code(), Some(0), "{errors}");
     assert!(!errors.contains(token.trim()), "{errors}");
@@ -98,14 +98,14 @@ async fn the_first_start_makes_a_token_and_the_printed_request_works() {
 
 #[actix_web::test]
 async fn a_configured_token_counts_and_the_start_says_that_the_kept_one_does_not() {
-    // Given a directory in which an earlier start has left its token
+    // Given a directory with the token of an earlier start
     let dir = tempfile::tempdir().unwrap();
     let first = Process::from_command(command(dir.path()).env_remove("MEDIARY_ADMIN_TOKEN"));
     first.terminate();
     let kept = std::fs::read_to_string(dir.path().join("admin-token")).unwrap();
-    // When the service starts with another one
+    // When the service starts with another token
     let service = Process::start(dir.path());
-    // Then the start says that the file is not used, and it is not
+    // Then the start reports that the file is not used, and it is not
     assert!(service.printed().contains("admin-token is not used"), "{}", service.printed());
     for (token, status) in [(TOKEN, 200), (kept.trim(), 401)] {
         let told = client().get(service.url("/users")).bearer_auth(token).send().await.unwrap();
@@ -127,12 +127,13 @@ fn a_token_that_can_be_guessed_stops_the_start_with_2() {
 
 #[test]
 fn a_secret_that_is_made_anew_is_told_in_the_log() {
-    // Given a directory in which a first start has made its secrets, of which it says nothing
+    // Given a directory in which a first start has silently created its secrets
     let dir = tempfile::tempdir().unwrap();
     let logged = || Process::from_command(command(dir.path()).env_remove("MEDIARY_ADMIN_TOKEN")).terminate().1;
     let told = "the file of a secret was not there";
     assert!(!logged().contains(told));
-    // When they are moved away, then the next start says which of them it has made, and the one after that nothing
+    // When they are moved away, then the next start reports the ones that it has created, and the one after that
+    // nothing
     let secrets = ["admin-token", "webhook-key", "url-key"];
     for secret in secrets {
         std::fs::remove_file(dir.path().join(secret)).unwrap();
@@ -160,7 +161,7 @@ async fn a_second_service_on_the_same_directory_stops_with_a_clear_message() {
     let second = command(dir.path()).output().unwrap();
     assert_eq!(second.status.code(), Some(1));
     assert!(text(&second.stderr).contains("in use by a running service"), "{}", text(&second.stderr));
-    // And the first one is not disturbed
+    // And the first service is not affected
     let user = client().get(first.url("/users")).bearer_auth(TOKEN).send().await.unwrap();
     assert_eq!(user.status(), 200);
 }
@@ -177,20 +178,20 @@ fn a_taken_port_stops_the_start_with_1() {
 
 #[test]
 fn a_first_start_on_a_taken_port_leaves_nothing_and_the_next_one_is_the_first() {
-    // Given a first start that found its port taken
+    // Given a first start on a port in use
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let dir = tempfile::tempdir().unwrap();
     let (data, address) = (dir.path().join("data"), other.local_addr().unwrap().to_string());
     let refused = run(&["serve", "--listen", &address, "--data-dir", "data"], &[], dir.path());
     assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
-    // Then nothing was made, not even the directory
+    // Then nothing was created, not even the directory
     assert!(!data.exists());
-    // And the next start is the first one: it tells of the token that it makes
+    // And the next start counts as the first one: it reports the token that it creates
     let service = Process::from_command(command(&data).env_remove("MEDIARY_ADMIN_TOKEN"));
     assert!(service.printed().contains("administrator token was generated"), "{}", service.printed());
 }
 
-/// A process that does not outlive its test.
+/// Process that is killed on drop.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -200,7 +201,7 @@ impl Drop for Killed {
     }
 }
 
-/// What a start prints, up to its first request or its last line.
+/// Output of a start, up to its first request or its last line.
 fn greeting(stdout: impl Read) -> String {
     let lines = BufReader::new(stdout).lines().map_while(Result::ok);
     let mut first_request_told = false;
@@ -260,7 +261,7 @@ fn the_effective_configuration_shows_sources_and_no_secrets() {
 fn wrong_usage_ends_with_2() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(run(&["serve", "--no-such-flag"], &[], dir.path()).status.code(), Some(2));
-    // Also where an argument is no UTF-8
+    // Also with an argument that is not UTF-8
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
     let wrong = command.arg("--data-dir").arg(OsStr::from_bytes(b"\xff")).arg("srv").output().unwrap();
     assert!(wrong.status.code() == Some(2) && text(&wrong.stderr).contains("serve"), "{}", text(&wrong.stderr));
@@ -275,12 +276,12 @@ async fn a_rebuild_makes_everything_anew_unless_the_service_is_running() {
     let body = serde_json::json!({"id": "acme"});
     let created = client().post(service.url("/publishers")).bearer_auth(TOKEN).json(&body).send().await.unwrap();
     assert_eq!(created.status(), 201);
-    // When a rebuild is asked for, then it is refused and says why
+    // When a rebuild is requested, then it is rejected with the reason
     let rebuild = || run(&["projections", "rebuild", "--data-dir", data.to_str().unwrap()], &[], dir.path());
     let refused = rebuild();
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("in use by a running service"), "{}", text(&refused.stderr));
-    // When the service has stopped, then it is done, and what was there is there
+    // When the service has stopped, then the rebuild succeeds, and all data is there
     service.terminate();
     let done = rebuild();
     assert!(done.status.success(), "{}", text(&done.stderr));
@@ -307,12 +308,12 @@ fn a_rebuild_of_nothing_is_refused_and_makes_nothing() {
 #[test]
 fn a_start_with_too_few_files_says_how_many_it_needs() {
     let data = tempfile::tempdir().unwrap();
-    // Given fewer open files than it takes to serve anybody
+    // Given a limit of open files too low to serve any request
     let mut service = command(data.path());
     service.env("MEDIARY_WORKERS", "16");
     let refusal = Process::try_start(&mut in_shell("ulimit -n 127", &service)).err().expect("no start");
     assert!(refusal.contains("only 127 files and connections") && refusal.contains("at least 128"), "{refusal}");
-    // With so many it serves, and says what is missing to what was promised
+    // With this many it serves, and reports the shortage
     let (status, log) = Process::from_command(&mut in_shell("ulimit -n 128", &service)).terminate();
     assert!(status.success() && log.contains("too few files and connections may be open"), "{status} {log}");
 }

@@ -1,5 +1,5 @@
-//! What is told of a log must be what HEAD was signed for, and what was looked at: contradicted histories, keys of users, a sled
-//! that nobody could look into, exports that fail.
+//! Verification: output must match the signed HEAD and the checked data. Covers forked histories, keys of users, an
+//! unreadable sled, and failing exports.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::support::process::{Done, Process, TOKEN, on, run};
 use crate::support::{TestApp, TestUser, client};
 use crate::verify::{add, add_marked, copy, flip, segments, with_log};
 
-/// Two continuations of one log, each up to position 40, each with a HEAD of its own.
+/// Two forks of one log, each up to position 40 with its own HEAD.
 pub fn two_histories() -> (TempDir, TempDir) {
     let (one, other) = (with_log(10), tempfile::tempdir().unwrap());
     copy(one.path(), other.path());
@@ -23,7 +23,7 @@ pub fn two_histories() -> (TempDir, TempDir) {
     (one, other)
 }
 
-/// Gives a log the segments of another one, and leaves its HEAD.
+/// Replaces the segments of a log by those of another one, and keeps its HEAD.
 pub fn exchange_segments(from: &Path, to: &Path) {
     for segment in segments(to) {
         fs::remove_file(segment).unwrap();
@@ -39,7 +39,7 @@ fn verify(data: &Path) -> Done {
 
 #[test]
 fn a_history_that_head_contradicts_answers_no_question() {
-    // Given a stopped log with the segments of another continuation
+    // Given a stopped log with the segments of a fork
     let (data, other) = two_histories();
     exchange_segments(other.path(), data.path());
     let questions: [&[&str]; 6] = [
@@ -51,7 +51,7 @@ fn a_history_that_head_contradicts_answers_no_question() {
         &["as-of", "5", "publisher/acme"],
     ];
     for question in questions {
-        // When something is asked, then the damage is named and nothing is told
+        // When a query runs, then the damage is named and nothing else is printed
         let told = run(data.path(), &[&["audit"], question].concat()).expect(1);
         assert!(
             told.err.contains("HEAD was signed for another history up to position 40"),
@@ -60,9 +60,9 @@ fn a_history_that_head_contradicts_answers_no_question() {
         );
         assert!(told.err.contains("00000000000000000001.seg") && told.out.is_empty(), "{question:?}: {}", told.out);
     }
-    // And with its own HEAD the same segments answer
+    // And with their own HEAD the same segments are valid
     run(other.path(), &["audit", "log", "--json", "--from", "39"]).expect(0).says(&["\"position\":40"]);
-    // Also what was written behind HEAD and never signed
+    // The same for records behind HEAD that were never signed
     let signed = fs::read(other.path().join("log/journal/HEAD")).unwrap();
     add_marked(other.path(), 20..21, 700);
     fs::write(other.path().join("log/journal/HEAD"), signed).unwrap();
@@ -75,13 +75,13 @@ fn an_export_that_fails_leaves_the_one_before() {
     let file = elsewhere.path().join("log.jsonl");
     let name = file.to_str().unwrap();
     fs::write(&file, "what stood there").unwrap();
-    // A good one takes the place of what stood there
+    // A successful export replaces an existing file
     run(data.path(), &["audit", "export", name]).expect(0).says(&["200 events exported"]);
     let good = fs::read(&file).unwrap();
     let first: serde_json::Value = serde_json::from_slice(good.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
     let key = first["public_key"].as_str().expect("the key of the log");
     run(data.path(), &["audit", "verify", "--file", name, "--key", key]).expect(0);
-    // One that meets damage half way changes nothing and leaves nothing
+    // An export that meets damage half-way changes nothing and leaves no file
     flip(&segments(data.path())[1], 2000);
     assert!(run(data.path(), &["audit", "export", name]).expect(1).err.contains("the journal is damaged"));
     assert!(fs::read(&file).unwrap() == good);
@@ -101,7 +101,7 @@ async fn erase(app: &TestApp, user: &TestUser) {
 
 #[actix_web::test]
 async fn keys_that_do_not_open_what_is_sealed_are_named() {
-    // Given two users, and one who was erased
+    // Given two users, and an erased one
     let app = TestApp::start().await;
     let (alice, bob, carol) = (app.user("alice").await, app.user("bob").await, app.user("carol").await);
     let old = fs::read(key_of(app.dir.path(), &carol)).unwrap();
@@ -117,7 +117,7 @@ async fn keys_that_do_not_open_what_is_sealed_are_named() {
             verify(data).expect(1).says(&["damaged: 1 finding ", &alice.id, what, "put the one of a backup there"]);
         assert!(!told.out.contains(&bob.id), "{}", told.out);
     };
-    // When a key is damaged, is another user's, is too short, or is gone: then it is named
+    // When a key is damaged, of another user, too short, or missing, then it is named
     flip(&key, 7);
     found("the key does not open what is sealed of its user");
     fs::copy(key_of(data, &bob), &key).unwrap();
@@ -126,7 +126,7 @@ async fn keys_that_do_not_open_what_is_sealed_are_named() {
     found("the key does not open what is sealed of its user");
     fs::remove_file(&key).unwrap();
     found("the key of a user is missing");
-    // And with the right one everything is well; a key that came back is said
+    // And with the right key the log is clean; the key of an erased user is reported
     fs::write(&key, sound).unwrap();
     fs::write(key_of(data, &carol), old).unwrap();
     let told = verify(data).expect(0).says(&["note: ", &carol.id, "who was erased: the next start destroys it"]);
@@ -148,7 +148,7 @@ async fn keys_of_a_running_service_are_looked_at() {
 #[test]
 fn a_sled_that_nobody_could_look_into_is_not_called_clean() {
     let data = with_log(20);
-    // Where there is no room for a copy
+    // Without space for a copy
     let unable = |arguments: &[&str]| {
         let output = on(data.path(), arguments).env("TMPDIR", "/nonexistent").output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
@@ -164,12 +164,12 @@ fn a_sled_that_nobody_could_look_into_is_not_called_clean() {
     let told: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &told["result"], &told["findings"]), (Some(2), &json!("unverified"), &json!([])));
     assert_eq!(told["unverified"].as_array().unwrap().len(), 1);
-    // Where it is marked for a rebuild
+    // With a mark for a rebuild
     fs::write(data.path().join("log/sled.damaged"), "a reader found a gap").unwrap();
     verify(data.path())
         .expect(2)
         .says(&["not verified: sled is marked for a rebuild at the next start (a reader found a gap)"]);
-    // What is found counts more
+    // Damage takes precedence
     flip(&segments(data.path())[0], 2000);
     verify(data.path()).expect(1).says(&["not verified: sled is marked", "damaged: 1 finding"]);
 }
@@ -184,7 +184,7 @@ fn a_sled_of_random_bytes_is_named() {
     assert!(
         told.out.contains("it holds nothing, although its file is not empty") || told.out.contains("does not open")
     );
-    // And the next start does what was said
+    // And the next start does the announced rebuild
     add(data.path(), 20..21);
     verify(data.path()).expect(0).says(&["clean: 42 events"]);
 }

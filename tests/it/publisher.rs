@@ -1,4 +1,4 @@
-//! Publishers: creating, finding, reading, updating and deleting, and what a token of theirs opens.
+//! Publishers: creating, finding, reading, updating and deleting, and the rights of their tokens.
 
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ async fn a_publisher_token_is_answered_alone_and_opens_only_nodes() {
     app.stop().await;
 }
 
-/// What a publisher is to this caller now.
+/// Edit permission of this caller for a publisher.
 async fn can_edit(app: &TestApp, token: Option<&str>) -> Value {
     let path = "/publishers/acme/permissions";
     let answer = match token {

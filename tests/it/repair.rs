@@ -1,4 +1,4 @@
-//! The ladder of a start: what it heals, by what proof, and the exact words with which it stops.
+//! Repairs at a start: what is repaired, from which evidence, and the exact errors of a refused start.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -20,18 +20,18 @@ use crate::support::process::{Process, command, run};
 const RECORDS_START: usize = 512;
 const FRAME_BYTES: usize = 56;
 
-/// A log on disk as it was, to be damaged and compared with.
+/// Log on disk, to be damaged, and its original content.
 struct Case {
     house: House,
     before: Vec<RecordedEvent>,
     files: Vec<(PathBuf, Vec<u8>)>,
 }
 
-/// Where a record is: its segment, its offset, its length with the frame.
+/// Location of a record: its segment, its offset, its length with the frame.
 type Place = (PathBuf, usize, usize);
 
 impl Case {
-    /// A log of so many groups of two records, closed; sled has all of them.
+    /// Closed log of this many groups of two records; sled has all of them.
     fn of(groups: u64) -> Self {
         let house = House::with_groups(groups);
         let (log, report) = house.open();
@@ -55,7 +55,7 @@ impl Case {
         &self.files.iter().find(|(file, _)| file == path).unwrap().1
     }
 
-    /// The records of a segment, as it was.
+    /// Records of a segment, before any damage.
     fn records(&self, segment: &Path) -> Vec<Place> {
         let bytes = self.original(segment);
         let (mut at, mut places) = (RECORDS_START, Vec::new());
@@ -70,7 +70,7 @@ impl Case {
         places
     }
 
-    /// Everything is answered as before, the journal has the bytes that it had, and the next start finds nothing.
+    /// Asserts the original content and journal bytes, and that the next start has nothing to report.
     fn healed(&self) -> OpenReport {
         let (log, report) = self.house.open();
         assert_eq!(all(&log), self.before);
@@ -84,7 +84,7 @@ impl Case {
         report
     }
 
-    /// As [`Case::healed`], when so many records were healed at one place.
+    /// Like [`Case::healed`], with this many repaired records at one location.
     fn healed_records(&self, (segment, offset, _): &Place, count: usize) {
         let report = self.healed();
         let [mended] = report.mended.as_slice() else { panic!("{report:?}") };
@@ -105,7 +105,7 @@ fn garbage((segment, offset, length): &Place) {
 fn a_damaged_record_is_healed_by_the_chain_hash_in_its_own_frame() {
     let case = Case::of(3);
     let (segment, offset, length) = case.records(&case.segments()[0])[2].clone();
-    // Every byte of the frame but the chain hash, and some of the payload, the last byte of it too.
+    // Every byte of the frame except the chain hash, and some of the payload including its last byte.
     let frame = (0..24).step_by(5).chain([FRAME_BYTES, length - 1]);
     for byte in frame {
         flip(&segment, (offset + byte) as u64);
@@ -218,7 +218,7 @@ fn a_missing_segment_is_made_anew_from_sled() {
         assert_eq!((report.mended[0].part, &report.mended[0].file), (MendedPart::Segment(count), &segments[missing]));
     }
     assert_eq!(all(&case.house.open().0), case.before);
-    // The last one comes back as far as HEAD vouches for it.
+    // The last segment is restored up to the position that HEAD confirms.
     fs::remove_file(&segments[segments.len() - 1]).unwrap();
     case.house.open();
     assert_eq!(all(&case.house.open().0), case.before);
@@ -254,13 +254,13 @@ fn what_no_copy_proves_stops_the_start_and_says_what_to_do() {
     let (segment, offset, _) = case.records(&case.segments()[0])[2].clone();
     fs::remove_dir_all(case.house.path("sled")).unwrap();
     flip(&segment, offset as u64 + 60);
-    // Then the start stops, twice, with these words
+    // Then the start fails with this error, twice
     for _ in 0..2 {
         let said = case.house.refusal().to_string();
         let what = "position 3: the checksum of the record does not fit, but HEAD says that events up to position 6 were acknowledged";
         assert_eq!(said, format!("damage in {} at offset {offset}, {what}, {REST}", segment.display()));
     }
-    // and the same with the sled of another log, whose copies prove nothing
+    // and the same with the sled of another log, whose copies are no evidence
     flip(&segment, offset as u64 + 60);
     let other = Case::of(3);
     garbage(&other.records(&other.segments()[0])[2]);
@@ -290,22 +290,22 @@ fn started_with_damage(data: &Path) -> Result<Process, String> {
 
 #[test]
 fn only_a_copy_that_reached_the_disk_heals() {
-    // Given a young log, whose service is killed: sled has written nothing yet
+    // Given a new log after a kill: sled has written nothing yet
     let dir = tempfile::tempdir().unwrap();
     Process::start(dir.path()).kill();
     assert_eq!(fs::metadata(dir.path().join("log/sled/db")).unwrap().len(), 0);
-    // When a record is damaged, then the start names it and what to do
+    // When a record is damaged, then the start names it and the remedy
     let told = started_with_damage(dir.path()).err().expect("no start");
     assert!(told.contains("no copy in sled is proven") && told.contains("mediary restore"), "{told}");
-    // Given another, whose service was killed once and stopped cleanly since
+    // Given another one, with a kill and a clean stop since
     let dir = tempfile::tempdir().unwrap();
     Process::start(dir.path()).kill();
     let (status, errors) = Process::start(dir.path()).terminate();
     assert_eq!(status.code(), Some(0), "{errors}");
-    // When a record is damaged, then it is healed
+    // When a record is damaged, then it is repaired
     let healed = started_with_damage(dir.path()).expect("it starts");
     assert!(healed.printed().contains("healed from its copy in sled"), "{}", healed.printed());
-    // And so it is by a rebuild, which tells of it too
+    // And a rebuild repairs it too, and reports it
     healed.terminate();
     damage(dir.path());
     let told = ["found a damaged record in the journal, healed from its copy in sled", " replayed in"];
@@ -314,16 +314,16 @@ fn only_a_copy_that_reached_the_disk_heals() {
 
 #[test]
 fn a_lost_tail_that_no_head_vouches_for_stops_the_start() {
-    // Given a HEAD that is old, a journal cut to it, and a sled that knows more
+    // Given a stale HEAD, a journal cut to it, and a sled with more records
     let case = Case::of(2);
     let segment = case.segments().pop().unwrap();
     write_more_and_forget(&case.house, &segment);
-    // Then nothing proves what was there
+    // Then there is no evidence of the lost records
     let said = case.house.refusal().to_string();
     assert!(said.contains("sled holds events up to position 6, and no copy in sled is proven by the chain"), "{said}");
 }
 
-/// A third group that only sled knows of.
+/// Writes a third group that only sled keeps.
 fn write_more_and_forget(house: &House, segment: &Path) {
     let (head, bytes) = (fs::read(house.path("journal/HEAD")).unwrap(), fs::read(segment).unwrap());
     let log = house.open().0;
@@ -360,13 +360,13 @@ fn a_rebuild_of_sled_says_how_far_it_is() {
 
 #[test]
 fn damage_in_every_byte_is_healed_or_named_and_never_served() {
-    // Given two segments, sled and HEAD: whatever byte of the journal is damaged
+    // Given two segments, sled and HEAD, with any byte of the journal damaged
     let case = Case::of(40);
     let mut healed = 0;
     for (path, bytes) in &case.files {
         for at in (0..bytes.len()).step_by(911) {
             flip(path, at as u64);
-            // When the log opens, then the answers are as before or the damage is named
+            // When the log opens, then the content is unchanged or the damage is named
             match case.house.try_open() {
                 Ok((log, report)) => {
                     assert_eq!(all(&log), case.before, "byte {at} of {}", path.display());

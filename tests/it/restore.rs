@@ -1,4 +1,4 @@
-//! Where a backup can be put back: behind a symbolic link, for another user, below a mount point, and where not.
+//! Targets of a restore: behind a symbolic link, for another user, below a mount point; and invalid targets.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -10,7 +10,7 @@ use crate::disk_full::SmallDisk;
 use crate::support::process::{command, run};
 use crate::verify::{inhabited, with_log};
 
-/// A backup, beside which there is room.
+/// Backup in a directory with space for further ones.
 fn backed_up(data: &Path) -> (TempDir, String) {
     let elsewhere = tempfile::tempdir().unwrap();
     let backup = elsewhere.path().join("backup").to_str().unwrap().to_owned();
@@ -18,7 +18,7 @@ fn backed_up(data: &Path) -> (TempDir, String) {
     (elsewhere, backup)
 }
 
-/// The names in a directory.
+/// Names in a directory.
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -26,7 +26,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Every file and directory below one, and itself.
+/// Directory and everything below it.
 fn all_below(path: &Path) -> Vec<fs::Metadata> {
     let entries = fs::read_dir(path).into_iter().flatten().map(|entry| entry.unwrap().path());
     let inner = entries.flat_map(|path| all_below(&path));
@@ -35,16 +35,16 @@ fn all_below(path: &Path) -> Vec<fs::Metadata> {
 
 #[actix_web::test]
 async fn a_restore_goes_where_a_symbolic_link_leads_and_nobody_else_may_look() {
-    // Given a data directory that is a link, as service managers make it, to one that is empty or not there any more
+    // Given a data directory that is a symbolic link, as service managers create it, to an empty or missing directory
     let data = inhabited().await;
     let (elsewhere, backup) = backed_up(data.path());
     fs::create_dir_all(elsewhere.path().join("private/data")).unwrap();
     let link = elsewhere.path().join("data");
     symlink("private/data", &link).unwrap();
     for _ in 0..2 {
-        // When a backup is put back there
+        // When a backup is restored to it
         run(&link, &["restore", &backup]).expect(0);
-        // Then it is where the link leads, for its owner alone
+        // Then the data is at the link's target, for its owner alone
         assert!(link.is_symlink());
         assert_eq!(names(&elsewhere.path().join("private")), ["data"]);
         run(&link, &["audit", "verify"]).expect(0);
@@ -69,7 +69,7 @@ fn a_restore_by_root_leaves_an_empty_directory_to_its_owner() {
     for found in all_below(&to) {
         assert_eq!((found.uid(), found.gid()), (61_184, 61_185));
     }
-    // And root does not spoil it afterwards
+    // And commands of root are refused and change nothing
     let before = names(&to);
     let serve = command(&to).output().unwrap();
     let told = String::from_utf8_lossy(&serve.stderr).into_owned();
@@ -87,7 +87,7 @@ fn a_mount_point_is_refused_before_anything_is_verified_and_a_directory_below_it
     };
     let data = with_log(5);
     let (elsewhere, backup) = backed_up(data.path());
-    // Given a backup that is damaged, which nobody notices who stops before
+    // Given a damaged backup; a restore that fails earlier does not notice the damage
     let damaged = elsewhere.path().join("damaged");
     fs::create_dir(&damaged).unwrap();
     fs::copy(elsewhere.path().join("backup/manifest.json"), damaged.join("manifest.json")).unwrap();
@@ -103,12 +103,12 @@ fn a_mount_point_is_refused_before_anything_is_verified_and_a_directory_below_it
 fn a_place_beside_which_nothing_can_be_made_is_told_as_that_and_leaves_nothing() {
     let data = with_log(5);
     let (elsewhere, backup) = backed_up(data.path());
-    // Given a file where the directory would be built
+    // Given a file in place of the temporary directory
     fs::write(elsewhere.path().join(".data.restoring"), "").unwrap();
     let told = run(&elsewhere.path().join("data"), &["restore", &backup]).expect(1).err;
     assert!(told.contains(".data.restoring cannot be made") && told.contains("beside its place"), "{told}");
     assert!(!told.contains("another restore"), "{told}");
-    // Given parents that are not there, and a backup that is not one
+    // Given missing parent directories, and a directory that is no backup
     let deep = elsewhere.path().join("a/b/data");
     run(&deep, &["restore", data.path().to_str().unwrap()]).expect(1);
     assert_eq!(names(elsewhere.path()), [".data.restoring", "backup"]);

@@ -1,4 +1,4 @@
-//! Reviews: one a user, and what they make of the rating.
+//! Reviews: one per user, and the resulting rating.
 
 use serde_json::json;
 
@@ -65,7 +65,7 @@ async fn everybody_is_shown_the_own_review_and_nobody_that_of_others() {
     for (user, star) in [(&alice, 2), (&bob, 5), (&alice, 4)] {
         app.post_as(&user.token, &format!("/nodes/face-tools/reviews?star={star}"), json!({})).await.expect(200);
     }
-    // When each asks what they gave, then it is their last review, or nothing
+    // When each user requests its own review, then it is the last one, or none
     for (user, own) in [(&alice, json!({"star": 4})), (&bob, json!({"star": 5})), (&carol, json!({}))] {
         assert_eq!(app.get_as(&user.token, "/nodes/Face-Tools/reviews/mine").await.expect(200).json(), own);
     }

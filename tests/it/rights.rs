@@ -1,5 +1,5 @@
-//! Who may do what, on every route: each is really asked by every kind of caller, with what would succeed, and what comes
-//! back must follow from the table of the policy and the rule of bans. A new route needs one line in `rights/cases.rs`.
+//! Permissions on every route: each kind of caller sends a request that would otherwise succeed, and the response must
+//! match the policy table and the rule of bans. A new route needs one line in `rights/cases.rs`.
 
 mod cases;
 mod world;
@@ -14,10 +14,10 @@ use crate::support::Answer;
 use cases::{Case, cases};
 use world::{Ground, World};
 
-/// How many cells of the matrix are tried at a time.
+/// Number of cells of the matrix tried concurrently.
 const AT_ONCE: usize = 8;
 
-/// Who asks.
+/// Kind of caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
     Anonymous,
@@ -27,14 +27,14 @@ pub enum Caller {
     ForeignOwner,
     OwnToken,
     OtherToken,
-    /// An owner who is banned.
+    /// Banned owner.
     BannedUser,
-    /// A token of the publisher that the banned owner made before the ban.
+    /// Token of the publisher that the banned owner created before the ban.
     TokenOfBannedUser,
     Admin,
-    /// The owner of a publisher that is banned.
+    /// Owner of a banned publisher.
     OwnerOfBanned,
-    /// A token of a publisher that is banned.
+    /// Token of a banned publisher.
     TokenOfBanned,
 }
 
@@ -66,12 +66,12 @@ impl Caller {
         }
     }
 
-    /// Whether the publisher on whose ground it asks is banned.
+    /// `true` if the caller's publisher is banned.
     pub fn on_banned_ground(self) -> bool {
         matches!(self, Self::OwnerOfBanned | Self::TokenOfBanned)
     }
 
-    /// Whether it may change nothing of this publisher, or, being banned itself, nothing at all.
+    /// `true` if the caller may change nothing of this publisher or, if it is banned itself, nothing at all.
     fn is_held_back(self, concerns_publisher: bool) -> bool {
         match self {
             Self::BannedUser | Self::TokenOfBannedUser | Self::TokenOfBanned => true,
@@ -81,7 +81,7 @@ impl Caller {
     }
 }
 
-/// What must come back: a status, and for refusals the code.
+/// Expected response: a status, and the code of an error.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome(u16, Option<&'static str>);
 
@@ -94,7 +94,7 @@ fn expected(case: &Case, caller: Caller) -> Outcome {
             _ => Outcome(403, Some("forbidden")),
         };
     }
-    // A remote vendor makes the videos of this world, and it works for callers with a token only.
+    // A remote vendor makes the videos in this test, and it serves only callers with a token.
     if action == Action::SubmitVideoTask && caller == Caller::Anonymous {
         return Outcome(401, Some("unauthorized"));
     }
@@ -142,10 +142,10 @@ async fn every_caller_is_let_through_or_refused_as_the_policy_says() {
     world.stop().await;
 }
 
-/// Asks, and tells what is wrong with the answer.
+/// Sends the request; returns a description of an unexpected response.
 async fn try_cell(world: &World, case: &Case, caller: Caller) -> Option<String> {
     let expected = expected(case, caller);
-    // What is refused changes nothing, so that all refusals can share one ground; the rest would be in each other's way.
+    // Rejected requests change nothing, so they share fixtures; successful ones need their own.
     let goes_through = expected.1.is_none();
     let own_ground = goes_through && (case.writes() || !case.before.is_empty());
     let fresh;
@@ -200,7 +200,7 @@ async fn what_is_not_there_is_not_found_by_administrators_either() {
     let world = World::new().await;
     for case in cases().iter().filter(|case| case.path.contains('{')) {
         let answer = world.ask(&Ground::nowhere(), case, Caller::Admin).await;
-        // A link that was not made here opens nothing, and names nothing that could be missing.
+        // A forged link reveals nothing about existing resources.
         let status = if case.action == Action::UploadArchive { 403 } else { 404 };
         assert_eq!(answer.status, status, "{} {}: {}", case.method, case.path, answer.text());
     }
@@ -218,7 +218,7 @@ async fn a_bad_token_is_refused_even_where_none_is_needed() {
     world.stop().await;
 }
 
-/// Publishing makes a node that is not there, so that a node of somebody else is one whose id is taken.
+/// `true` for publications, which create a missing node; the foreign node of this test is therefore an id in use.
 fn is_publication(case: &Case) -> bool {
     case.action == Action::PublishVersion && !case.path.contains("{version_id}")
 }

@@ -1,4 +1,4 @@
-//! Methods: what a path answers to, and HEAD wherever GET. Who may do it: `rights.rs`.
+//! Methods of every path, and HEAD for every GET. Permissions: `rights.rs`.
 
 use reqwest::Method;
 
@@ -43,7 +43,7 @@ async fn a_path_that_is_misspelt_is_not_there_and_those_that_begin_alike_are_nam
     }
     let answer = app.send(app.request(Method::GET, "/elsewhere")).await.expect(404);
     assert_eq!(answer.json()["detail"], "there is no such path");
-    // But what the path of a status does not do is another matter
+    // But methods that a status path lacks are a different case
     app.send(app.request(Method::DELETE, &format!("{IMAGES}/skin-enhancer/x"))).await.expect(405);
     app.send(app.request(Method::POST, &format!("{IMAGES}/image-upscaler/x"))).await.expect(405);
     let status = format!("{IMAGES}/skin-enhancer/3ce8ab0d-2f5b-4a5e-9d0c-6f1b7f0a9c11");

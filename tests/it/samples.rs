@@ -1,4 +1,4 @@
-//! Events to test with: one of every kind, with every field filled somewhere.
+//! Sample events: one of every kind, with every field filled in at least one.
 
 use std::time::Duration;
 
@@ -23,20 +23,20 @@ pub use jobs::every_job;
 use jobs::submitted;
 pub use video::further;
 
-/// The moment at which samples happened.
+/// Time of all samples.
 pub const AT: Timestamp = Timestamp::from_micros(1_764_000_000_123_456);
 
-/// An id that shows its number.
+/// Id that shows its number.
 pub fn id(number: u128) -> Uuid {
     Uuid::from_u128(number)
 }
 
-/// The stream of a task.
+/// Stream of a task.
 pub fn task_stream(number: u128) -> StreamId {
     StreamId::from(&TaskId(id(number)))
 }
 
-/// An append of `count` small events to a task's stream; `mark` makes it recognisable.
+/// Append of `count` small events to a task's stream; `mark` makes it recognisable.
 pub fn append(stream: u128, expected: u64, mark: u64, count: u64) -> Append {
     let event = |nth| {
         let reason = Text::recorded(format!("{mark}/{nth}"));
@@ -50,14 +50,14 @@ pub fn append(stream: u128, expected: u64, mark: u64, count: u64) -> Append {
     }
 }
 
-/// An append of one event of about `bytes` bytes.
+/// Append of one event of about `bytes` bytes.
 pub fn large_append(stream: u128, expected: u64, bytes: usize) -> Append {
     let reason = Text::recorded("x".repeat(bytes));
     let events = vec![NewEvent { id: EventId(id(1)), event: TaskEvent::OutcomeUnknown { reason }.into() }];
     Append { events, ..append(stream, expected, 0, 0) }
 }
 
-/// Circumstances with everything given.
+/// Circumstances with every field filled.
 pub fn circumstances() -> Circumstances {
     Circumstances {
         actor: Actor::User(UserId(id(0xA))),
@@ -77,8 +77,8 @@ pub fn every_kind() -> Vec<Event> {
     kinds
 }
 
-/// The sample after another, in the order in which the kinds were invented: the golden bytes hold the place of each. A new kind
-/// of event does not compile until it has its place here.
+/// Next sample, in the order in which the kinds were added: the golden bytes contain each position. A new kind of event
+/// does not compile until it has a sample here.
 fn after(last: Option<&Event>) -> Option<Event> {
     use DeliveryEvent as D;
     use TaskEvent as T;

@@ -1,5 +1,5 @@
-//! No secret that goes through the service is found in its data directory or in its logs at the most talkative level: not in
-//! plain, not in base64, not in hexadecimal digits.
+//! Secrets: none that passes through the service is found in its data directory or in its logs at the most verbose
+//! level, neither in plain text nor in base64 or hexadecimal.
 
 use std::path::{Path, PathBuf};
 
@@ -16,28 +16,28 @@ use crate::support::{client, picture};
 
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 const ADMINISTRATOR: &str = "00000000-0000-4000-8000-000000000001";
-/// What anybody may read, to see that the search finds what is there.
+/// Public text, to prove that the search works.
 const PUBLIC: &str = "publicly-known-node";
-/// Characters of a picture's text that are searched for at a time.
+/// Number of characters of a picture's text per search.
 const PIECE: usize = 48;
 
-/// What must not be found, with a name for it.
+/// Texts that must not be found, each with a name.
 type Secrets = Vec<(&'static str, String)>;
 
 #[actix_web::test]
 async fn no_secret_is_in_the_data_directory_or_the_logs() {
-    // Given a service that tells everything it can tell
+    // Given a service at the most verbose log level
     let data = tempfile::tempdir().unwrap();
     let (receiver, collector, key) = (Receiver::start().await, Receiver::start().await, SigningKey::p256());
     let issuer = TestIssuer::start(&[key.public("1")]).await;
     let service = talkative(data.path(), &issuer, &collector);
-    // When secrets of every kind go through it
+    // When secrets of every kind pass through it
     let mut secrets = use_secrets(&service, data.path(), &receiver).await;
     secrets.extend(token_of(&issuer, &key, &service).await);
     collector.wait_until(|batches| !batches.is_empty()).await;
     let (status, log) = service.terminate();
     assert!(status.success(), "{status}");
-    // Then none is found in what it keeps and says
+    // Then none is in its files or logs
     assert!(log.contains("TRACE"), "the log is not at its most talkative level");
     let places = [kept(data.path()), vec![(PathBuf::from("the log"), log.into_bytes())]];
     let spans = collector.received().into_iter().map(|batch| (PathBuf::from("the collector of traces"), batch.body));
@@ -51,7 +51,7 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
         }
     }
     assert!(found.is_empty(), "{found:#?}");
-    // And what is no secret is found, so that the search is one
+    // And public text is found, which proves the search
     let known = places.iter().filter(|(_, bytes)| contains(bytes, PUBLIC.as_bytes())).count();
     assert!(known >= 2, "the search finds nothing at all");
     let traced = places.iter().any(|(place, _)| place.starts_with("the collector of traces"));
@@ -67,14 +67,14 @@ fn talkative(data: &Path, issuer: &TestIssuer, collector: &Receiver) -> Process 
     Process::from_command(&mut command)
 }
 
-/// Every file of the data directory, except those that keep a secret of the service for its owner.
+/// Every file of the data directory, except those that hold a secret of the service itself.
 fn kept(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let files = crate::damage::files(data).into_iter().filter(|file| !file.ends_with("admin-token"));
     files.map(|file| (file.strip_prefix(data).unwrap().to_owned(), std::fs::read(&file).unwrap())).collect()
 }
 
 fn contains(bytes: &[u8], searched: &[u8]) -> bool {
-    // Most places hold not even the first bytes.
+    // Most offsets do not match even the first bytes.
     let first = searched[0];
     let mut rest = bytes;
     while let Some(at) = rest.iter().position(|byte| *byte == first) {
@@ -86,7 +86,7 @@ fn contains(bytes: &[u8], searched: &[u8]) -> bool {
     false
 }
 
-/// The forms in which a secret could be written down.
+/// Encodings in which a secret could be stored.
 fn forms(secret: &str) -> Vec<String> {
     let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap();
     let hex: String = secret.bytes().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
@@ -122,7 +122,7 @@ async fn use_secrets(service: &Process, data: &Path, receiver: &Receiver) -> Sec
     let token = std::fs::read_to_string(data.join("admin-token")).unwrap().trim().to_owned();
     let admin = Caller { service, token: token.clone() };
     let mut secrets = vec![("the administrator's token", token)];
-    // Tokens of each kind, one of them made under an idempotency key, whose answer is kept.
+    // Tokens of each kind, one of them created with an idempotency key, whose response is stored.
     let tokens = format!("/admin/users/{ADMINISTRATOR}/tokens");
     let user = text(&admin.post(&tokens, json!({"name": "plain"})).await["token"]);
     let key = "idempotency-key-of-a-token";
@@ -143,20 +143,20 @@ async fn use_secrets(service: &Process, data: &Path, receiver: &Receiver) -> Sec
     let key = "idempotency-key-of-a-webhook-secret";
     let kept = admin.send(Method::POST, "/users/webhook-secret", Some(key), json!({})).await;
     secrets.extend([("a secret of callbacks", signing), ("a kept secret of callbacks", text(&kept["secret"]))]);
-    // A picture, as JSON carries it.
+    // A picture, as JSON contains it.
     let owner = Caller { service, token: user };
     let sent = picture::base64_png(40, 40);
     let body = json!({"image": sent, "webhook_url": receiver.url("/hook")});
     let task = text(&owner.post(UPSCALER, body).await["data"]["task_id"]);
     let pieces = sent.as_bytes().chunks_exact(PIECE).map(|piece| String::from_utf8(piece.to_vec()).unwrap());
     secrets.extend(pieces.map(|piece| ("a piece of a picture's text", piece)));
-    // The keys that sign for the service stay in their files.
+    // The service's signing keys stay in their files.
     receiver.wait_until(|received| received.iter().filter(|one| one.task() == task).count() == 2).await;
     secrets.retain(|(_, secret)| !secret.bytes().all(|byte| byte == b'A'));
     secrets
 }
 
-/// Publishes a version with an archive; the secret part of the link.
+/// Publishes a version with an archive; returns the secret part of the link.
 async fn publish(service: &Process, access: &str) -> String {
     let publisher = Caller { service, token: access.to_owned() };
     let nodes = "/publishers/keeper/nodes";
@@ -168,7 +168,7 @@ async fn publish(service: &Process, access: &str) -> String {
     link[link.find("/uploads/").unwrap() + "/uploads/".len()..].to_owned()
 }
 
-/// A token of an issuer, which opens an account, and what is signed and secret of one that does not.
+/// Valid token of an issuer, and the signed and secret parts of an invalid one.
 async fn token_of(issuer: &TestIssuer, key: &SigningKey, service: &Process) -> Secrets {
     let claims =
         |audience: &str| json!({"iss": issuer.name(), "sub": "subject-at-the-issuer", "aud": audience, "exp": 1e11});
@@ -184,7 +184,7 @@ async fn token_of(issuer: &TestIssuer, key: &SigningKey, service: &Process) -> S
     ]
 }
 
-/// Credentials that are not ours and are sent all the same, in the places where they are put by mistake.
+/// Foreign credentials, sent in places where clients put them by mistake.
 async fn strangers(service: &Process) -> Secrets {
     let bearer = "a-token-of-another-service-in-a-header";
     let refused = client().post(service.url("/publishers")).bearer_auth(bearer).json(&json!({"id": "x"}));

@@ -1,4 +1,4 @@
-//! sled following the journal: whatever happens to it, the log is what the journal holds.
+//! sled as a follower of the journal: whatever happens to it, the content of the log is that of the journal.
 
 use std::fs;
 
@@ -82,7 +82,7 @@ fn the_caller_sees_every_commit_at_the_start() {
     assert_eq!(seen, all(&opened.unwrap().0));
 }
 
-/// What is done to a log by chance.
+/// Random change of a log.
 #[derive(Debug, Clone)]
 enum Step {
     Group(Vec<(u128, u64, u64)>),

@@ -1,4 +1,4 @@
-//! Clients that are slow on purpose: heads that do not end, answers that are not taken, and very many connections.
+//! Slow clients: endless heads, unread responses, and very many connections.
 
 use std::time::{Duration, Instant};
 
@@ -11,9 +11,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::support::TestApp;
 
-/// What is promised for a request head.
+/// Documented deadline for a request head.
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
-/// Longest wait of a test for something that must happen.
+/// Deadline for events that must happen.
 const SOON: Duration = Duration::from_secs(40);
 
 const WHOLE: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -27,7 +27,7 @@ async fn connect(app: &TestApp) -> TcpStream {
     TcpStream::connect(app.app.address()).await.unwrap()
 }
 
-/// Reads one answer of a connection that is kept, whose body is `OK`.
+/// Reads one response with the body `OK` on a persistent connection.
 async fn answer_of_health(connection: &mut TcpStream) -> String {
     let mut answer = Vec::new();
     while !answer.ends_with(b"\r\n\r\nOK") {
@@ -36,7 +36,7 @@ async fn answer_of_health(connection: &mut TcpStream) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-/// What is still sent until the service closes, and how long that takes.
+/// Reads until the service closes; returns the bytes and the time.
 async fn until_closed(connection: &mut TcpStream) -> (String, Duration) {
     let (begun, mut rest) = (Instant::now(), Vec::new());
     timeout(SOON, connection.read_to_end(&mut rest)).await.expect("the service closes").unwrap();
@@ -45,7 +45,7 @@ async fn until_closed(connection: &mut TcpStream) -> (String, Duration) {
 
 #[actix_web::test]
 async fn every_head_of_a_kept_connection_has_a_deadline() {
-    // Given connections that were answered once, with half a head sent after the answer, or right behind the request
+    // Given connections with one response, and half a head sent after that response, or directly behind the request
     let app = TestApp::start().await;
     for together in [false, true] {
         let mut connection = connect(&app).await;
@@ -56,7 +56,7 @@ async fn every_head_of_a_kept_connection_has_a_deadline() {
             connection.write_all(HALF).await.unwrap();
         }
 
-        // Then they are told and closed in time
+        // Then they get an error and are closed in time
         let (rest, took) = until_closed(&mut connection).await;
         assert!(rest.starts_with("HTTP/1.1 408"), "{together}: {rest}");
         assert!(took > HEAD_WITHIN / 2 && took < HEAD_WITHIN * 3, "{together}: {took:?}");
@@ -70,7 +70,7 @@ async fn a_kept_connection_without_a_head_stays_and_a_head_in_time_is_answered()
     connection.write_all(WHOLE).await.unwrap();
     answer_of_health(&mut connection).await;
 
-    // Longer than a head may take, then a head in two pieces.
+    // Idle for longer than a head may take, then a head in two parts.
     sleep(HEAD_WITHIN + Duration::from_secs(1)).await;
     connection.write_all(&WHOLE[..10]).await.unwrap();
     sleep(Duration::from_secs(1)).await;
@@ -81,7 +81,7 @@ async fn a_kept_connection_without_a_head_stays_and_a_head_in_time_is_answered()
 
 #[actix_web::test]
 async fn hundreds_of_half_heads_keep_nobody_out_for_longer_than_promised() {
-    // Given a service whose connections are all taken by half heads, most of them on kept connections
+    // Given a service whose connections are all used by half heads, most of them on persistent connections
     let all = 300;
     let app = start(|settings| {
         settings.limits.connections = all;
@@ -97,7 +97,7 @@ async fn hundreds_of_half_heads_keep_nobody_out_for_longer_than_promised() {
         held.push(connection);
     }
 
-    // When a client comes, then it is answered in time
+    // When a client connects, then it is served in time
     let begun = Instant::now();
     let mut client = connect(&app).await;
     client.write_all(WHOLE).await.unwrap();
@@ -109,7 +109,7 @@ async fn hundreds_of_half_heads_keep_nobody_out_for_longer_than_promised() {
 
 #[actix_web::test]
 async fn one_address_has_a_share_of_the_connections() {
-    // Given an address that has all of its connections
+    // Given an address with its maximum of connections
     let app = start(|settings| settings.limits.connections_per_address = 3).await;
     let mut held = Vec::new();
     for _ in 0..3 {
@@ -141,7 +141,7 @@ async fn one_address_has_a_share_of_the_connections() {
     timeout(SOON, served).await.expect("a place is free again");
 }
 
-/// A connection with a small window that asks for far more than any buffer holds.
+/// Opens a connection with a small window and requests far more than any buffer holds.
 async fn asks_for_much(app: &TestApp) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(32 * 1024).unwrap();
@@ -153,7 +153,7 @@ async fn asks_for_much(app: &TestApp) -> TcpStream {
 
 #[actix_web::test]
 async fn a_client_that_takes_nothing_is_let_go() {
-    // Given a client that asks for much and takes nothing of it
+    // Given a client that requests a large response and reads none of it
     let app = start(|settings| settings.limits.write_timeout = Duration::from_secs(1)).await;
     let connection = asks_for_much(&app).await;
 
@@ -168,7 +168,7 @@ async fn a_client_that_takes_nothing_is_let_go() {
 
 #[actix_web::test]
 async fn a_slow_client_that_goes_on_is_waited_for() {
-    // Given a client that pauses for less than the timeout each time, and for longer than that altogether
+    // Given a client whose pauses are each shorter than the timeout, and longer in total
     let write_timeout = Duration::from_secs(2);
     let app = start(|settings| settings.limits.write_timeout = write_timeout).await;
     let length = app.send(app.request(Method::GET, "/openapi.json")).await.expect(200).body.len();
@@ -180,7 +180,7 @@ async fn a_slow_client_that_goes_on_is_waited_for() {
         sleep(Duration::from_millis(100)).await;
         read += connection.read(&mut piece).await.unwrap();
     }
-    // Then all comes that was asked for
+    // Then it gets the complete response
     while read < length * 30 {
         let more = timeout(SOON, connection.read(&mut piece)).await.expect("more").unwrap();
         assert!(more > 0, "the connection ended after {read} bytes");

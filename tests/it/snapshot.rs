@@ -1,5 +1,5 @@
-//! Starts that begin with a snapshot of the read models: what they show is what the whole log says, whatever became of the
-//! snapshot; and what was not checked at the start is checked later.
+//! Starts from a snapshot of the read models: responses match the full log, whatever happened to the snapshot, and a
+//! later check covers the part that the start skipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use crate::support::process::run;
 use crate::support::{TestApp, settings};
 
-/// Snapshots of the smallest log.
+/// Snapshots at any log size.
 fn always(settings: &mut Settings) {
     settings.snapshots.every_events = 3;
     settings.snapshots.whole_below = 0;
@@ -35,7 +35,7 @@ async fn start(dir: TempDir) -> TestApp {
     TestApp::start_in(dir, always, Surroundings::real()).await
 }
 
-/// A data directory with a short history, stopped cleanly.
+/// Data directory with a short history, stopped cleanly.
 async fn lived_in() -> TempDir {
     let app = start(tempfile::tempdir().unwrap()).await;
     let user = app.user("alice").await;
@@ -71,7 +71,7 @@ async fn scrubbed(app: &TestApp) -> ScrubState {
     }
 }
 
-/// The service shows what its log says, and takes changes.
+/// Asserts that the service matches its log, and accepts changes.
 async fn is_whole(app: &TestApp, new_publisher: &str) {
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
     let user = app.user("bob").await;
@@ -115,7 +115,7 @@ async fn a_damaged_snapshot_is_named_and_not_used() {
 
 #[actix_web::test]
 async fn a_snapshot_that_is_ahead_of_the_log_proves_a_loss_and_stops_the_start() {
-    // Given a copy of the log, and a snapshot of what came later
+    // Given a copy of the log, and a newer snapshot
     let dir = lived_in().await;
     let (older, log) = (tempfile::tempdir().unwrap(), dir.path().join("log"));
     copy(&log, older.path());
@@ -125,20 +125,20 @@ async fn a_snapshot_that_is_ahead_of_the_log_proves_a_loss_and_stops_the_start()
         app.publisher(node, &user).await;
     }
     let dir = app.stop().await;
-    // When the copy is put in place
+    // When the copy replaces the log
     fs::remove_dir_all(&log).unwrap();
     copy(older.path(), &log);
-    // Then the service does not start as if nothing had been lost
+    // Then the service refuses to start, because data is missing
     let mut settings = settings(&dir);
     always(&mut settings);
     let refusal = App::start(settings, Surroundings::real()).await.err().expect("no start").to_string();
     for told in ["events are lost", "snapshots/models", "mediary restore", "move that file away"] {
         assert!(refusal.contains(told), "{refusal}");
     }
-    // Nor is what proves it dropped by a rebuild
+    // And a rebuild does not remove the evidence
     let refused = run(dir.path(), &["projections", "rebuild"]).expect(1).err;
     assert!(refused.contains("events are lost") && snapshot(dir.path()).exists(), "{refused}");
-    // And when its operator says so, with what the log says
+    // And when the operator removes it, the service starts with the content of the log
     fs::remove_file(snapshot(dir.path())).unwrap();
     let app = start(dir).await;
     is_whole(&app, "one").await;
@@ -156,7 +156,7 @@ async fn what_a_crash_left_of_a_snapshot_is_removed() {
 
 #[actix_web::test]
 async fn damage_before_the_snapshot_is_found_later_and_stops_all_writing() {
-    // Given a journal whose first record was damaged after the snapshot was taken
+    // Given a journal whose first record was damaged after the snapshot
     let dir = lived_in().await;
     let segment = dir.path().join("log/journal/00000000000000000001.seg");
     let mut bytes = fs::read(&segment).unwrap();
@@ -165,13 +165,13 @@ async fn damage_before_the_snapshot_is_found_later_and_stops_all_writing() {
     // When the service starts and checks the older part
     let app = start(dir).await;
     let ScrubState::Damaged { reason } = scrubbed(&app).await else { panic!("damage is found") };
-    // Then it names the place, serves what it knows, and takes no changes
+    // Then it names the location, serves reads, and accepts no changes
     for part in [segment.display().to_string().as_str(), "offset 512", "position 1"] {
         assert!(reason.contains(part), "{reason}");
     }
     let known = verification(&app).await;
     assert_eq!((&known["state"], &known["reason"]), (&json!("damaged"), &json!(reason)), "{known}");
-    // Whoever asks whether it can work is told that it cannot, and not where its files are
+    // The readiness probe fails, without paths of files.
     let told = app.get("/ready").await.expect(503).text();
     assert!(told.contains("its log is read-only until it is restarted") && !told.contains("offset"), "{told}");
     app.get("/nodes/mask").await.expect(200);
@@ -179,7 +179,7 @@ async fn damage_before_the_snapshot_is_found_later_and_stops_all_writing() {
     let refused = app.post_as(app.admin_token(), "/admin/users", body).await;
     assert!((500..=599).contains(&refused.status), "{}", refused.text());
     assert_eq!(refused.header("content-type"), Some("application/problem+json"));
-    // And the next start checks everything, and heals it
+    // And the next start checks everything, and repairs the record
     let app = start(app.stop().await).await;
     assert_eq!(app.app.log().verified().state, ScrubState::Whole);
     is_whole(&app, "second").await;
@@ -191,20 +191,20 @@ async fn verification(app: &TestApp) -> serde_json::Value {
 
 #[actix_web::test]
 async fn what_is_not_verified_yet_is_not_called_sound() {
-    // Given a start from a snapshot, whose check of the older part is held up
+    // Given a start from a snapshot, whose check of the older part is blocked
     let (release, waits) = std::sync::mpsc::channel::<()>();
     let waits = Mutex::new(waits);
     let mishap = move |place, _: &str| assert!(place != Place::Scrub || waits.lock().recv().is_err());
     let surroundings = Surroundings::real().with_mishap(Arc::new(mishap));
     let app = TestApp::start_in(lived_in().await, always, surroundings).await;
-    // When the state is asked for, then nothing is said to be verified, in the metrics neither
+    // When the state is requested, then nothing is reported as verified, in the metrics neither
     let known = verification(&app).await;
     let metrics = app.get("/metrics").await.expect(200).text();
     drop(release);
     assert_eq!((&known["state"], &known["position"]), (&json!("checking"), &json!(0)), "{known}");
     assert!(metrics.contains("mediary_verification_state{state=\"checking\"} 1"), "{metrics}");
     assert!(metrics.contains("mediary_verified_position 0"), "{metrics}");
-    // And once the check is done, all that was there at the start is
+    // And after the check everything from before the start is
     assert_eq!(scrubbed(&app).await, ScrubState::Whole);
     let known = verification(&app).await;
     assert_eq!((&known["state"], &known["position"]), (&json!("sound"), &known["until"]), "{known}");
@@ -214,7 +214,7 @@ async fn what_is_not_verified_yet_is_not_called_sound() {
 
 #[actix_web::test]
 async fn the_verification_compares_a_snapshot_with_the_log() {
-    // Given a snapshot that is as it was written
+    // Given a valid snapshot
     let dir = lived_in().await;
     run(dir.path(), &["audit", "verify"]).expect(0).says(&["clean: "]);
     // When it is damaged, then it is named
@@ -222,7 +222,7 @@ async fn the_verification_compares_a_snapshot_with_the_log() {
     fs::write(snapshot(dir.path()), &bytes[..bytes.len() - 40]).unwrap();
     run(dir.path(), &["audit", "verify"]).expect(1).says(&["damaged: 1 finding", "snapshots/models: "]);
     fs::write(snapshot(dir.path()), &bytes).unwrap();
-    // When it is whole and lacks the users and a node, then these are named
+    // When it is valid but lacks the users and a node, then these are named
     let snapshots = directory_in(dir.path());
     let found = Found::look(&snapshots).unwrap().unwrap();
     let anchor = found.anchor;
@@ -232,7 +232,7 @@ async fn the_verification_compares_a_snapshot_with_the_log() {
     models.nodes.apply("mask", &deletion, Timestamp::from_micros(1));
     save(&models, &anchor, &snapshots, &Mishaps::default()).unwrap();
     run(dir.path(), &["audit", "verify"]).expect(1).says(&["snapshots/models: ", "(users, node mask)"]);
-    // When it was taken of another log, or of a later one, then that is said
+    // When it belongs to another log, or to a later position, then that is reported
     let other = lived_in().await;
     fs::copy(snapshot(other.path()), snapshot(dir.path())).unwrap();
     run(dir.path(), &["audit", "verify"]).expect(1).says(&["another history up to position "]);

@@ -1,4 +1,4 @@
-//! A start that takes long: whoever probes it is answered, and whoever stops it is heard.
+//! Slow starts: probes are answered, and signals are handled.
 
 use std::fs;
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ use crate::support::process::{Process, command, on, run};
 
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// A start that waits for somebody to write the key of upload links into a pipe.
+/// Start that waits for the key of upload links on a pipe.
 struct Waiting {
     data: TempDir,
     pipe: PathBuf,
@@ -38,7 +38,7 @@ impl Waiting {
         Self { data, pipe, key, base: format!("http://{address}"), child }
     }
 
-    /// Asks until the answer is this.
+    /// Waits until the path has this status, and returns the body.
     async fn answers(&self, path: &str, status: u16) -> String {
         let started = Instant::now();
         loop {
@@ -72,9 +72,9 @@ impl Drop for Waiting {
 
 #[actix_web::test]
 async fn a_start_says_that_it_lives_and_is_not_ready_until_it_is() {
-    // Given a start that is still opening
+    // Given a start in progress
     let start = Waiting::start();
-    // Then it lives, and says to whoever asks for more that it is starting
+    // Then it is healthy, and answers other requests that it is starting
     assert_eq!(start.answers("/health", 200).await, "OK");
     for path in ["/ready", "/nodes"] {
         let told = start.answers(path, 503).await;
@@ -83,13 +83,13 @@ async fn a_start_says_that_it_lives_and_is_not_ready_until_it_is() {
     assert!(start.answers("/metrics", 200).await.contains("mediary_ready 0"));
     let (code, told) = start.health();
     assert!(code == Some(1) && told.contains("is not ready") && told.contains("starting"), "{code:?} {told}");
-    // When it can go on, then it is ready at the same address
+    // When it can continue, then it becomes ready at the same address
     fs::write(&start.pipe, &start.key).unwrap();
     start.answers("/ready", 200).await;
     start.answers("/nodes", 200).await;
     let (code, told) = start.health();
     assert!(code == Some(0) && told.contains("is ready"), "{code:?} {told}");
-    // And the address is found by the directory too
+    // And the health command finds the address by the directory too
     let here = run(start.data(), &["health"]).expect(0);
     assert!(here.out.contains(&start.base), "{}", here.out);
 }
@@ -97,13 +97,13 @@ async fn a_start_says_that_it_lives_and_is_not_ready_until_it_is() {
 #[actix_web::test]
 async fn a_start_that_is_told_to_stop_stops_with_0_and_the_next_one_goes_on() {
     for signal in [Signal::TERM, Signal::INT] {
-        // Given a start that is still opening
+        // Given a start in progress
         let mut start = Waiting::start();
         start.answers("/health", 200).await;
-        // When it is told to stop, then it does
+        // When it gets a signal, then it stops
         kill_process(Pid::from_child(&start.child), signal).unwrap();
         assert_eq!(start.child.wait().unwrap().code(), Some(0));
-        // And nothing of it is in the way
+        // And the next start is not affected
         fs::remove_file(&start.pipe).unwrap();
         fs::write(&start.pipe, &start.key).unwrap();
         run(start.data(), &["audit", "verify"]).expect(0);
@@ -122,13 +122,14 @@ fn nobody_there_is_not_healthy() {
 
 #[test]
 fn who_answers_at_the_address_of_a_service_that_died_is_not_taken_for_it() {
-    // Given a service that died, and another one that listens where it did
+    // Given a crashed service, and another one that listens on its port
     let (died, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let service = Process::start(died.path());
     let listen = service.url("").strip_prefix("http://").unwrap().to_owned();
     service.kill();
     let _other = Process::from_command(&mut on(other.path(), &["serve", "--listen", &listen]));
-    // When the first one is asked after, by its directory or with settings that name its address, then it is not there
+    // When the health of the first is requested, by its directory or with settings that name its address, then it is
+    // down
     for settings in [None, Some(("MEDIARY_LISTEN", &listen))] {
         let done = on(died.path(), &["health"]).envs(settings).output().unwrap();
         let told = String::from_utf8_lossy(&done.stderr).into_owned();
@@ -146,7 +147,7 @@ fn whoever_stops_a_start_at_once_sees_it_end_with_0() {
     let data = dir.path().join("data");
     let mut start = on(&data, &["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&settings).spawn().unwrap();
     let writer = fs::OpenOptions::new().write(true).open(&settings).unwrap();
-    // When it is told to stop, then it does as soon as it can
+    // When it gets a signal, then it stops as soon as it can
     kill_process(Pid::from_child(&start), Signal::TERM).unwrap();
     drop(writer);
     assert_eq!(start.wait().unwrap().code(), Some(0));

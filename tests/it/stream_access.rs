@@ -1,4 +1,4 @@
-//! Streams end at once when the credentials that opened them lose what they open, long before the next heartbeat.
+//! Streams end at once when their credentials lose access, long before the next heartbeat.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::support::{TestApp, TestUser, client};
 /// Far less than a heartbeat.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
-/// A service whose heartbeats come after the tests have failed.
+/// Service with a heartbeat longer than the deadline of the tests.
 async fn silent() -> TestApp {
     let silent = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_mins(5);
     TestApp::start_with(silent, Surroundings::real()).await
@@ -57,7 +57,7 @@ async fn end_of(mut response: Response) {
 #[actix_web::test]
 async fn a_stream_of_a_task_ends_with_its_token_and_with_a_ban() {
     for is_banned in [false, true] {
-        // Given a reader of a task whose picture does not come
+        // Given a reader of a task whose picture does not arrive
         let app = silent().await;
         let server = FileServer::answering(|_| panic!("nothing is let out")).await;
         server.let_out(false);
@@ -83,7 +83,7 @@ async fn a_stream_of_the_log_ends_with_its_token() {
     let path = format!("/admin/users/{}", operator.id);
     app.put_as(app.admin_token(), &path, json!({"isAdmin": true})).await.expect(200);
     let stream = open(&app, &operator.token, "/admin/events/stream?type=NodeCreated").await;
-    // Changes of others leave it open.
+    // Changes to other users leave it open.
     let other = app.user("other").await;
     revoke(&app, &other).await;
 

@@ -1,5 +1,5 @@
-//! A client that keeps a copy of the catalogue, by pages and then by what was touched after a moment, while others change it.
-//! `benches/registry/sync.py` does the same for longer.
+//! Client that mirrors the catalogue, first by pages and then by the nodes changed since a time, while another client
+//! changes it. `benches/registry/sync.py` does the same for longer.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,28 +11,28 @@ use serde_json::{Value, json};
 
 use crate::support::{TestApp, TestUser};
 
-/// Nodes that are there before.
+/// Nodes at the beginning.
 const NODES: usize = 60;
-/// Changes that the other client makes.
+/// Changes by the other client.
 const CHANGES: usize = 240;
 const LIMIT: usize = 7;
-/// The moment of a change is when its request came; it is seen some time later. No request here takes so long.
+/// A change has the time of its request and becomes visible later. No request in this test takes this long.
 const MARGIN: Duration = Duration::from_secs(20);
-/// Between two changes.
+/// Time between two changes.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Nodes by id, banned ones included.
+/// Nodes by id, including banned ones.
 #[derive(Default)]
 struct Copy {
     nodes: BTreeMap<String, Value>,
-    /// Everything that was touched up to then is in the copy.
+    /// Time up to which the copy has all changes.
     up_to: Option<String>,
 }
 
 impl Copy {
-    /// Everything the first time, then what was touched since. Sorted by creation and with the banned ones, a list only
-    /// grows while it is read: something may come twice, but nothing is passed over.
-    /// Gives how many nodes were read.
+    /// Reads everything the first time, then the changes since. Sorted by creation and with banned nodes, a list only
+    /// grows while it is read: duplicates are possible, gaps are not.
+    /// Returns the number of nodes read.
     async fn pull(&mut self, app: &TestApp, clock: &Surroundings) -> usize {
         let after = self.up_to.as_ref().map_or(String::new(), |moment| format!("&timestamp={moment}"));
         let (started, mut read) = (a_little_before(clock.now()), 0);
@@ -58,9 +58,9 @@ fn a_little_before(moment: Timestamp) -> String {
     Timestamp::from_micros(moment.micros() - i64::try_from(MARGIN.as_micros()).unwrap()).to_string()
 }
 
-/// Publishes, revises, reviews, bans and lifts bans; what happens to a node follows from the number of the change.
+/// Publishes, revises, reviews, bans and lifts bans; the number of the change determines the action.
 async fn change(app: &TestApp, owner: &TestUser, number: usize) {
-    // Two of three bans are lifted by the change nine later.
+    // Two of three bans are lifted nine changes later.
     let subject = if number % 8 == 7 && !number.is_multiple_of(3) { number.saturating_sub(9) } else { number };
     let node = format!("n{}", subject * 7 % NODES);
     let path = format!("/publishers/acme/nodes/{node}");
@@ -108,7 +108,7 @@ async fn a_copy_that_is_kept_up_is_the_catalogue() {
         app.post_as(&owner.token, "/publishers/acme/nodes", body).await.expect(201);
     }
     clock.advance(2 * MARGIN);
-    // When a client copies it page by page, and goes on asking for what was touched, while another one changes it
+    // When a client copies it page by page, and then polls for changes, while another client changes it
     let (mut copy, ended) = (Copy::default(), AtomicBool::new(false));
     let changes = async {
         for number in 0..CHANGES {
@@ -125,9 +125,9 @@ async fn a_copy_that_is_kept_up_is_the_catalogue() {
         copy.pull(&app, &clock).await
     };
     let ((), read) = tokio::join!(changes, copying);
-    // Then in the end it read no more than what was touched a little before, which is something
+    // Then the last poll returned only recent changes, and at least one
     assert!((1..=20).contains(&read), "{read} nodes were read");
-    // And its copy is the whole list, and what of it is not banned is what everybody sees
+    // And its copy equals the whole list, and the nodes in it that are not banned equal the public list
     let mut whole = Copy::default();
     let all = whole.pull(&app, &clock).await;
     assert_eq!(all, NODES + CHANGES / 8);

@@ -1,4 +1,4 @@
-//! Tasks of every kind: listed, followed, and their files when their time is over.
+//! Tasks of every kind: lists, streams, and retention of their files.
 
 pub mod hindrance;
 mod list;

@@ -1,6 +1,6 @@
-//! House rules by test: what a reader may rely on in every file. Everything that breaks one is listed, with file and line.
+//! Conventions of the source code as tests. Every violation is listed with file and line.
 //!
-//! Simple text scanning, so the rules see what is written and not what it means; that is enough for what is asked here.
+//! The rules scan text and do not understand its meaning; that is sufficient here.
 
 mod failures;
 mod hazards;
@@ -36,7 +36,7 @@ fn is_rust(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "rs")
 }
 
-/// Every file below the folders, from the root of the repository, sorted.
+/// Every file below the directories, relative to the root of the repository, sorted.
 fn files(folders: &[&str]) -> Vec<String> {
     let mut open: Vec<_> = folders.iter().map(|&folder| folder.to_owned()).collect();
     let mut files = Vec::new();
@@ -59,7 +59,8 @@ fn broken_rules(source: &Source) -> Vec<String> {
     broken.map(|(name, finding)| format!("{}:{}: {}: {name}", source.path, finding.line, finding.what)).collect()
 }
 
-/// Folders of `src` with a single entry; `node/tests.rs` beside `node.rs` is how Rust wants the tests of a file apart.
+/// Directories of `src` with a single entry; `node/tests.rs` beside `node.rs` is Rust's convention for a separate test
+/// file.
 fn lonely(paths: &[String]) -> Vec<String> {
     let mut entries: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for path in paths.iter().filter(|path| path.starts_with("src/")) {
@@ -73,7 +74,7 @@ fn lonely(paths: &[String]) -> Vec<String> {
     lonely.map(|(folder, entries)| format!("{folder}/{}:1: it is alone in its folder: {LONELY}", entries[0])).collect()
 }
 
-/// Files that no `mod` names: the compiler never sees them and says nothing.
+/// Files that no `mod` declares: the compiler ignores them silently.
 fn unreached(sources: &[Source]) -> Vec<String> {
     let by_path: BTreeMap<_, _> = sources.iter().map(|source| (source.path.as_str(), source)).collect();
     let reached = |source: &&Source| {
@@ -91,7 +92,7 @@ fn declares(code: &str, module: &str) -> bool {
     words(code, module).any(|at| code[..at].ends_with("mod ") && code[at + module.len()..].starts_with(';'))
 }
 
-/// For each rule what breaks it, with the line at which that must be found.
+/// Violation of each rule, with the line at which it must be found.
 const BAD: &[(&str, &str, &str, usize)] = &[
     ("every file says", "src/domain/x.rs", "use std::fmt;\n", 1),
     ("every file says", "tests/it/x.rs", "//!\nfn f() {}\n", 1),

@@ -1,4 +1,4 @@
-//! Access tokens after they were handed out: how they are listed, and that a revoked one opens nothing.
+//! Access tokens after their creation: lists, and revocation.
 
 use mediary::clock::Surroundings;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ async fn issue(app: &TestApp, owner: &TestUser, body: Value) -> String {
     answer["token"].as_str().unwrap().to_owned()
 }
 
-/// The id of the only token of a list.
+/// Id of the only token in a list.
 fn only_id(tokens: &Value) -> &str {
     assert_eq!(tokens.as_array().map(Vec::len), Some(1), "{tokens}");
     tokens[0]["id"].as_str().unwrap()

@@ -16,7 +16,7 @@ use crate::support::receiver::{Received, Receiver};
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
 
-/// What the collector has of a span.
+/// Span as the collector received it.
 #[derive(Debug, Clone)]
 struct Span(Value);
 
@@ -37,7 +37,7 @@ impl Span {
     }
 }
 
-/// The spans of what a collector was sent, by name.
+/// Received spans, by name.
 fn spans(received: &[Received]) -> BTreeMap<String, Span> {
     let mut spans = BTreeMap::new();
     for batch in received {
@@ -141,7 +141,7 @@ async fn failures_are_told_as_such_and_traces_that_the_caller_does_not_want_are_
 
 #[actix_web::test]
 async fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_costs_only_the_spans() {
-    // Busy the first time.
+    // The collector is busy the first time.
     let answer =
         |number: usize, _: &Received| if number == 1 { "HTTP/1.1 503 Busy" } else { "HTTP/1.1 200 OK" }.to_owned();
     let collector = Receiver::answering(answer).await;
@@ -150,7 +150,7 @@ async fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_costs_only
     let received = collector.wait_until(|received| received.len() >= 2).await;
     assert_eq!(received[0].body, received[1].body);
     app.stop().await;
-    // Refuses.
+    // The collector rejects everything.
     let collector = Receiver::answering(|_, _| "HTTP/1.1 400 Bad".to_owned()).await;
     let app = traced(&collector, Surroundings::real()).await;
     app.get("/nodes").await.expect(200);

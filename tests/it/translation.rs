@@ -1,4 +1,4 @@
-//! Translations of what a node says of itself.
+//! Translations of a node's texts.
 
 use serde_json::{Value, json};
 

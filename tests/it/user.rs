@@ -1,4 +1,4 @@
-//! The user who is asking.
+//! The current user.
 
 use crate::support::TestApp;
 

@@ -1,4 +1,4 @@
-//! The remote vendor of images, and of videos where it ends in crashes, against a simulator with a ledger of its own.
+//! Remote vendor of images, and of videos for crashes, against a simulator with its own ledger.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ mod hints;
 
 pub const API_KEY: &str = "vendor-secret-41";
 
-/// A vendor that works for so long.
+/// Simulator options with this duration of a job.
 pub fn sim(mode: Mode, work: Duration) -> SimOptions {
     SimOptions { mode, work, result: picture::png(16, 16) }
 }
 
-/// The vendor there does all work, and nobody waits for long.
+/// Settings that send all work to the vendor at this address, with short waits.
 pub fn remote(settings: &mut Settings, base: &str, mode: Mode) {
     for vendor in [&mut settings.image_vendor, &mut settings.video_vendor] {
         remote_vendor(vendor, base, mode);
@@ -44,7 +44,7 @@ fn remote_vendor(vendor: &mut VendorSettings, base: &str, mode: Mode) {
     (vendor.lost_after, vendor.breaker_failures) = (Duration::from_secs(2), 1_000_000);
 }
 
-/// A submission that the simulator knows by its prompt.
+/// Submission that the simulator identifies by its prompt.
 pub fn upscale(prompt: &str) -> Value {
     json!({"image": picture::base64_png(8, 8), "prompt": prompt})
 }

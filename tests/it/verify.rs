@@ -1,4 +1,4 @@
-//! `mediary audit verify` and `checkpoint`: what is whole is called whole, every kind of damage is named, nothing is touched.
+//! `mediary audit verify` and `checkpoint`: intact data passes, every kind of damage is named, and no file is changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::support::process::{Process, TOKEN, run};
 use crate::support::zip::good;
 use crate::support::{TestApp, client, picture};
 
-/// A data directory of which only the log was ever used, with small segments.
+/// Data directory that contains only a log, with small segments.
 pub fn with_log(groups: u64) -> TempDir {
     let data = tempfile::tempdir().unwrap();
     add(data.path(), 0..groups);
@@ -32,7 +32,7 @@ fn options(data: &Path) -> SledLogOptions {
     options
 }
 
-/// Adds groups of two events, of which each has its number.
+/// Adds numbered groups of two events.
 pub fn add(data: &Path, groups: std::ops::Range<u64>) {
     add_marked(data, groups, 0);
 }
@@ -60,7 +60,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Every file and directory below, with everything that a change would change.
+/// Every file and directory below, with all attributes that a change would affect.
 fn everything(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, i64, i64)> {
     let mut all = BTreeMap::new();
     let mut open = vec![root.to_owned()];
@@ -89,7 +89,7 @@ pub fn flip(file: &Path, at: u64) {
     opened.write_all_at(&[byte[0] ^ 0x40], at).unwrap();
 }
 
-/// A service's directory with an archive and pictures; one of each.
+/// Data directory of a service with an archive and pictures; returns one of each.
 pub async fn inhabited() -> TempDir {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
@@ -119,17 +119,17 @@ pub fn file_below(folder: &Path) -> PathBuf {
 
 #[actix_web::test]
 async fn a_sound_directory_is_clean_and_nothing_in_it_is_touched() {
-    // Given the directory of a service that has stopped
+    // Given the data directory of a stopped service
     let data = inhabited().await;
     let before = everything(data.path());
-    // When it is verified, then it is clean
+    // When it is verified, then it passes
     let told = run(data.path(), &["audit", "verify"]).expect(0).says(&["clean: ", "1 archive, ", "signed with key "]);
     assert_eq!(told.out.lines().count(), 1, "{}", told.out);
-    // And machines are told the same
+    // And the JSON output has the same result
     let told: Value = serde_json::from_str(&run(data.path(), &["audit", "verify", "--json"]).expect(0).out).unwrap();
     assert_eq!((&told["result"], &told["findings"], &told["archives"]), (&json!("clean"), &json!([]), &json!(1)));
     assert!(told["position"].as_u64().unwrap() >= 6 && told["events"] == told["position"], "{told}");
-    // And nothing was changed or made
+    // And no file was changed or created
     assert_eq!(everything(data.path()), before);
 }
 
@@ -147,7 +147,7 @@ async fn damaged_and_missing_files_are_named() {
         let line = told.out.lines().find(|line| line.contains(&name(file))).expect("a line for the file");
         assert!(line.contains("does not hold what its name says"), "{line}");
     }
-    // Pictures may be gone, archives may not
+    // Pictures may be missing, archives may not
     fs::remove_file(&input).unwrap();
     fs::remove_file(&archive).unwrap();
     run(data.path(), &["audit", "verify"]).expect(1).says(&[
@@ -157,7 +157,7 @@ async fn damaged_and_missing_files_are_named() {
     ]);
 }
 
-/// What is done to a log, and what must be said of it.
+/// Name, damage, and the expected findings.
 type Harm = (&'static str, fn(&Path), &'static [&'static str]);
 
 const HARMS: &[Harm] = &[
@@ -271,7 +271,7 @@ fn every_kind_of_damage_of_the_log_is_named() {
 
 #[test]
 fn what_a_start_mends_by_itself_is_no_damage() {
-    // Given an unfinished write after HEAD, a sled that is behind, and none
+    // Given an unfinished write after HEAD, and a sled that is behind or missing
     let sound = with_log(20);
     let data = tempfile::tempdir().unwrap();
     copy(sound.path(), data.path());
@@ -297,7 +297,7 @@ fn positions_that_no_signature_covers_are_reported() {
     add(data.path(), 20..22);
     run(data.path(), &["audit", "verify"]).expect(0).says(&["clean: 44"]);
     fs::write(&head, signed_before).unwrap();
-    // Then it is clean, and the report names what is only chained
+    // Then it passes, and the report names the part that is chained but not signed
     run(data.path(), &["audit", "verify"])
         .expect(0)
         .says(&["positions 41 to 44 are covered by no signature", "clean: 44"]);
@@ -320,7 +320,7 @@ fn what_is_no_data_directory_cannot_be_verified() {
 
 #[test]
 fn a_checkpoint_tells_a_rewritten_a_cut_and_a_foreign_history() {
-    // Given a checkpoint that is kept elsewhere
+    // Given a checkpoint stored elsewhere
     let (data, elsewhere) = (with_log(10), tempfile::tempdir().unwrap());
     let file = elsewhere.path().join("checkpoint");
     let file = file.to_str().unwrap();
@@ -329,42 +329,42 @@ fn a_checkpoint_tells_a_rewritten_a_cut_and_a_foreign_history() {
     copy(data.path(), earlier.path());
     add(data.path(), 10..20);
     run(data.path(), &["audit", "checkpoint", "--out", file]).expect(0);
-    // Then the history that it was taken of contains it, also when it goes on
+    // Then the history of that checkpoint contains it, also when it has grown
     since(data.path()).expect(0);
     add(data.path(), 20..30);
     since(data.path()).expect(0).says(&["clean: 60"]);
-    // And one that ends before does not, nor one that went on in another way, nor another log
+    // And a shorter history does not, nor does a fork, nor another log
     since(earlier.path())
         .expect(1)
         .says(&["the history was cut: it ends at position 20, the checkpoint was taken at 40"]);
     add_marked(earlier.path(), 10..40, 700);
     since(earlier.path()).expect(1).says(&["the history was rewritten"]);
     since(with_log(50).path()).expect(1).says(&["the checkpoint was taken of log "]);
-    // And one that somebody else signed is not taken for one of this log
+    // And a checkpoint with a foreign signature is rejected
     let taken = SignedCheckpoint::parse(&fs::read_to_string(file).unwrap()).unwrap();
     let forged = taken.checkpoint().sign(&SigningKey::from_bytes(&[5; 32]));
     fs::write(file, forged.to_json().to_string()).unwrap();
     since(data.path()).expect(1).says(&["the checkpoint was signed with "]);
-    // And a changed one is none at all
+    // And a changed one is invalid
     fs::write(file, taken.to_json().to_string().replace("\"position\":40", "\"position\":38")).unwrap();
     assert!(since(data.path()).expect(2).err.contains("its signature does not fit"));
 }
 
 #[actix_web::test]
 async fn a_running_service_is_verified_up_to_its_head_and_gives_checkpoints() {
-    // Given a running service, of which something was asked
+    // Given a running service with some history
     let data = tempfile::tempdir().unwrap();
     let service = Process::start(data.path());
     let body = json!({"id": "acme"});
     let created = client().post(service.url("/publishers")).bearer_auth(TOKEN).json(&body).send().await.unwrap();
     assert_eq!(created.status(), 201);
-    // When a checkpoint is asked of it, and another one is taken from its directory
+    // When one checkpoint is requested from it, and another is taken from its directory
     let asked = run(data.path(), &["audit", "checkpoint", "--url", &service.url(""), "--token", TOKEN]).expect(0).out;
     let file = data.path().with_extension("checkpoint");
     fs::write(&file, &asked).unwrap();
     let verified = run(data.path(), &["audit", "verify", "--since", file.to_str().unwrap()]);
     fs::remove_file(&file).unwrap();
-    // Then the directory contains it, and what was not looked at is said
+    // Then the directory contains it, and the report names the parts that were not checked
     verified.expect(0).says(&["a service is running on it", "sled was not compared", "clean: 2 events"]);
     let read = run(data.path(), &["audit", "checkpoint"]).expect(0).out;
     let chain = |text: &str| SignedCheckpoint::parse(text).unwrap().checkpoint().head;

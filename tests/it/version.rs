@@ -64,7 +64,7 @@ async fn a_token_in_the_body_stands_in_for_the_header() {
     app.post(VERSIONS, with_token(json!(null), "1.0.1")).await.expect(401);
     app.post(VERSIONS, publication("1.0.1")).await.expect(401);
     app.post_as(&bob.token, VERSIONS, with_token(json!(own), "1.0.1")).await.expect(403);
-    // Beside a header it decides nothing, but a wrong one is refused
+    // Beside a header it has no effect, but a wrong one is rejected
     for wrong in ["mdp_nonsense", alice.token.as_str()] {
         let refused = app.post_as(&alice.token, VERSIONS, with_token(json!(wrong), "1.0.1")).await.expect(401);
         assert_eq!(refused.json()["error"], "unauthorized");

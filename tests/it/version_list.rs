@@ -1,4 +1,4 @@
-//! Versions as they are listed and read.
+//! Versions: lists and single reads.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ async fn app_with_publisher() -> (TestApp, TestUser) {
     (app, alice)
 }
 
-/// A node whose first version is Active, and whose others wait.
+/// Node whose first version is Active, and whose others are pending.
 async fn node_with_versions(app: &TestApp, owner: &TestUser, id: &str, numbers: &[&str]) {
     let node = json!({"id": id, "latest_version": {"version": numbers[0]}});
     app.post_as(&owner.token, NODES, node).await.expect(201);

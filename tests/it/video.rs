@@ -1,4 +1,4 @@
-//! The video gateway: what is accepted, what becomes of it, what it costs, and who sees it. The vendor is a simulator.
+//! Video gateway: accepted input, processing, cost, and visibility. The vendor is a simulator.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ pub const REFERENCE: &str = "/proxy/videovendor/reference2video";
 pub const EXTEND: &str = "/proxy/videovendor/extend";
 pub const MULTIFRAME: &str = "/proxy/videovendor/multiframe";
 
-/// A vendor that makes every video in this time.
+/// Vendor that needs this time for every video.
 pub async fn vendor(work: Duration, conduct: impl Fn(&Asked) -> Conduct + Send + Sync + 'static) -> VendorSim {
     VendorSim::behaving(SimOptions { mode: Mode::HonoursKeys, work, result: Vec::new() }, conduct).await
 }
 
-/// The vendor there makes the videos, and nobody waits for long.
+/// Settings that send videos to the vendor at this address, with short waits.
 pub fn made_by(settings: &mut Settings, base: &str) {
     let vendor = &mut settings.video_vendor;
     vendor.url = Some(base.to_owned());
@@ -39,7 +39,7 @@ pub fn made_by(settings: &mut Settings, base: &str) {
     vendor.breaker_failures = 1_000_000;
 }
 
-/// A service whose videos a vendor makes at once.
+/// Service whose vendor completes videos at once.
 pub struct Given {
     pub app: TestApp,
     pub sim: VendorSim,
@@ -62,12 +62,12 @@ impl Given {
         Self { app, sim, alice }
     }
 
-    /// Submits a job that is accepted, and gives the answer.
+    /// Submits a valid job, and returns the response.
     pub async fn submit(&self, path: &str, body: Value) -> Value {
         self.app.post_as(&self.alice.token, path, body).await.expect(200).json()
     }
 
-    /// The creations of a task of this user once it has ended.
+    /// Waits until a task of this user has ended, and returns its creations.
     pub async fn ended(&self, task: &Value) -> Value {
         let id = task["task_id"].as_str().expect("a task id");
         ended(&self.app, id).await;
@@ -88,7 +88,7 @@ pub async fn ended(app: &TestApp, task: &str) {
     }
 }
 
-/// A job that the simulator knows by its prompt.
+/// Job that the simulator identifies by its prompt.
 pub fn of_prompt(prompt: &str) -> Value {
     json!({"prompt": prompt, "model": "vq2-turbo", "duration": 1})
 }

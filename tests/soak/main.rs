@@ -1,12 +1,14 @@
-//! Soak test: mixed traffic against the program for an hour, kill -9 every five minutes, a vendor that fails half of the time.
+//! Soak test: mixed traffic against the program for an hour, kill -9 every five minutes, a vendor that fails half of
+//! the time.
 //!
 //! `tests/soak/run [--minutes 60] [--kill-every 5m] [--dir DIR] [--memory-bound MIB]`
 //!
-//! Afterwards nothing may be lost, doubled or leaked:
+//! Checks at the end for lost writes, duplicates and leaks:
 //!
 //! - every acknowledged write is readable, the log has neither gaps nor duplicates, `mediary audit verify` exits with 0
-//! - the vendor's ledger has each job once, each idempotency key led to one thing, webhooks came in order and once by `webhook-id`
-//! - memory and open files of the process do not grow from one run between two kills to the next
+//! - the vendor's ledger has each job once, each idempotency key has one effect, webhooks arrive in order and once by
+//!   `webhook-id`
+//! - memory and open files of the process do not grow from one run to the next (a run lasts from a start to a kill)
 //!
 //! Prints a line for each run and a verdict, and exits with 1 on any violation.
 
@@ -44,11 +46,11 @@ use traffic::Traffic;
 
 /// Number of earlier runs whose tasks are checked after a restart; the end checks all.
 const RECENT_SEGMENTS: u64 = 2;
-/// Base of the URLs in answers and webhooks, which no client follows.
+/// Base of the URLs in responses and webhooks, which no client follows.
 const PUBLIC_URL: &str = "http://127.0.0.1:9";
-/// A run is not begun for less time than this.
+/// Minimum length of a run.
 const SHORTEST: Duration = Duration::from_secs(2);
-/// Longest time for unfinished tasks and undelivered webhooks once traffic has ended.
+/// Deadline for unfinished tasks and undelivered webhooks once traffic has ended.
 const SETTLE: Duration = Duration::from_mins(20);
 
 /// Command line options.
@@ -57,7 +59,7 @@ struct Options {
     kill_every: Duration,
     /// Parent of the data directory, which is temporary.
     dir: PathBuf,
-    /// Growth of the resident memory between comparable runs that is accepted, in MiB, beside that of the data.
+    /// Accepted growth of the resident memory between comparable runs, in MiB, beyond that of the data.
     memory_bound: f64,
 }
 
@@ -74,7 +76,7 @@ impl Options {
     }
 }
 
-/// Reads `30s` or `5m`.
+/// Parses `30s` or `5m`.
 fn duration(text: &str) -> Duration {
     let (number, unit) = text.split_at(text.len() - 1);
     let number: u64 = number.parse().expect("a whole number");
@@ -162,25 +164,25 @@ async fn soak(options: &Options) -> Vec<String> {
     violations
 }
 
-/// Checks what was acknowledged before the restart: all nodes, recent tasks, new events.
+/// Checks the writes acknowledged before the restart: all nodes, recent tasks, new events.
 async fn check_recent(service: &Process, traffic: &Traffic, followed: &mut Followed, segment: u64) {
     let answered: Answered = traffic.answered(segment.saturating_sub(RECENT_SEGMENTS));
     check::verify(service, &answered).await;
     followed.follow(service).await;
 }
 
-/// Starts the program on a thread, because vendor and receiver answer on this one.
+/// Starts the program on a thread, because vendor and receiver run on this one.
 async fn start(data: &Path, outside: &Outside) -> Process {
     let mut program = program(data, outside);
     let started = tokio::task::spawn_blocking(move || Process::try_start(&mut program));
     started.await.expect("no panic").unwrap_or_else(|errors| panic!("the program did not start: {errors}"))
 }
 
-/// The program with remote vendors, with short pauses between attempts, as an hour is short.
+/// Program with remote vendors, and short pauses between attempts because the test lasts only an hour.
 fn program(data: &Path, outside: &Outside) -> Command {
     let mut program = command(data);
     program.env("MEDIARY_LOG__LEVEL", "warn").env("MEDIARY_EGRESS__PRIVATE", "allow");
-    // As shipped, unlike in the crash tests: every segment is an open file.
+    // The default, unlike in the crash tests: every segment is an open file.
     program.env_remove("MEDIARY_JOURNAL__SEGMENT_BYTES");
     // The port changes with every start. URLs in webhooks must not, or a repeated webhook would differ from the first one.
     program.env("MEDIARY_PUBLIC_URL", PUBLIC_URL);
@@ -205,7 +207,7 @@ fn program(data: &Path, outside: &Outside) -> Command {
             }
         }
     }
-    // Snapshots are taken while traffic goes on.
+    // Snapshots are taken under load.
     program.env("MEDIARY_SNAPSHOTS__EVERY_EVENTS", "5000").env("MEDIARY_SNAPSHOTS__WHOLE_BELOW", "8MiB");
     program
 }

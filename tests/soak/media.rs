@@ -1,4 +1,4 @@
-//! Clients of the gateways: images and videos under idempotency keys, each with a prompt of its own, and streams of music.
+//! Clients of the gateways: images and videos with idempotency keys, each with its own prompt, and streams of music.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,9 +17,9 @@ const GENERATE: &str = "/proxy/musicvendor/t2m/generate";
 const IMAGE_INTERVAL: Duration = Duration::from_millis(500);
 const VIDEO_INTERVAL: Duration = Duration::from_secs(1);
 const MUSIC_INTERVAL: Duration = Duration::from_secs(2);
-/// Pause after a stream that was refused or broke off.
+/// Pause after a stream that was rejected or interrupted.
 const AGAIN: Duration = Duration::from_millis(200);
-/// A stream without an end after this time is given up.
+/// Deadline of a stream.
 const STREAM: Duration = Duration::from_mins(1);
 
 /// Starts the clients: each account submits images, the first one videos and music too.
@@ -64,7 +64,7 @@ async fn submit(traffic: Rc<Traffic>, account: usize, is_video: bool) {
     }
 }
 
-/// Sends a submission. The prompt is the idempotency key too.
+/// Sends a submission, with the prompt as idempotency key.
 async fn send(traffic: &Traffic, account: usize, path: &str, prompt: &str, body: &Value) -> Reply {
     let token = &traffic.accounts[account];
     traffic
@@ -80,7 +80,7 @@ fn task_of(reply: &Reply) -> Option<String> {
     body["task_id"].as_str().map(str::to_owned)
 }
 
-/// Listens to music. Streams end with a line that says how, unless the service is killed.
+/// Requests music. The last line of a stream states its outcome, unless the service is killed.
 async fn listen(traffic: Rc<Traffic>) {
     while traffic.goes_on() {
         match tokio::time::timeout(STREAM, stream(&traffic)).await {
@@ -99,7 +99,7 @@ async fn listen(traffic: Rc<Traffic>) {
     }
 }
 
-/// Returns the task and the type of the last line; `None` if the stream was refused or cut off.
+/// Returns the task and the type of the last line; `None` if the stream was rejected or interrupted.
 async fn stream(traffic: &Traffic) -> Option<(String, String)> {
     let (client, base) = traffic.target().await;
     let request = client.post(format!("{base}{GENERATE}")).bearer_auth(&traffic.accounts[0]);

@@ -1,4 +1,4 @@
-//! The remote side, which is never killed: vendors that fail half of the time, and a receiver of webhooks.
+//! Remote side, which is never killed: vendors that fail half of the time, and a receiver of webhooks.
 
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
@@ -16,12 +16,12 @@ use crate::support::vendor_sim::{Asked, Conduct, Kind, Mode, SimOptions, VendorS
 
 /// Time that the vendor needs for a job.
 const WORK: Duration = Duration::from_millis(300);
-/// One of so many webhooks is refused when it comes for the first time.
+/// One in this many webhooks is rejected at its first delivery.
 const REFUSED_WEBHOOKS: u64 = 10;
 
 /// The vendors and the receiver.
 pub struct Outside {
-    /// Images and videos. It honours idempotency keys, and its ledger has a job once for each time it was paid.
+    /// Images and videos. It honours idempotency keys, and its ledger has one entry per charge.
     pub vendor: VendorSim,
     pub music: MusicSim,
     pub receiver: Receiver,
@@ -42,7 +42,7 @@ impl Outside {
     }
 }
 
-/// Half of all requests go wrong, each attempt in a way of its own; the same request in the same way in every run.
+/// Makes half of all requests fail, each attempt differently; the same in every run.
 fn conduct(asked: &Asked) -> Conduct {
     let draw = hash(&(format!("{:?}", asked.kind), &asked.prompt, asked.nth)) % 100;
     let nothing = || r#"{"message": "not now"}"#.to_owned();
@@ -53,7 +53,7 @@ fn conduct(asked: &Asked) -> Conduct {
         70..80 => Conduct::Answer("500 Internal Server Error", nothing()),
         80..88 => Conduct::HangUp,
         88..95 => Conduct::Raw("HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"data\": {\"task".to_owned()),
-        // A file that is no result ends the task after some attempts, as it should.
+        // A file that is not a result fails the task after some attempts, as intended.
         _ if asked.kind == Kind::Result => Conduct::HangUp,
         _ => Conduct::Answer("200 OK", "<!doctype html><title>Welcome</title>".to_owned()),
     }

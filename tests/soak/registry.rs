@@ -1,4 +1,4 @@
-//! Clients of the registry: writers that read their own writes, readers, and access tokens under idempotency keys.
+//! Clients of the registry: writers that read their own writes, readers, and access tokens with idempotency keys.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use tokio::task::{JoinHandle, spawn_local};
 use crate::support::process::TOKEN;
 use crate::traffic::Traffic;
 
-/// Writers, each with a publisher and nodes of its own. The registry does not grow, so that memory can be compared.
+/// Writers, each with its own publisher and nodes. The registry does not grow, so that memory is comparable.
 const WRITERS: usize = 4;
 const NODES: usize = 50;
 const WRITE_INTERVAL: Duration = Duration::from_millis(20);
-/// One of so many writes is read back.
+/// Every nth write is read back.
 const READ_BACK: u64 = 5;
 const READERS: usize = 4;
 const READ_INTERVAL: Duration = Duration::from_millis(10);
 const TOKEN_INTERVAL: Duration = Duration::from_secs(1);
-/// One of so many requests with an idempotency key is sent twice though it was answered.
+/// Every nth request with an idempotency key is repeated after its response.
 pub const REPEAT: u64 = 4;
 
 fn node(writer: usize, number: usize) -> String {
@@ -105,7 +105,7 @@ async fn read(traffic: Rc<Traffic>, reader: usize) {
     }
 }
 
-/// Issues access tokens. They are random, so that a second one under the same key would be seen.
+/// Issues access tokens. They are random, so a second one for the same key is detectable.
 async fn issue(traffic: Rc<Traffic>) {
     for turn in 0_u64.. {
         if !traffic.goes_on() {
@@ -138,7 +138,7 @@ async fn issue(traffic: Rc<Traffic>) {
     }
 }
 
-/// Returns the path that lists the tokens under idempotency keys.
+/// Path that lists the tokens issued with idempotency keys.
 pub fn tokens_path() -> String {
     format!("/publishers/{}/tokens", publisher(0))
 }

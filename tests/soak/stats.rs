@@ -8,10 +8,10 @@ use rustix::process::Pid;
 
 /// Time between two samples.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Share of a run that is not compared: caches fill, and clients come back.
+/// Share of a run that is ignored: caches fill, and clients reconnect.
 const WARM_UP: f64 = 0.3;
 
-/// Resident memory and open files at a moment.
+/// Resident memory and open files at one time.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
     /// Seconds since the samples of this run began.
@@ -30,9 +30,9 @@ pub struct Segment {
     pub files: usize,
     /// Growth of the memory after the warm-up, in MiB a minute (least squares).
     pub slope: f64,
-    /// Tasks that were acknowledged until its end.
+    /// Tasks acknowledged until its end.
     pub tasks: usize,
-    /// `true` if it was as long as the others.
+    /// `true` if it had the full length.
     pub is_whole: bool,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for Segment {
     }
 }
 
-/// MiB a second.
+/// Slope in MiB a second.
 fn slope(samples: &[Sample]) -> f64 {
     let count = samples.len() as f64;
     let mean = |value: fn(&Sample) -> f64| samples.iter().map(value).sum::<f64>() / count;
@@ -76,7 +76,7 @@ fn slope(samples: &[Sample]) -> f64 {
     if variance > 0.0 { covariance / variance } else { 0.0 }
 }
 
-/// Takes samples for a time.
+/// Takes samples for this time.
 pub async fn watch(process: Pid, time: Duration) -> Vec<Sample> {
     let started = Instant::now();
     let mut samples = Vec::new();
@@ -98,7 +98,7 @@ pub fn sample(process: Pid) -> Sample {
     Sample { at: 0.0, memory_mib: kib / 1024.0, files }
 }
 
-/// Returns how many files of each kind are open: sockets, pipes, and files by directory.
+/// Returns the number of open files by kind: sockets, pipes, and files by directory.
 #[must_use]
 pub fn open_files(process: Pid) -> BTreeMap<String, usize> {
     let entries =

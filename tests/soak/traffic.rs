@@ -1,4 +1,4 @@
-//! State that the clients share: the address of the service over its restarts, and everything it has acknowledged.
+//! State shared by the clients: the address of the service over its restarts, and everything it has acknowledged.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,20 +15,20 @@ use crate::support::client;
 use crate::support::process::{Process, TOKEN};
 use crate::{media, registry};
 
-/// A request without an answer after this time is sent again.
+/// Timeout after which a request is repeated.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Pause before a request is sent again.
+/// Pause before a request is repeated.
 const AGAIN: Duration = Duration::from_millis(100);
 /// Accounts that submit tasks.
 const ACCOUNTS: usize = 2;
 
-/// A task that was acknowledged.
+/// Acknowledged task.
 #[derive(Debug, Clone)]
 pub struct Submitted {
-    /// Number of the run in which it was.
+    /// Number of the run that acknowledged it.
     pub segment: u64,
     pub id: String,
-    /// Unique: it finds the job in the vendor's ledger.
+    /// Unique prompt, which identifies the job in the vendor's ledger.
     pub prompt: String,
     pub is_video: bool,
 }
@@ -36,10 +36,10 @@ pub struct Submitted {
 /// Everything that the service has acknowledged.
 #[derive(Debug, Default)]
 pub struct Acknowledged {
-    /// By node: the number in its changelog that was acknowledged last, and the one that was asked for last.
+    /// By node: the last acknowledged number in its changelog, and the last requested one.
     pub changelogs: BTreeMap<String, (u64, u64)>,
     pub tasks: Vec<Submitted>,
-    /// Names of the access tokens that were issued under idempotency keys.
+    /// Names of the access tokens issued with idempotency keys.
     pub tokens: BTreeSet<String>,
     /// Tasks of music, and `true` if the last line was `complete`.
     pub music: Vec<(String, bool)>,
@@ -60,14 +60,14 @@ pub struct Traffic {
     violations: RefCell<Vec<String>>,
 }
 
-/// An answer that was read whole.
+/// Complete response.
 pub struct Reply {
     pub status: u16,
     pub body: Value,
 }
 
 impl Traffic {
-    /// Creates the accounts and the registry that is written to.
+    /// Creates the accounts and the nodes to be changed.
     pub async fn new(service: &Process, webhook: String) -> Self {
         let mut traffic = Self {
             base: watch::Sender::new(Some(service.url(""))),
@@ -99,18 +99,18 @@ impl Traffic {
         registry::spawn(self).into_iter().chain(media::spawn(self)).collect()
     }
 
-    /// Tells the clients where the service is; `None` while it is not running.
+    /// Sets the address of the service for the clients; `None` while it is not running.
     pub fn serve(&self, base: Option<String>, segment: u64) {
         self.segment.set(segment);
         self.base.send_replace(base);
     }
 
-    /// Lets every client end after its current request.
+    /// Makes every client end after its current request.
     pub fn stop(&self) {
         self.stopping.set(true);
     }
 
-    /// Returns `true` until the clients are told to stop.
+    /// Returns `true` until [`stop`](Self::stop) is called.
     pub fn goes_on(&self) -> bool {
         !self.stopping.get()
     }
@@ -143,7 +143,8 @@ impl Traffic {
         format!("{}; {} violations", counts.join(", "), self.violations.borrow().len())
     }
 
-    /// Returns the acknowledged writes in the form of the crash test: all nodes, and the image tasks of this run and later ones.
+    /// Returns the acknowledged writes in the form of the crash test: all nodes, and the image tasks of this run and
+    /// later ones.
     pub fn answered(&self, from_segment: u64) -> Answered {
         let acknowledged = self.acknowledged.borrow();
         let tasks = acknowledged.tasks.iter().filter(|task| !task.is_video && task.segment >= from_segment);
@@ -153,14 +154,14 @@ impl Traffic {
         }
     }
 
-    /// Sends a request until the service has carried it out or refused it for good, over all restarts.
+    /// Repeats a request over all restarts until the service has executed it or rejected it for good.
     pub async fn answer(&self, request: impl Fn(&Client, &str) -> RequestBuilder) -> Reply {
         let mut bases = self.base.subscribe();
         loop {
             let base = bases.wait_for(Option::is_some).await.expect("a sender").clone().expect("waited for");
             match read(request(&self.client, &base).timeout(TIMEOUT)).await {
                 Ok(Reply { status: 429 | 503, .. }) => self.count("refused for now"),
-                // The service still carries out a request that this client has given up.
+                // The service is still executing a request that this client has given up.
                 Ok(Reply { status: 409, body, .. }) if body["error"] == "idempotency_key_in_use" => {
                     self.count("refused for now");
                 }
@@ -171,14 +172,14 @@ impl Traffic {
         }
     }
 
-    /// Returns the client and the base URL of a service that runs.
+    /// Returns the client and the base URL, once the service is running.
     pub async fn target(&self) -> (Client, String) {
         let mut bases = self.base.subscribe();
         let base = bases.wait_for(Option::is_some).await.expect("a sender").clone().expect("waited for");
         (self.client.clone(), base)
     }
 
-    /// Creates something as the administrator, before anything is killed.
+    /// Creates something as the administrator, before the first kill.
     pub async fn created(&self, path: &str, body: &Value) -> Value {
         let reply =
             self.answer(|client, base| client.post(format!("{base}{path}")).bearer_auth(TOKEN).json(body)).await;
@@ -187,7 +188,7 @@ impl Traffic {
     }
 }
 
-/// Reads an answer whole. An answer that breaks off is an error.
+/// Reads a complete response. An interrupted response is an error.
 async fn read(request: RequestBuilder) -> reqwest::Result<Reply> {
     let answer = request.send().await?;
     let status = answer.status().as_u16();

@@ -16,14 +16,14 @@ use crate::support::process::{Process, TOKEN, run};
 use crate::support::receiver::Received;
 use crate::traffic::{Submitted, Traffic};
 
-/// Open files beside those of an earlier comparable run.
+/// Accepted number of open files beyond that of an earlier comparable run.
 const FILES_MARGIN: usize = 16;
-/// Memory that each task may keep: the index, and the last ones whole.
+/// Memory allowance per task in KiB: the index, and the most recent tasks in full.
 const TASK_KIB: f64 = 4.0;
 /// Idle connections are closed within this time.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// One for all checks: thousands of tasks are read.
+/// One client for all checks: thousands of tasks are read.
 static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(client);
 
 async fn get(service: &Process, path: &str) -> Value {
@@ -47,7 +47,7 @@ pub async fn settled(service: &Process, within: Duration) -> Vec<String> {
     }
 }
 
-/// Compares vendor, receiver and idempotency keys with what was acknowledged.
+/// Compares vendor, receiver and idempotency keys with the acknowledged writes.
 pub async fn nothing_doubled(service: &Process, traffic: &Traffic, outside: &Outside) -> Vec<String> {
     let tasks = traffic.acknowledged.borrow().tasks.clone();
     let mut violations = charges(&tasks, outside);
@@ -63,7 +63,7 @@ pub async fn nothing_doubled(service: &Process, traffic: &Traffic, outside: &Out
         if !matches!(end, "COMPLETED" | "success") {
             violations.push(format!("{} ended as {end} {code}", task.prompt));
         }
-        // The first state is in the answer to the submission.
+        // The first status is in the response to the submission.
         let told = webhooks.of(&task.id);
         if history.get(1..).unwrap_or_default() != told {
             violations.push(format!("{}: its history is {history:?}, webhooks had {told:?}", task.prompt));
@@ -80,7 +80,7 @@ pub async fn nothing_doubled(service: &Process, traffic: &Traffic, outside: &Out
     violations
 }
 
-/// One job at the vendor for each task, found by its prompt.
+/// Requires one job at the vendor for each task, found by its prompt.
 fn charges(tasks: &[Submitted], outside: &Outside) -> Vec<String> {
     let mut paid = HashMap::<String, usize>::new();
     for charge in outside.vendor.charges() {
@@ -97,7 +97,7 @@ fn charges(tasks: &[Submitted], outside: &Outside) -> Vec<String> {
     violations
 }
 
-/// Webhooks by task, each `webhook-id` once, in the order in which they came first.
+/// Webhooks by task, each `webhook-id` once, in the order of first arrival.
 struct Webhooks {
     states: HashMap<String, Vec<String>>,
     ids: usize,
@@ -129,7 +129,7 @@ impl Webhooks {
     }
 }
 
-/// Each token under an idempotency key is there once.
+/// Requires exactly one token for each idempotency key.
 async fn tokens(service: &Process, traffic: &Traffic) -> Vec<String> {
     let listed = get(service, &registry::tokens_path()).await;
     let mut found = HashMap::<&str, usize>::new();
@@ -141,7 +141,7 @@ async fn tokens(service: &Process, traffic: &Traffic) -> Vec<String> {
     wrong.map(|name| format!("token {name} is there {:?} times", found.get(name.as_str()))).collect()
 }
 
-/// Each stream of music has ended as its last line said.
+/// Requires that each music task ended as the last line of its stream said.
 async fn music(service: &Process, traffic: &Traffic) -> Vec<String> {
     let streams = traffic.acknowledged.borrow().music.clone();
     let mut violations = Vec::new();
@@ -154,7 +154,7 @@ async fn music(service: &Process, traffic: &Traffic) -> Vec<String> {
     violations
 }
 
-/// Compares the first and the last run that had the whole time, and the last process with processes before their traffic.
+/// Compares the first and the last run of full length, and the last process with processes before their traffic.
 pub async fn nothing_leaked(service: &Process, segments: &[Segment], memory_bound: f64) -> Vec<String> {
     let mut violations = Vec::new();
     // The first run begins with an empty directory.
@@ -195,7 +195,7 @@ pub async fn nothing_leaked(service: &Process, segments: &[Segment], memory_boun
     violations
 }
 
-/// The log has neither gaps nor duplicates, gives the same read models however it is read, and verifies.
+/// Requires that the log has neither gaps nor duplicates, gives the same read models however it is read, and verifies.
 pub fn log_is_clean(data: &Path) -> Vec<String> {
     let events = verify_log(data);
     let verified = run(data, &["audit", "verify"]);

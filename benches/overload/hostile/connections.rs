@@ -1,4 +1,4 @@
-//! Connections that are held: half heads, slow readers, uploads, streams of events.
+//! Held connections: half heads, slow readers, uploads, streams of events.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ const HALF_HEADS: usize = 300;
 const SLOW_READERS: usize = 128;
 const UPLOADS: usize = 32;
 const EVENT_STREAMS: usize = 500;
-/// Bytes that the kernel takes in for a reader who does not read.
+/// Receive buffer in bytes: the kernel buffers this much for a paused reader.
 const WINDOW: u32 = 4096;
-/// Bytes that a slow reader takes, and how often.
+/// Bytes per read of a slow reader, and interval between reads.
 const SIP: usize = 64;
 const SIP_INTERVAL: Duration = Duration::from_millis(100);
 /// Bytes of an archive.
 const ARCHIVE: usize = 16 << 20;
-/// Bytes that a slow upload sends at a time, and how often: hardly more than the 1 KiB/s that a body needs.
+/// Bytes per write of a slow upload, and interval between writes: slightly more than the required 1 KiB/s.
 const TRICKLE: usize = 2048;
 const TRICKLE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -38,7 +38,7 @@ pub fn half_heads(target: &Rc<Target>) {
     );
 }
 
-/// Asks for several large answers on each connection and reads them byte by byte.
+/// Requests several large answers on each connection and reads them byte by byte.
 pub fn slow_readers(target: &Rc<Target>) {
     let list = request("GET", "/nodes?limit=1000", &target.account.token, "").repeat(8);
     hold(target, SLOW_READERS, Some(WINDOW), move |_| list.clone(), SIP_INTERVAL);
@@ -52,7 +52,7 @@ pub async fn event_streams(target: &Rc<Target>) {
     hold(target, EVENT_STREAMS, None, move |_| stream.clone(), Duration::ZERO);
 }
 
-/// Opens connections, sends something on each, and reads until the service closes it.
+/// Opens connections, sends bytes on each, and reads until the service closes it.
 fn hold(
     target: &Rc<Target>,
     connections: usize,
@@ -73,7 +73,7 @@ fn hold(
     }
 }
 
-/// Counts the status of the first answer when it begins, or that the connection was closed without one.
+/// Counts the status of the first answer at its beginning, or a connection closed without one.
 async fn hold_once(target: &Target, window: Option<u32>, bytes: &[u8], pause: Duration) -> std::io::Result<()> {
     let mut stream = connect(target, window).await?;
     stream.write_all(bytes).await?;
@@ -104,7 +104,7 @@ async fn connect(target: &Target, window: Option<u32>) -> std::io::Result<TcpStr
     socket.connect(target.address.parse().map_err(std::io::Error::other)?).await
 }
 
-/// Submits a task whose picture is at a server that accepts connections and never answers. `None` if it was refused.
+/// Submits a task with a picture on a server that accepts connections and never answers. `None` if it was rejected.
 async fn endless_task(target: &Rc<Target>) -> Option<String> {
     let silent = TcpListener::bind((SOURCE, 0)).await.expect("a free port");
     let url = format!("http://{}/picture.png", silent.local_addr().expect("an address"));
@@ -118,7 +118,8 @@ async fn endless_task(target: &Rc<Target>) -> Option<String> {
     answer["data"]["task_id"].as_str().map(str::to_owned)
 }
 
-/// Publishes versions and uploads an archive for each: the first half at full speed, the second half as slowly as is accepted.
+/// Publishes versions and uploads an archive for each: the first half at full speed, the second half as slowly as the
+/// service accepts.
 pub fn archives(target: &Rc<Target>) {
     let archive: Rc<[u8]> = archive().into();
     for number in 0..UPLOADS {
@@ -140,7 +141,7 @@ pub fn archives(target: &Rc<Target>) {
     }
 }
 
-/// An archive of one entry that is not compressed.
+/// Archive of one uncompressed entry.
 fn archive() -> Vec<u8> {
     let content: Vec<u8> = (0..ARCHIVE).map(|at| u8::try_from(at * 31 % 251).expect("a byte")).collect();
     zip(&[Entry::stored("tool/__init__.py", &content)])
@@ -163,7 +164,7 @@ async fn upload(target: &Target, path: &str, archive: &[u8], fast: bool) -> std:
     Ok(String::from_utf8_lossy(&answer[9..]).into_owned())
 }
 
-/// Sends a request on a connection of its own. `None` if it is not answered with a success.
+/// Sends a request on its own connection. `None` if it fails.
 pub async fn post(target: &Target, path: &str, body: &Value) -> Option<Value> {
     let mut connection = target.connect().await?;
     let bytes = request("POST", path, &target.account.token, &body.to_string());

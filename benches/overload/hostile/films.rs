@@ -1,4 +1,4 @@
-//! Films that are small as files and large as pictures.
+//! Films with small files and large frames.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -15,15 +15,15 @@ use super::{SOURCE, Target, flood};
 use crate::http::request;
 
 const CONNECTIONS: usize = 4;
-/// Longest time for the short video that the hostile caller needs.
+/// Deadline for the short video that the hostile caller needs.
 const OWN_VIDEO: Duration = Duration::from_mins(5);
 const SIZE: Size = Size { width: 1920, height: 1088 };
-/// Frames of a group, which begins with a key frame. All groups are the same, so that the film is encoded in no time.
+/// Frames of a group, which begins with a key frame. All groups are the same, to make encoding fast.
 const GROUP: usize = 24;
-/// Groups: five minutes, which is the longest film that is accepted.
+/// Groups: five minutes, the longest accepted film.
 const GROUPS: usize = 300;
 
-/// Submits a film to be extended again and again. It is fetched from this process, like a film of any other server.
+/// Repeatedly submits a film to be extended. The service fetches it from this process, as from any other server.
 pub async fn extend(target: &Rc<Target>) {
     let Some(own) = own_video(target).await else { return };
     let url = serve(film()).await;
@@ -32,7 +32,7 @@ pub async fn extend(target: &Rc<Target>) {
         let body = json!({
             "model": "vq2-turbo",
             "video_creation_id": own,
-            // Another name each time: nothing of the file can be known already.
+            // A new name each time, so that no cache can know the file.
             "video_url": format!("{url}/{turn}.mp4"),
             "duration": 1,
             "resolution": "540p",
@@ -41,7 +41,8 @@ pub async fn extend(target: &Rc<Target>) {
     });
 }
 
-/// Has a short video made, because only who has one may extend it, and returns its id. `None` if that was refused.
+/// Creates a short video, because only callers with a video may extend one, and returns its id. `None` if it was
+/// rejected.
 async fn own_video(target: &Target) -> Option<String> {
     let body = json!({"prompt": "hills", "model": "vq2-turbo", "duration": 1, "resolution": "540p"});
     let task = post(target, "/proxy/videovendor/start-end2video", &body).await?;
@@ -60,7 +61,7 @@ async fn own_video(target: &Target) -> Option<String> {
     None
 }
 
-/// A grey film.
+/// Film of grey frames.
 fn film() -> Vec<u8> {
     let pixels = SIZE.width * SIZE.height;
     let grey = Yuv { size: SIZE, luma: vec![128; pixels], blue: vec![128; pixels / 4], red: vec![128; pixels / 4] };

@@ -30,7 +30,8 @@ pub fn submissions(target: &Rc<Target>) {
     flood(target, CONNECTIONS, move |turn| Workload::Submission.request(&account, 1, turn).into());
 }
 
-/// Without an account: videos are made for callers without one by default. The films wait for each other, and so do the requests.
+/// Sends bodies without an account: by default anonymous callers may create videos. The films queue, and so do the
+/// requests.
 pub fn junk_bodies(target: &Rc<Target>) {
     let junk = vec!["1"; JUNK_ELEMENTS].join(",");
     let body = format!(r#"{{"prompt": "hills", "duration": 1, "resolution": "360p", "junk": [{junk}]}}"#);

@@ -1,10 +1,11 @@
-//! What the targets share: the functions of the service that the mutants of `cargo test` go through too.
+//! Shared entry points of the targets, which the mutants of `cargo test` use too.
 
 #[allow(dead_code, reason = "each target takes one of them")]
 #[path = "../../../tests/it/mutants/targets.rs"]
 pub mod targets;
 
-/// Ends the process at a panic of our own. The service catches those of the crates that decode, and calls the file damaged.
+/// Ends the process on a panic in our own code. The service catches panics of decoding crates, and treats the file as
+/// damaged.
 pub fn begin() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

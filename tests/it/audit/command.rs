@@ -1,4 +1,4 @@
-//! `mediary audit …`, the real program, on a running service and on the directory that it leaves.
+//! `mediary audit …` as a real process, on a running service and on its data directory after a stop.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
@@ -24,7 +24,7 @@ fn command(data_dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it to its end, beside the service of this process.
+/// Runs the command to its end, beside the in-process service.
 async fn run(data_dir: &Path, arguments: &[&str]) -> (i32, String, String) {
     let mut command = command(data_dir, arguments);
     let output = actix_web::rt::task::spawn_blocking(move || command.output().expect("the program starts"));
@@ -82,7 +82,7 @@ async fn a_running_service_and_its_directory_give_the_same_answers() {
         vec!["diff", "1", &last],
         vec!["diff", "1", &last, "--json", "--stream", "node/"],
     ];
-    // When both are asked
+    // When both the running service and its directory are queried
     let mut running = Vec::new();
     for question in &questions {
         running.push(good(&dir, question).await);
@@ -94,18 +94,18 @@ async fn a_running_service_and_its_directory_give_the_same_answers() {
     for question in &questions {
         stopped.push(good(dir.path(), question).await);
     }
-    // Then they say the same, but for the address in what is served; and the directory is as it was
+    // Then both give the same output, except for the address in `served`; the directory is unchanged
     for ((question, running), stopped) in questions.iter().zip(&running).zip(&stopped) {
         assert_eq!(running, stopped, "{question:?}");
     }
     assert!(files(dir.path()) == before, "the directory was changed");
-    // Lines of JSON are the events
+    // JSON lines are the events
     assert_eq!(json!(lines(&stopped[1])), all["events"]);
-    // People are told what was before and what after, and nothing that a terminal obeys
+    // Text output shows old and new values, without control characters for the terminal
     assert!(stopped[7].contains("name: \"Acme\" → \"Acme & Sons\""), "{}", stopped[7]);
     assert!(!stopped.iter().flat_map(|text| text.chars()).any(|c| c == '\u{1b}'));
     assert!(!stopped[0].contains('\u{202e}') && stopped[0].contains("\\u202e"), "{}", stopped[0]);
-    // And nothing is cut where no terminal is
+    // And without a terminal nothing is truncated
     assert!(stopped[0].contains(&"x".repeat(900)) && stopped[8].contains(&"x".repeat(900)));
     assert_eq!(stopped[0], stopped[2]);
     assert!(stopped[6].contains("no matching events") && stopped[11].contains("was not there"), "{}", stopped[11]);
@@ -148,7 +148,7 @@ async fn what_is_wrong_is_said_and_has_its_exit_code() {
     assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "something was made");
 }
 
-/// Somebody who listens, answers nothing, and tells what was sent.
+/// Server that accepts one connection, sends no response, and returns the request it received.
 fn stranger() -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -162,7 +162,7 @@ fn stranger() -> (String, JoinHandle<String>) {
 
 #[actix_web::test]
 async fn the_token_of_the_directory_is_told_to_the_service_of_the_directory_alone() {
-    // Given a service that keeps its token in its directory, another token in a settings file, and a stranger
+    // Given a service with its token in its data directory, another token in a settings file, and a foreign server
     let app = TestApp::start().await;
     let own = app.dir.path().to_owned();
     let settings = own.join("mediary.toml");
@@ -171,18 +171,18 @@ async fn the_token_of_the_directory_is_told_to_the_service_of_the_directory_alon
     for file in ["", "admin_token = \"token-of-the-settings\"\n"] {
         std::fs::write(&settings, file).unwrap();
         for asked in commands {
-            // When the stranger is asked, then nothing is sent, and it is said what is needed
+            // When the command targets the foreign server, then it sends nothing and names the missing option
             let (exit, _, errors) = run(&own, &[asked, &["--url", &url]].concat()).await;
             assert!(exit == 1 && errors.contains("give --token or MEDIARY_ADMIN_TOKEN"), "{asked:?}: {errors}");
         }
     }
-    // And what is given for the stranger is sent: only that has come
+    // And a token given explicitly is sent, and only that one
     let mut given = command(&own, &["log", "--url", &url]);
     given.env("MEDIARY_ADMIN_TOKEN", "operator-chosen-token");
     actix_web::rt::task::spawn_blocking(move || given.output().unwrap()).await.unwrap();
     let heard = hearing.join().unwrap();
     assert!(heard.contains("authorization: Bearer operator-chosen-token\r\n"), "{heard}");
-    // While the own service is told its own token by its address too
+    // While the service itself gets its own token, also when addressed by URL
     std::fs::remove_file(&settings).unwrap();
     good(&own, &["log", "--url", &app.url("/")]).await;
     app.stop().await;
@@ -190,7 +190,7 @@ async fn the_token_of_the_directory_is_told_to_the_service_of_the_directory_alon
 
 #[actix_web::test]
 async fn a_task_is_shown_with_what_was_asked_and_progress_that_does_not_fall() {
-    // Given a picture that was asked for, and a video that was worked on when it was cancelled
+    // Given a finished picture task, and a video task cancelled in progress
     let sim = vendor(Duration::ZERO, conduct).await;
     let given = Given::with(sim, |_| {}).await;
     let (app, token) = (&given.app, given.alice.token.as_str());
@@ -207,7 +207,7 @@ async fn a_task_is_shown_with_what_was_asked_and_progress_that_does_not_fall() {
     let running = app.dir.path();
     let told = good(running, &["show", &format!("task/{picture}")]).await;
     let history = lines(&good(running, &["show", "--json", &format!("task/{video}")]).await);
-    // Then what was asked for is there, files by format, size and hash
+    // Then the request and its files by format, size and hash are listed
     for line in [
         "+ kind: \"image-upscaler\"",
         "+ request · creativity: 7",
@@ -217,7 +217,7 @@ async fn a_task_is_shown_with_what_was_asked_and_progress_that_does_not_fall() {
         assert!(told.contains(line), "{line} is not in: {told}");
     }
     assert!(!told.contains("base64") && !told.contains("iVBOR"), "{told}");
-    // And progress goes one way only
+    // And progress only increases
     let steps = history.iter().flat_map(|entry| entry["changes"].as_array().unwrap());
     let steps: Vec<_> = steps.filter(|step| step["path"] == "/progress").collect();
     assert!(!steps.is_empty());
@@ -228,7 +228,7 @@ async fn a_task_is_shown_with_what_was_asked_and_progress_that_does_not_fall() {
 
 #[actix_web::test]
 async fn following_goes_on_over_a_restart_without_gap_or_double() {
-    // Given a service on a port of its own, and somebody who follows
+    // Given a service on its own port, and a follower
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let app = TestApp::start_with(|settings| settings.listen.set_port(port), Surroundings::real()).await;
     let mut child =
@@ -237,7 +237,7 @@ async fn following_goes_on_over_a_restart_without_gap_or_double() {
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let reading =
         std::thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).all(|l| told.send(l).is_ok()));
-    // When the service is started again in the middle of it
+    // When the service restarts during the stream
     let mut all = heard.recv().await.unwrap();
     for id in ["a", "b"] {
         app.post_as(app.admin_token(), "/publishers", json!({"id": id})).await.expect(201);
@@ -247,7 +247,7 @@ async fn following_goes_on_over_a_restart_without_gap_or_double() {
     for id in ["c", "d", "e"] {
         app.post_as(app.admin_token(), "/publishers", json!({"id": id})).await.expect(201);
     }
-    // Then every event is there once, and the end is the end
+    // Then every event arrives exactly once, and the stream ends
     let status = actix_web::rt::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
     while let Some(line) = heard.recv().await {
         all.extend(["\n", &line]);

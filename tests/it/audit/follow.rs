@@ -1,4 +1,4 @@
-//! The events as they happen: `/admin/events/stream`.
+//! Live event stream: `/admin/events/stream`.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::TestApp;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A stream that is being read.
+/// Reader of one stream.
 struct Reader {
     response: Response,
     text: String,
@@ -29,7 +29,7 @@ impl Reader {
         Self { response, text: String::new() }
     }
 
-    /// The next event, with its id; `None` when the stream is over.
+    /// Returns the next event with its id; `None` at the end of the stream.
     async fn next(&mut self) -> Option<(u64, Value)> {
         loop {
             while let Some((block, rest)) = self.text.split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned())) {
@@ -56,11 +56,11 @@ async fn events_come_as_they_happen_and_a_reader_goes_on_where_it_was() {
     // Given a reader from the beginning
     let mut reader = Reader::open(&app, app.admin_token(), "after=0", None).await;
     assert_eq!(reader.next().await.expect("the first event").0, 1);
-    // When something happens
+    // When events are recorded
     for nth in 0..5 {
         publisher(&app, &format!("first-{nth}")).await;
     }
-    // Then it comes, in order, as it is recorded
+    // Then they arrive in order as they are recorded
     for expected in 2..=6 {
         let (position, event) = reader.next().await.expect("an event");
         assert_eq!(
@@ -68,17 +68,17 @@ async fn events_come_as_they_happen_and_a_reader_goes_on_where_it_was() {
             (expected, Some(expected), &json!("PublisherCreated"))
         );
     }
-    // When the reader is away meanwhile, and comes back with the last id that it has seen
+    // When the reader disconnects and reconnects with its last event id
     drop(reader);
     for nth in 0..400 {
         publisher(&app, &format!("away-{nth}")).await;
     }
     let mut reader = Reader::open(&app, app.admin_token(), "after=0", Some(6)).await;
-    // Then nothing is missing and nothing comes twice
+    // Then no event is missing or repeated
     for expected in 7..=406 {
         assert_eq!(reader.next().await.expect("an event").0, expected);
     }
-    // And the stream ends when the service stops, at once
+    // And the stream ends at once when the service stops
     let started = std::time::Instant::now();
     let (_dir, rest) = tokio::join!(app.stop(), reader.next());
     assert!(rest.is_none(), "{rest:?}");
@@ -99,7 +99,7 @@ async fn a_stream_has_what_its_filter_lets_through_and_ends_where_it_says() {
         assert_eq!(reader.next().await.expect("an event").0, expected);
     }
     assert_eq!(reader.next().await, None);
-    // Who does not say what was seen begins where the filter does, and one that has seen something goes on after it
+    // Without a last event id the stream begins where the filter does; with one it continues after it
     for (query, seen, expected) in [
         ("from=2&to=3".to_owned(), None, vec![2, 3]),
         ("from=2&to=3".to_owned(), Some(2), vec![3]),
@@ -114,13 +114,13 @@ async fn a_stream_has_what_its_filter_lets_through_and_ends_where_it_says() {
         }
         assert_eq!(positions, expected, "{query} {seen:?}");
     }
-    // One that begins beyond the end waits for it
+    // A stream that begins beyond the end waits for new events
     let mut reader = Reader::open(&app, app.admin_token(), &format!("from={}", last + 2), None).await;
     for id in ["d", "e"] {
         publisher(&app, id).await;
     }
     assert_eq!(reader.next().await.expect("an event").0, last + 2);
-    // What is wrong is told where it stands
+    // Errors point at the invalid parameter
     for (query, seen, pointer) in
         [("after=99999", "", "/after"), ("after=0", "99999", "/Last-Event-ID"), ("", "x", "/Last-Event-ID")]
     {
@@ -128,7 +128,7 @@ async fn a_stream_has_what_its_filter_lets_through_and_ends_where_it_says() {
         let request = app.request(Method::GET, &path).bearer_auth(app.admin_token()).header("last-event-id", seen);
         assert_eq!(app.send(request).await.expect(400).json()["errors"][0]["pointer"], pointer);
     }
-    // A head-only question is answered at once.
+    // A HEAD request is answered at once.
     let request = app.request(Method::HEAD, "/admin/events/stream").bearer_auth(app.admin_token());
     app.send(request).await.expect(200);
     app.stop().await;
@@ -136,14 +136,14 @@ async fn a_stream_has_what_its_filter_lets_through_and_ends_where_it_says() {
 
 #[actix_web::test]
 async fn while_nothing_is_recorded_there_are_heartbeats_that_say_how_far_was_looked() {
-    // Given a reader of a kind of event that does not come, of a service with short silences
+    // Given a reader of a kind of event that does not occur, with a short heartbeat interval
     let short = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_millis(100);
     let app = TestApp::start_with(short, Surroundings::real()).await;
     let mut reader = Reader::open(&app, app.admin_token(), "after=0&type=UserBanned", None).await;
-    // When others are recorded
+    // When other events are recorded
     publisher(&app, "first").await;
     let last = head(&app).await;
-    // Then it hears nothing but heartbeats, the later of them with the position of the last
+    // Then it receives only heartbeats, the later ones with the position of the last event
     let told = format!(": heartbeat\nid: {last}\n\n");
     while !reader.text.contains(&told) {
         let chunk = tokio::time::timeout(SOON, reader.response.chunk()).await.expect("something soon");

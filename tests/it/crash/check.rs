@@ -1,4 +1,4 @@
-//! Whether what was answered is there, once, and the log is whole.
+//! Checks that acknowledged writes are there once, and that the log is complete.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
@@ -19,14 +19,14 @@ use crate::support::client;
 use crate::support::process::{Process, TOKEN};
 use crate::support::receiver::Received;
 
-/// How long a snapshot may take to be there while others write.
+/// Deadline for a snapshot while clients write.
 const SNAPSHOT_WITHIN: Duration = Duration::from_mins(2);
 
 async fn get(client: &Client, url: &str) -> Value {
     client.get(url).bearer_auth(TOKEN).send().await.unwrap().json().await.unwrap()
 }
 
-/// Every command that was answered is there, once.
+/// Asserts that every acknowledged command is there, once.
 pub async fn verify(service: &Process, answered: &Answered) {
     let client = client();
     let nodes: Vec<_> = answered.changelogs.iter().collect();
@@ -47,13 +47,13 @@ pub async fn verify(service: &Process, answered: &Answered) {
     }
 }
 
-/// The task has its result.
+/// Asserts that the task has its result.
 pub async fn verify_task_ended(service: &Process, task: &str) {
     let state = get(&client(), &service.url(&format!("{UPSCALER}/{task}"))).await;
     assert_eq!(state["data"]["status"], "COMPLETED", "{state}");
 }
 
-/// The statuses that a receiver was told of, task by task, each message counted once.
+/// Statuses that a receiver got, by task, each message counted once.
 pub struct Told(HashMap<String, Vec<String>>);
 
 impl Told {
@@ -78,7 +78,7 @@ impl Told {
     }
 }
 
-/// Every event that was seen so far, as far as it is remembered: how many, and how many of each stream.
+/// Events seen so far, as far as remembered: their number, and the number of each stream.
 #[derive(Default)]
 pub struct Followed {
     head: u64,
@@ -86,7 +86,7 @@ pub struct Followed {
 }
 
 impl Followed {
-    /// Looks at every event that is new: none is missing, none is there twice, and none that was seen is gone.
+    /// Checks every new event: none is missing or duplicated, and no earlier event has disappeared.
     pub async fn follow(&mut self, service: &Process) {
         let client = client();
         let state = get(&client, &service.url("/admin/state")).await;
@@ -107,7 +107,7 @@ impl Followed {
     }
 }
 
-/// Waits until another snapshot is there than now.
+/// Waits until a newer snapshot exists.
 pub async fn snapshot_taken(data: &Path) {
     let path = data.join("snapshots/models");
     let file = || std::fs::metadata(&path).ok().map(|file| (file.ino(), file.mtime(), file.mtime_nsec()));
@@ -120,7 +120,8 @@ pub async fn snapshot_taken(data: &Path) {
     tokio::time::timeout(SNAPSHOT_WITHIN, taken).await.expect("a snapshot is taken while others write");
 }
 
-/// The log has no gap and no double, and gives the same read models however it is read. Says how many events it has.
+/// Asserts that the log has no gap or duplicate and gives the same read models however it is read. Returns its number
+/// of events.
 pub fn verify_log(data: &Path) -> u64 {
     let mut from_journal = Models::default();
     let fold = |commit: &mediary::events::envelope::Commit| commit.iter().for_each(|event| from_journal.apply(event));

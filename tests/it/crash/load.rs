@@ -1,4 +1,4 @@
-//! Clients that write as fast as they are answered, and what they were answered.
+//! Clients that write in a closed loop, and the answers they got.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use crate::support::{client, picture};
 
 pub const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
-/// What the service has answered so far: it must never forget it.
+/// Acknowledged writes; the service must never lose one.
 #[derive(Default, Clone)]
 pub struct Answered {
-    /// By round and node the changelog numbers that its version may carry: the last answered one, and later ones that were
-    /// asked for.
+    /// Changelog numbers that a version may carry, by round and node: the last acknowledged one, and later ones that
+    /// were requested.
     pub changelogs: BTreeMap<(u64, String), (u64, u64)>,
-    /// Each with its round.
+    /// Tasks with their round.
     pub tasks: Vec<(u64, String)>,
 }
 
 impl Answered {
-    /// What was answered in this round and later ones.
+    /// Writes acknowledged in this round and later ones.
     pub fn since(&self, round: u64) -> Self {
         let changelogs = self.changelogs.range((round, String::new())..);
         let tasks = self.tasks.iter().filter(|(of, _)| *of >= round);
@@ -34,7 +34,7 @@ impl Answered {
     }
 }
 
-/// Writes as fast as it is answered, and notes every answer; returns when there is none.
+/// Writes in a closed loop and records every answer; returns when the service stops answering.
 pub async fn write_until_killed(base: String, writer: usize, round: u64, answered: &Mutex<Answered>, webhook: &str) {
     let client = client();
     let publisher = format!("p{writer}");
@@ -61,7 +61,7 @@ pub async fn write_until_killed(base: String, writer: usize, round: u64, answere
     }
 }
 
-/// A node with a version that is changed three times; nothing when the service was killed.
+/// Creates a node with a version and changes it three times; returns early when the service is killed.
 async fn write_node(client: &Client, nodes: &str, node: &(u64, String), answered: &Mutex<Answered>) -> Option<()> {
     let body = json!({"id": node.1, "latest_version": {"version": "1.0.0", "changelog": "0"}});
     let (status, body) = post(client, nodes, &body).await?;
@@ -78,14 +78,14 @@ async fn write_node(client: &Client, nodes: &str, node: &(u64, String), answered
     Some(())
 }
 
-/// The answer, or nothing when the service was killed.
+/// Returns the answer; `None` if the service was killed.
 async fn send(request: reqwest::RequestBuilder) -> Option<(u16, Value)> {
     let answer = request.send().await.ok()?;
     let status = answer.status().as_u16();
     Some((status, answer.json().await.ok()?))
 }
 
-/// The answer, or nothing when the service was killed.
+/// Returns the answer; `None` if the service was killed.
 pub async fn post(client: &Client, url: &str, body: &Value) -> Option<(u16, Value)> {
     send(client.request(Method::POST, url).bearer_auth(TOKEN).json(body)).await
 }

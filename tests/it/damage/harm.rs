@@ -1,4 +1,4 @@
-//! What can happen to the files of a log while nobody uses it.
+//! Kinds of damage to the files of a closed log.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -13,24 +13,24 @@ use super::history::{self, History};
 
 const PAGE_BYTES: u64 = 4096;
 
-/// One thing that happened; files are named from the directory of the log.
+/// One damage; paths are relative to the directory of the log.
 #[derive(Debug, Clone)]
 pub enum Harm {
-    /// One bit is another.
+    /// One flipped bit.
     Flip { file: PathBuf, offset: u64, bit: u8 },
-    /// The file ends early.
+    /// Truncated file.
     Cut { file: PathBuf, length: u64 },
-    /// A page reads as zeros.
+    /// Page of zeros.
     ZeroPage { file: PathBuf, offset: u64 },
-    /// Each file has the name of the other.
+    /// Two files with their names exchanged.
     Swap(PathBuf, PathBuf),
-    /// The file, or everything below the directory, is as it was yesterday.
+    /// File, or everything below the directory, in its state of yesterday.
     Stale(PathBuf),
-    /// All of these are as they were yesterday.
+    /// Several files in their state of yesterday.
     StaleTogether(Vec<PathBuf>),
-    /// The file, or the directory, is gone.
+    /// Missing file or directory.
     Missing(PathBuf),
-    /// The file is there under another name too.
+    /// Copy of the file under another name.
     Doubled(PathBuf, PathBuf),
 }
 
@@ -47,7 +47,7 @@ impl Harm {
         }
     }
 
-    /// The one file that was changed, where it is one.
+    /// The damaged file, if there is exactly one.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Flip { file, .. }
@@ -59,7 +59,7 @@ impl Harm {
         }
     }
 
-    /// Does it to a copy of today's log.
+    /// Applies the damage to a copy of today's log.
     pub fn inflict(&self, directory: &Path, yesterday: &Path) {
         let open = |file: &Path| OpenOptions::new().read(true).write(true).open(directory.join(file)).unwrap();
         match self {
@@ -97,7 +97,7 @@ fn remove(what: &Path) {
     if what.is_dir() { fs::remove_dir_all(what).unwrap() } else { fs::remove_file(what).unwrap() }
 }
 
-/// Yesterday's state of a file or directory; what did not exist then is gone.
+/// Restores yesterday's state of a file or directory; removes what did not exist then.
 fn put_back(what: &Path, directory: &Path, yesterday: &Path) {
     let (target, source) = (directory.join(what), yesterday.join(what));
     remove(&target);
@@ -108,7 +108,7 @@ fn put_back(what: &Path, directory: &Path, yesterday: &Path) {
     }
 }
 
-/// How large the log is, and how many cases of each kind there are.
+/// Size of the log, and number of cases of each kind.
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub events: u64,
@@ -118,7 +118,7 @@ pub struct Plan {
     pub misplaced: usize,
 }
 
-/// Draws the cases: every file has its turn, then chance decides.
+/// Draws the cases: every file once, then random ones.
 pub fn draw(plan: Plan, history: &History, chance: &mut StdRng) -> Vec<Harm> {
     let files = Files::of(history);
     let flips = (0..plan.flips).map(|nth| files.flip(nth, chance)).collect::<Vec<_>>();
@@ -130,11 +130,11 @@ pub fn draw(plan: Plan, history: &History, chance: &mut StdRng) -> Vec<Harm> {
     [flips, cuts, zeroed, misplaced].concat()
 }
 
-/// The files of the log, by what they are for.
+/// Files of the log by purpose.
 struct Files {
     root: PathBuf,
     segments: Vec<PathBuf>,
-    /// Those that exist since yesterday.
+    /// Segments that existed yesterday.
     old_segments: Vec<PathBuf>,
     sled: Vec<PathBuf>,
     others: Vec<PathBuf>,
@@ -150,7 +150,7 @@ impl Files {
         Self { root: history.today().to_owned(), old_segments: old.cloned().collect(), segments, sled, others }
     }
 
-    /// Half of the cases are in segments; a quarter each in sled and in HEAD, the key, the snapshot and so on.
+    /// Half of the cases are in segments, a quarter in sled, a quarter in HEAD, the key, the snapshot and so on.
     fn pick<'f>(&'f self, nth: usize, chance: &mut StdRng) -> &'f Path {
         let among = match nth % 4 {
             0 | 2 => &self.segments,
@@ -169,7 +169,7 @@ impl Files {
         fs::metadata(self.root.join(file)).unwrap().len()
     }
 
-    /// Mostly where something stands.
+    /// Random offset, mostly within used parts of the file.
     fn offset(&self, file: &Path, chance: &mut StdRng) -> u64 {
         let (handle, length) = (File::open(self.root.join(file)).unwrap(), self.length(file));
         let tries = if chance.gen_bool(0.1) { 1 } else { 200 };
@@ -200,7 +200,7 @@ impl Files {
         Harm::ZeroPage { file: file.to_owned(), offset: self.offset(file, chance) / PAGE_BYTES * PAGE_BYTES }
     }
 
-    /// What a person does to a directory.
+    /// Typical operator mistakes with a directory.
     fn misplaced_for_certain(&self) -> Vec<Harm> {
         let path = PathBuf::from;
         let (head, last) = (path("journal/HEAD"), self.segments.last().unwrap().clone());

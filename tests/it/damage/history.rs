@@ -1,4 +1,4 @@
-//! A log of events as a registry writes them, made once through the real log, and what it answers.
+//! Log of typical registry events, made once through the real log, and its content.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,14 +31,14 @@ use crate::samples::{AT, circumstances, every_kind, id};
 /// Appends that share a sync.
 const GROUP: usize = 24;
 
-/// The log, an older copy of it, and what it answers.
+/// The log, an older copy of it, and its content.
 pub struct History {
     yesterday: TempDir,
     today: TempDir,
     pub answers: Answers,
 }
 
-/// Segments so small that there are many.
+/// Options with small segments, so that there are many.
 pub fn options(directory: &Path) -> SledLogOptions {
     let mut options = SledLogOptions::new(directory);
     options.journal.segment_bytes = 64 * 1024;
@@ -46,12 +46,12 @@ pub fn options(directory: &Path) -> SledLogOptions {
 }
 
 impl History {
-    /// A log of at least so many events.
-    /// A snapshot of the read models lies beside it, taken a sixth before the end; the older copy has one too.
+    /// Makes a log of at least this many events.
+    /// It has a snapshot of the read models, taken a sixth before the end; the older copy has one too.
     pub fn make(events: u64) -> Self {
         let (yesterday, today) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut households = (1..).map(household);
-        // The older copy lacks a third.
+        // The older copy lacks the last third.
         fill(today.path(), events / 3 * 2, &mut households);
         snapshot(today.path());
         copy(today.path(), yesterday.path());
@@ -71,19 +71,19 @@ impl History {
         self.yesterday.path()
     }
 
-    /// The files of the log, from its directory, sorted.
+    /// Files of the log, relative to its directory, sorted.
     pub fn files(&self) -> Vec<PathBuf> {
         let strip = |file: PathBuf| file.strip_prefix(self.today()).unwrap().to_owned();
         files(self.today()).into_iter().map(strip).collect()
     }
 }
 
-/// Where snapshots lie, and that they are used however short the log is.
+/// Snapshot options: the directory, and use at any log size.
 pub fn snapshots(directory: &Path) -> SnapshotUse {
     SnapshotUse { directory: directory.join("snapshots"), whole_below: 0 }
 }
 
-/// Takes a snapshot of the read models as the log makes them now.
+/// Takes a snapshot of the current read models.
 fn snapshot(directory: &Path) {
     let opened = open_models(&options(directory), None, &Surroundings::real(), &Links::default()).unwrap();
     let anchor = opened.log.anchor(opened.models.position).unwrap().unwrap();
@@ -112,10 +112,10 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Appends until there are so many events, and closes the log.
+/// Appends until the log has this many events, and closes it.
 fn fill(directory: &Path, events: u64, households: &mut impl Iterator<Item = Vec<Append>>) {
     let mut options = options(directory);
-    // No power is lost here.
+    // These tests do not simulate a power cut.
     options.journal.sync = Arc::new(|_| Ok(()));
     let (log, _) = SledLog::open(&options, &Surroundings::manual(AT, 7), |_| {}).unwrap();
     while log.head() < Position(events) {
@@ -127,7 +127,7 @@ fn fill(directory: &Path, events: u64, households: &mut impl Iterator<Item = Vec
     log.close().unwrap();
 }
 
-/// A user with a token, a publisher, a node with versions, and a task that was told of.
+/// User with a token, a publisher, a node with versions, and a task with a delivery.
 fn household(n: u128) -> Vec<Append> {
     let base = n * 1000;
     let (user, token, task) = (UserId(id(base)), TokenId(id(base + 1)), TaskId(id(base + 2)));
@@ -165,7 +165,7 @@ fn household(n: u128) -> Vec<Append> {
     writing.appends
 }
 
-/// A sample, as an event of this household.
+/// Sample event, adapted to this household.
 fn own(
     sample: Event,
     user: UserId,
@@ -210,7 +210,7 @@ fn releases(base: u128, version: &VersionDraft) -> Vec<Vec<Event>> {
     (0..4).map(release).collect()
 }
 
-/// What is appended, with an id for each event.
+/// Events to append, each with an id.
 struct Writing {
     next: u128,
     appends: Vec<Append>,
@@ -237,7 +237,7 @@ impl Writing {
     }
 }
 
-/// The names of the streams of these events, each once.
+/// Distinct stream names of these events.
 pub fn streams(events: &[RecordedEvent]) -> Vec<StreamId> {
     let streams: std::collections::BTreeSet<_> = events.iter().map(|event| event.stream.clone()).collect();
     streams.into_iter().collect()

@@ -1,4 +1,4 @@
-//! Starts that begin with a snapshot: what they do not look at, the check in the background does.
+//! Starts from a snapshot: the background check covers what the start itself skips.
 
 use std::path::Path;
 use std::thread;
@@ -13,16 +13,16 @@ use super::harm::Harm;
 use super::history::{self, History};
 use super::{Answers, Outcome, judge_answers, judge_refusal, watched};
 
-/// What came of one start.
+/// Outcome of one start.
 enum Started {
-    /// Its answers, and what it reported.
+    /// Its content, and its reports.
     Whole(Box<Answers>, Vec<String>),
     Refused(String),
-    /// The check in the background found damage.
+    /// Damage found by the background check.
     FoundLater(String),
 }
 
-/// Starts, waits until everything was checked, and then asks everything.
+/// Starts, waits until the background check is complete, and then reads everything.
 fn start(directory: &Path) -> Started {
     let (options, snapshots) = (history::options(directory), history::snapshots(directory));
     match open_models(&options, Some(&snapshots), &Surroundings::real(), &Links::default()) {
@@ -40,7 +40,7 @@ fn start(directory: &Path) -> Started {
     }
 }
 
-/// Starts with the snapshot; what the check in the background finds, the start after it mends or names.
+/// Starts from the snapshot. If the background check finds damage, the next start must repair or name it.
 pub fn outlive(history: &History, harm: &Harm, directory: &Path) -> Outcome {
     match started(directory) {
         Err(broken) => broken,
@@ -65,7 +65,7 @@ fn started(directory: &Path) -> Result<Started, Outcome> {
     watched(move || start(&directory))
 }
 
-/// A snapshot that was harmed is named.
+/// Requires that a damaged snapshot is reported.
 fn judge_reports(outcome: Outcome, harm: &Harm, reports: &[String]) -> Outcome {
     let of_snapshot = harm.file().is_some_and(|file| file == Path::new("snapshots/models"));
     let changed = matches!(harm, Harm::Flip { .. } | Harm::Cut { .. });

@@ -1,5 +1,5 @@
-//! Everything that a receiver can do wrong, and what comes of it: the table of docs/callbacks.md. Three days pass on a clock
-//! that only the test moves.
+//! Every fault of a receiver and its outcome: the table of docs/callbacks.md. Three days pass on a clock that only the
+//! test advances.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,19 +21,19 @@ use crate::support::receiver::Receiver;
 use crate::support::{TestApp, client, picture};
 
 const HOUR: Duration = Duration::from_hours(1);
-/// After this many steps of the schedule the service is stopped and started again.
+/// Number of steps of the schedule after which the service restarts.
 const RESTART_AT: usize = 4;
-/// How long a receiver may take here; so long do the two attempts take that wait for it.
+/// Timeout of a receiver in this test; two attempts wait for it this long.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A receiver, and what is to come of a callback to it.
+/// Receiver, and the expected outcome of a callback to it.
 struct Row {
     fault: &'static str,
     url: String,
     state: &'static str,
-    /// The outcome of each attempt: the status, or what the reason says.
+    /// Outcome of each attempt: the status, or a part of the reason.
     attempts: Vec<&'static str>,
-    /// How long at least the second attempt comes after the first.
+    /// Minimum time between the first and the second attempt.
     pause: Duration,
 }
 
@@ -47,7 +47,7 @@ impl Row {
     }
 }
 
-/// A receiver that writes something after it has read something, and closes; with `endless` it writes that for ever.
+/// Receiver that writes `head` after it has read something, and closes; with `endless` it repeats that without end.
 async fn raw(head: &'static str, endless: Option<&'static str>) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -65,7 +65,7 @@ async fn raw(head: &'static str, endless: Option<&'static str>) -> SocketAddr {
     address
 }
 
-/// A receiver that says nothing the first two times.
+/// Receiver that does not answer the first two times.
 async fn slow_twice() -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -83,7 +83,7 @@ async fn slow_twice() -> SocketAddr {
     address
 }
 
-/// One that answers so the first time, and is content afterwards.
+/// Receiver that answers with `head` the first time, and with success afterwards.
 async fn at_first(head: &'static str) -> Receiver {
     let content = "HTTP/1.1 204 No Content";
     Receiver::answering(move |number, _| if number == 1 { head } else { content }.to_owned()).await
@@ -93,17 +93,17 @@ async fn always(head: &'static str) -> Receiver {
     Receiver::answering(move |_, _| head.to_owned()).await
 }
 
-/// An address where nobody listens.
+/// Address without a listener.
 fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// The receivers that must live as long as the test.
+/// Receivers that must live as long as the test.
 struct Receivers {
     rows: Vec<Row>,
     down: SocketAddr,
     failing: Receiver,
-    /// Where a name leads after its first attempt, and where a redirect leads.
+    /// Targets of a name after its first attempt, and of a redirect.
     canaries: [TcpListener; 2],
     _kept: Vec<Receiver>,
 }
@@ -156,14 +156,14 @@ async fn receivers() -> Receivers {
     Receivers { rows, down, failing, canaries, _kept: vec![content, redirecting, gone, busy, later, turning] }
 }
 
-/// What is private is refused, but for one address, which stands for the public ones.
+/// Refuses private addresses except for one, which stands for the public ones.
 fn strict(settings: &mut Settings) {
     settings.egress.private = PrivateAccess::Deny;
     settings.egress.allow = vec![AllowEntry::parse("127.0.0.1").unwrap()];
     settings.callbacks.timeout = TIMEOUT;
 }
 
-/// The only delivery of a task, once nothing of it is due.
+/// Returns the only delivery of a task, once no attempt is due.
 async fn at_rest(app: &TestApp, task: &str, now: &str) -> Value {
     let resting = |delivery: &Value| {
         delivery["state"] != "pending" || delivery["next_attempt_at"].as_str().is_some_and(|next| next > now)
@@ -188,7 +188,7 @@ async fn whatever_a_receiver_does_has_its_outcome() {
         let task = app.post_as(app.admin_token(), PRECISION, body).await.expect(200).json();
         tasks.push(task["data"]["task_id"].as_str().unwrap().to_owned());
     }
-    // When the whole schedule passes, with a restart in the middle; after 72 h the receiver that was down is there
+    // When the whole schedule passes, with a restart in the middle; after 72 h the receiver that was down is back
     let (mut elapsed, mut revived, mut found) = (Duration::ZERO, None, Vec::new());
     for (step, pause) in std::iter::once(Duration::ZERO).chain(SCHEDULE).enumerate() {
         if step == RESTART_AT {
@@ -205,7 +205,7 @@ async fn whatever_a_receiver_does_has_its_outcome() {
             found.push(at_rest(&app, task, &surroundings.now().to_string()).await);
         }
     }
-    // Then every callback has come to the end that its row tells
+    // Then every callback has the outcome of its row
     for (row, delivery) in receivers.rows.iter().zip(&found) {
         compare(row, delivery);
     }
@@ -235,7 +235,7 @@ fn compare(row: &Row, delivery: &Value) {
     }
 }
 
-/// SIGKILL after the receiver has read the callback and before it has answered, so before anything is recorded of it.
+/// SIGKILL after the receiver has read the callback and before it answers, so before the attempt is recorded.
 #[actix_web::test]
 async fn killed_between_sending_and_recording_the_service_tells_again_under_the_same_id() {
     let pid = Arc::new(OnceLock::<Pid>::new());
@@ -265,7 +265,7 @@ async fn killed_between_sending_and_recording_the_service_tells_again_under_the_
 
 #[actix_web::test]
 async fn one_receiver_has_a_bounded_number_of_callbacks_whichever_accounts_they_belong_to() {
-    // Given a receiver that takes connections and never answers, for two accounts with more callbacks than one receiver may have
+    // Given a receiver that accepts connections and never answers, and two accounts with more callbacks than its limit
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     silent.set_nonblocking(true).unwrap();
     let address = silent.local_addr().unwrap();
@@ -287,12 +287,12 @@ async fn one_receiver_has_a_bounded_number_of_callbacks_whichever_accounts_they_
         submit_as(&user.token, &format!("http://{address}/hook")).await;
     }
 
-    // When another receiver has been told of a later task
+    // When another receiver has got the callback of a later task
     let other = Receiver::start().await;
     submit_as(&bob.token, &other.url("/hook")).await;
     other.wait_until(|received| received.len() == 2).await;
 
-    // Then the first one has as many connections as it may have
+    // Then the first one has exactly as many connections as its limit
     let mut open = Vec::new();
     while open.len() < 2 {
         let accepted = tokio::time::timeout(Duration::from_mins(1), silent.accept()).await;

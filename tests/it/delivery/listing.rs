@@ -1,4 +1,4 @@
-//! Deliveries as their owner sees them, and makes them again.
+//! Deliveries as their owner lists and repeats them.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn every_attempt_of_every_delivery_is_listed() {
     let task = submit(&app, &receiver.url("/hook")).await;
     completed(&app, &task).await;
     attempted(&app, &task, 1).await;
-    // Then the first waits for its time, and the second for the first
+    // Then the first waits for its retry, and the second for the first
     let found = listed(&app, app.admin_token(), &task).await;
     assert_eq!(states(&found), ["pending", "pending"]);
     assert_eq!((&found[0]["status"], &found[1]["status"]), (&json!("IN_PROGRESS"), &json!("COMPLETED")));
@@ -35,12 +35,12 @@ async fn every_attempt_of_every_delivery_is_listed() {
     assert!(found[0]["next_attempt_at"].as_str().unwrap().starts_with("2027-01-15T08:00:05"), "{found:#?}");
     assert_eq!((&found[1]["waits_for"], found[1].get("next_attempt_at")), (&found[0]["id"], None));
     assert_eq!(found[1]["attempts"], json!([]));
-    // And a delivery that is still to be made is not made again
+    // And a pending delivery cannot be redelivered
     for delivery in &found {
         let again = format!("/deliveries/{}/redeliver", delivery["id"].as_str().unwrap());
         app.post_as(app.admin_token(), &again, json!({})).await.expect(409);
     }
-    // And after the next attempt both are delivered, also for whoever asks after a restart
+    // And after the next attempt both are delivered, also when listed after a restart
     surroundings.advance(Duration::from_millis(5500));
     let found = settled(&app, app.admin_token(), &task).await;
     assert_eq!(states(&found), ["delivered", "delivered"]);
@@ -53,7 +53,7 @@ async fn every_attempt_of_every_delivery_is_listed() {
 
 #[actix_web::test]
 async fn a_delivery_that_has_ended_is_made_again_under_its_old_id() {
-    // Given a receiver that wants nothing, and then all
+    // Given a receiver that first rejects every callback and later accepts all
     let receiver = Receiver::answering(|number, _| match number {
         1 | 2 => "HTTP/1.1 410 Gone".to_owned(),
         _ => "HTTP/1.1 200 OK".to_owned(),
@@ -63,19 +63,19 @@ async fn a_delivery_that_has_ended_is_made_again_under_its_old_id() {
     let task = submit(&app, &receiver.url("/hook")).await;
     let found = settled(&app, app.admin_token(), &task).await;
     assert_eq!(states(&found), ["stopped", "stopped"]);
-    // When the first is made again
+    // When the first is redelivered
     let path = format!("/deliveries/{}/redeliver", found[0]["id"].as_str().unwrap());
     let shown = app.post_as(app.admin_token(), &path, json!({})).await.expect(200).json();
     assert_eq!(shown["id"], found[0]["id"]);
     let found = until(&app, app.admin_token(), &task, |found| found[0]["state"] == "delivered").await;
-    // Then it comes under the same id, and its attempts go on
+    // Then it arrives under the same id, and its attempts continue
     let received = receiver.received();
     assert_eq!(statuses(&received), ["IN_PROGRESS", "COMPLETED", "IN_PROGRESS"]);
     assert_eq!(received[0].header("webhook-id"), received[2].header("webhook-id"));
     assert_eq!(received[0].body, received[2].body);
     let numbers: Vec<_> = found[0]["attempts"].as_array().unwrap().iter().map(|it| it["number"].clone()).collect();
     assert_eq!((states(&found), numbers), (vec!["delivered", "stopped"], vec![json!(1), json!(2)]));
-    // And one that was delivered can be made again, too
+    // And a successful delivery can be redelivered, too
     app.post_as(app.admin_token(), &path, json!({})).await.expect(200);
     receiver.wait_until(|received| received.len() == 4).await;
     settled(&app, app.admin_token(), &task).await;
@@ -96,14 +96,14 @@ async fn what_is_made_again_is_made_in_the_order_of_the_changes() {
     let task = submit(&app, &receiver.url("/hook")).await;
     let found = settled(&app, app.admin_token(), &task).await;
     let again = |nth: usize| format!("/deliveries/{}/redeliver", found[nth]["id"].as_str().unwrap());
-    // When the later one is made again, fails, and then the earlier one is made again
+    // When the later one is redelivered and fails, and then the earlier one is redelivered
     app.post_as(app.admin_token(), &again(1), json!({})).await.expect(200);
     until(&app, app.admin_token(), &task, |found| found[1]["attempts"].as_array().unwrap().len() == 2).await;
     app.post_as(app.admin_token(), &again(0), json!({})).await.expect(200);
     until(&app, app.admin_token(), &task, |found| found[0]["state"] == "delivered").await;
     surroundings.advance(Duration::from_millis(5500));
     settled(&app, app.admin_token(), &task).await;
-    // Then the earlier one came first
+    // Then the earlier one arrives first
     let last: Vec<_> = statuses(&receiver.received())[2..].to_vec();
     assert_eq!(last, ["COMPLETED", "IN_PROGRESS", "COMPLETED"]);
 }
@@ -115,7 +115,7 @@ async fn deliveries_are_their_owners_alone_and_there_are_none_without_a_webhook(
     let body = json!({"image": picture::base64_png(8, 8), "webhook_url": receiver.url("/hook")});
     let task = crate::image::submit(&app, &ada, PRECISION, body).await;
     let found = settled(&app, &ada.token, &task).await;
-    // A precision upscaling tells only its end
+    // Precision upscaling reports only its end
     assert_eq!((found.len(), &found[0]["status"]), (1, &json!("COMPLETED")));
     app.get_as(&bob.token, &format!("/tasks/{task}/deliveries")).await.expect(404);
     let again = format!("/deliveries/{}/redeliver", found[0]["id"].as_str().unwrap());
@@ -130,7 +130,7 @@ async fn deliveries_are_their_owners_alone_and_there_are_none_without_a_webhook(
 
 #[actix_web::test]
 async fn what_waits_for_a_receiver_that_is_down_is_read_from_the_log_again() {
-    // Given a receiver that is down, and tasks that ended meanwhile
+    // Given a receiver that is down while tasks end
     let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = down.local_addr().unwrap();
     drop(down);
@@ -145,10 +145,10 @@ async fn what_waits_for_a_receiver_that_is_down_is_read_from_the_log_again() {
         attempted(&app, task, 1).await;
     }
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
-    // When it comes back
+    // When it is back
     let receiver = Receiver::start_on(address).await;
     surroundings.advance(Duration::from_millis(5500));
-    // Then it is told the same as if it had been there
+    // Then it gets the same callbacks as if it had been up
     for task in &tasks {
         settled(&app, app.admin_token(), task).await;
         let told: Vec<_> = receiver.received().into_iter().filter(|callback| callback.task() == *task).collect();

@@ -1,4 +1,4 @@
-//! The secret of an account: made, rotated, ended; what it signs, and that nobody finds it.
+//! Webhook secret of an account: creation, rotation, end, signatures, and confidentiality.
 
 use std::time::Duration;
 
@@ -25,14 +25,14 @@ async fn told(app: &TestApp, user: &TestUser, receiver: &Receiver) -> Received {
     receiver.received().pop().unwrap()
 }
 
-/// The symmetric signatures of a callback.
+/// Symmetric signatures of a callback.
 fn signatures(callback: &Received) -> Vec<String> {
     let all: Vec<_> = callback.header("webhook-signature").split(' ').map(str::to_owned).collect();
     assert!(all[0].starts_with("v1a,"), "{all:?}");
     all[1..].to_vec()
 }
 
-/// What another implementation of Standard Webhooks signs with the secret.
+/// Signature by another implementation of Standard Webhooks.
 fn expected(callback: &Received, secret: &Value) -> String {
     let at = callback.header("webhook-timestamp").parse().unwrap();
     let webhook = Webhook::new(secret["secret"].as_str().unwrap()).unwrap();
@@ -49,20 +49,20 @@ async fn the_new_secret_signs_and_for_a_day_the_old_one_too() {
     assert_eq!(first.get("previous_until"), None);
     let callback = told(&app, &ada, &receiver).await;
     assert_eq!(signatures(&callback), [expected(&callback, &first)]);
-    // When it is rotated, and the service starts again
+    // When it is rotated, and the service restarts
     surroundings.advance(Duration::from_mins(1));
     let second = rotate(&app, &ada).await;
     assert_eq!(second["previous_until"], "2027-01-16T08:01:00.000000Z");
     let app = TestApp::start_in(app.stop().await, |_| {}, surroundings.clone()).await;
-    // Then both sign, the new one first, and only for this user
+    // Then both secrets sign, the new one first, and only for this user
     let callback = told(&app, &ada, &receiver).await;
     assert_eq!(signatures(&callback), [expected(&callback, &second), expected(&callback, &first)]);
     assert!(signatures(&told(&app, &bob, &receiver).await).is_empty());
-    // And after a day only the new one
+    // And after a day only the new one signs
     surroundings.advance(Duration::from_hours(24));
     let callback = told(&app, &ada, &receiver).await;
     assert_eq!(signatures(&callback), [expected(&callback, &second)]);
-    // And none once they are ended
+    // And none signs once they are ended
     for _ in 0..2 {
         app.delete_as(&ada.token, SECRET).await.expect(204);
     }
@@ -95,7 +95,7 @@ async fn the_same_key_gives_the_same_secret() {
 #[actix_web::test]
 async fn a_user_without_any_personal_field_has_a_secret_and_erasing_the_user_ends_it() {
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
-    // Given a user of whom nothing else is sealed
+    // Given a user without other encrypted data
     let id = app.post_as(app.admin_token(), "/admin/users", json!({})).await.expect(201).json()["id"].clone();
     let tokens = format!("/admin/users/{}/tokens", id.as_str().unwrap());
     let token = app.post_as(app.admin_token(), &tokens, json!({"name": "t"})).await.expect(201).json();
@@ -107,7 +107,7 @@ async fn a_user_without_any_personal_field_has_a_secret_and_erasing_the_user_end
     assert!(key.is_file(), "the secret is sealed with the user's key");
     // When the user is erased
     app.delete_as(&ada.token, "/users").await.expect(204);
-    // Then nothing opens the secret any more
+    // Then the key of the secret is gone
     assert!(!key.exists());
     let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
     assert!(app.app.models().read().users.present().all(|user| user.webhook_secrets.is_empty()));

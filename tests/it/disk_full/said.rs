@@ -1,4 +1,4 @@
-//! What is said of a full disk, to whom, and how often: in the log once when it begins and once when it ends, whoever asks or does not.
+//! Log lines and greeting about a full disk: one line when it begins and one when it ends, regardless of requests.
 
 use super::*;
 
@@ -18,15 +18,15 @@ async fn a_full_disk_is_told_unasked_and_once() {
     let service = Service::start(&disk.path("data"), 4);
     let ready = async || service.send(service.request(Method::GET, "/ready")).await.0;
     assert_eq!(ready().await, 200);
-    // When the disk is full, then the log says so although nobody asks
+    // When the disk is full, then the log reports it without any request
     disk.fill();
     eventually("it is said", || count(&service.process.said(), FULL) == 1);
-    // and nothing more for probes, over several looks
+    // and probes add no further lines, over several checks
     let started = Instant::now();
     while started.elapsed() < Duration::from_millis(2500) {
         assert_eq!(ready().await, 503);
     }
-    // When there is room again, then that is said too
+    // When there is space again, then the log reports that too
     disk.empty();
     eventually("its end is said", || count(&service.process.said(), OVER) == 1);
     assert_eq!(ready().await, 200);
@@ -49,9 +49,9 @@ async fn a_start_on_a_full_disk_says_so_and_nothing_else() {
     assert!(!service.process.printed().contains("warning"), "{}", service.process.printed());
     service.process.terminate();
     disk.fill();
-    // When it is started on the full disk, of which it must stay far away
+    // When it is started on the full disk, whose reserve it must not use
     let service = Service::start(&data, 30);
-    // Then the greeting and the log say that it is full, and nothing of any damage
+    // Then greeting and log report a full disk, and no damage
     let greeting = service.process.printed().to_owned();
     assert!(greeting.contains("warning no changes are taken: no room on the disk"), "{greeting}");
     eventually("the log says it", || count(&service.process.said(), FULL) == 1);

@@ -1,4 +1,4 @@
-//! Archives that are larger than what the reserve leaves: refused before they are sent, where they say how large they are.
+//! Archives larger than the free space above the reserve: rejected before the body if they declare their length.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 const DISK: u64 = 40;
 const RESERVE: u64 = 4;
 
-/// An upload of which the head was sent, with this header.
+/// Sends the head of an upload, with this header.
 async fn begin(service: &Service, link: &str, header: &str) -> (OwnedReadHalf, OwnedWriteHalf) {
     let base = service.process.url("");
     let mut connection = TcpStream::connect(base.trim_start_matches("http://")).await.unwrap();
@@ -23,7 +23,7 @@ async fn begin(service: &Service, link: &str, header: &str) -> (OwnedReadHalf, O
     connection.into_split()
 }
 
-/// What is answered, as far as it comes.
+/// Reads the answer, as far as it arrives.
 async fn answer(mut from: OwnedReadHalf) -> String {
     let (mut text, mut some) = (Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = from.read(&mut some).await {
@@ -42,7 +42,7 @@ fn free(disk: &SmallDisk) -> u64 {
     found.f_bavail * found.f_frsize
 }
 
-/// Zeros in chunks, until it is enough or nobody takes any more.
+/// Sends zeros in chunks until the length is reached or the service stops reading.
 async fn send_without_length(mut to: OwnedWriteHalf, bytes: u64) {
     let chunk = [b"10000\r\n".as_slice(), &vec![0; 0x10000], b"\r\n"].concat();
     for _ in 0..bytes / 0x10000 {
@@ -62,11 +62,11 @@ async fn an_archive_that_would_touch_the_reserve_is_refused() {
     let service = Service::start(&data, RESERVE);
     let link = service.fill_registry().await["upload"].as_str().unwrap().to_owned();
     let incoming = || fs::read_dir(data.join("archives/incoming")).unwrap().count();
-    // When it says how large it is, then it is refused before any of it was sent
+    // When it declares its length, then it is rejected before any of the body is sent
     let (from, _to) = begin(&service, &link, &format!("Content-Length: {}", DISK * MIB)).await;
     check_refused(&answer(from).await);
     assert_eq!(incoming(), 0);
-    // When it does not say so, then it is refused when it comes to the reserve, however fast it comes
+    // When it does not, then it is rejected at the reserve, however fast it arrives
     let (over, least) = (Arc::new(AtomicBool::new(false)), free(&disk));
     let watching = {
         let (over, place) = (Arc::clone(&over), disk.path(""));
@@ -86,7 +86,7 @@ async fn an_archive_that_would_touch_the_reserve_is_refused() {
     check_refused(&answer);
     let least = watching.join().unwrap();
     assert!((RESERVE - 1) * MIB < least && least < 2 * RESERVE * MIB, "at the worst {least} bytes were free");
-    // and nothing of it stays, so that what fits is taken
+    // and the partial file is removed, so that a smaller one fits
     eventually("the file is removed", || incoming() == 0);
     let request = service.request(Method::PUT, &link).body(crate::support::zip::good());
     let (status, _, version) = service.send(request).await;

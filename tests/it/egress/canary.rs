@@ -1,4 +1,4 @@
-//! Something that listens on every address of this machine and notes who comes; and a server that redirects there.
+//! Canary that listens on every address of this machine and records its connections; and a server that redirects to it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// What the canary's own visitor says.
+/// Marker that the canary's own connection sends.
 const OWN: &str = "own";
 
-/// Listens until the test ends.
+/// Listener that runs until the test ends.
 pub struct Canary {
     port: u16,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Canary {
-    /// On every address, of version 4 and 6.
+    /// Listens on every address, IPv4 and IPv6.
     pub fn start() -> Self {
         let listener = TcpListener::bind("[::]:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -36,8 +36,8 @@ impl Canary {
         self.port
     }
 
-    /// The first lines of all who came so far. They are taken one after the other: when our own visitor is seen, so are all who
-    /// came before.
+    /// Returns the first lines of all connections so far. They are accepted in order: once the canary's own connection
+    /// is seen, so are all earlier ones.
     pub fn seen(&self) -> Vec<String> {
         TcpStream::connect(("127.0.0.1", self.port)).unwrap().write_all(format!("{OWN}\n").as_bytes()).unwrap();
         loop {
@@ -69,14 +69,15 @@ fn first_line(mut stream: TcpStream) -> String {
     let line = String::from_utf8_lossy(&read).lines().next().unwrap_or("nothing was said").to_owned();
     if line != OWN {
         let _ = stream.write_all(b"HTTP/1.1 410 Gone\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-        // What is left is read, so that the answer is not cut off by a reset.
+        // Reads the rest, so that a reset does not cut off the answer.
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
     }
     line
 }
 
-/// A server on 127.0.0.9 that sends whoever asks for `/to/<host>` to that host at the port of the canary, and for `/ok` is content.
+/// Server on 127.0.0.9 that redirects `/to/<host>` to that host at the port of the canary, and answers `/ok` with
+/// success.
 pub async fn redirecting(port: u16) -> u16 {
     let listener = tokio::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 9], 0))).await.unwrap();
     let own = listener.local_addr().unwrap().port();

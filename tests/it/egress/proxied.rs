@@ -1,4 +1,4 @@
-//! `egress.private = "auto"`: only a service that is plainly local reaches private addresses, and the start logs the rule.
+//! `egress.private = "auto"`: only a plainly local service reaches private addresses, and the start logs the rule.
 
 use mediary::clock::Surroundings;
 use mediary::config::Settings;
@@ -14,8 +14,8 @@ use crate::support::process::{Process, command};
 
 type Change = fn(&mut Settings);
 
-/// The settings that a service behind a reverse proxy on the same machine has, one at a time, and the `Host` that the proxy
-/// passes on.
+/// Settings of a service behind a reverse proxy on the same machine, one at a time, with the `Host` that the proxy
+/// forwards.
 const PROXIED: [(Change, &str); 3] = [
     (|settings| settings.public_url = Some("https://media.example".to_owned()), "media.example"),
     (|settings| settings.limits.trusted_proxies = vec![Network::parse("127.0.0.1").unwrap()], "127.0.0.1"),
@@ -34,7 +34,7 @@ async fn try_both(app: &TestApp, canary: &Canary, host: &str) -> String {
 #[actix_web::test]
 async fn a_service_behind_a_proxy_reaches_nothing_private() {
     for (change, host) in PROXIED {
-        // Given a service on loopback whose settings show a proxy
+        // Given a service on loopback whose settings indicate a proxy
         let canary = Canary::start();
         let app = TestApp::start_with(change, Surroundings::real()).await;
 
@@ -48,7 +48,7 @@ async fn a_service_behind_a_proxy_reaches_nothing_private() {
         };
         crate::delivery::until(&app, app.admin_token(), &task, refused).await;
 
-        // Then nothing is sent there
+        // Then no connection is made to it
         let shown = app.get_as(app.admin_token(), &format!("/tasks/{task}")).await.expect(200).json();
         assert_eq!(shown["error"]["code"], "input_unavailable", "{shown}");
         assert!(canary.seen().is_empty(), "{host}: {:?}", canary.seen());
@@ -63,14 +63,14 @@ async fn a_plainly_local_service_reaches_them_for_requests_with_a_local_host_alo
     let app = TestApp::start().await;
     let place = format!("http://127.0.0.1:{}", canary.port());
 
-    // When a request with another Host names a private address, then it is refused and leaves no task
+    // When a request with another Host names a private address, then it is rejected and leaves no task
     let body = json!({"image": format!("{place}/input"), "webhook_url": format!("{place}/hook")});
     let foreign = app.request(Method::POST, PRECISION).bearer_auth(app.admin_token()).header("host", "evil.example");
     app.send(foreign.json(&body)).await.expect(421);
     let tasks = app.get_as(app.admin_token(), "/tasks").await.expect(200).json();
     assert_eq!(tasks["tasks"].as_array().map(Vec::len), Some(0), "{tasks}");
 
-    // When a local one does, then input and callback are reached
+    // When a local request does, then input and callback are reached
     let task = try_both(&app, &canary, "localhost").await;
     settled(&app, app.admin_token(), &task).await;
     assert_eq!(canary.seen(), ["GET /input HTTP/1.1", "POST /hook HTTP/1.1"]);

@@ -1,6 +1,7 @@
-//! kill -9 under load, and clients who send every request with a key until it is answered: every key leads to one thing.
+//! kill -9 under load, with clients that repeat every request with its key until it is answered: every key has one
+//! effect.
 //!
-//! The suite does 8 rounds; `CRASH_ROUNDS=200 cargo test --test it idempotency` does more.
+//! The suite runs 8 rounds; `CRASH_ROUNDS=200 cargo test --test it idempotency` runs more.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,11 +26,11 @@ use crate::support::process::{Process, TOKEN};
 const WRITERS: usize = 16;
 const ADMINISTRATOR: &str = "00000000-0000-4000-8000-000000000001";
 
-/// What one writer did, over all lives of the service.
+/// Requests of one writer, over all restarts of the service.
 struct Writer {
     number: usize,
     client: Client,
-    /// The request that was not answered yet, by its number.
+    /// Number of the first request without an answer.
     next: usize,
     /// Every answer, by the number of its request.
     answered: Vec<(u16, Value)>,
@@ -40,7 +41,7 @@ impl Writer {
         Self { number, client: client(), next: 0, answered: Vec::new() }
     }
 
-    /// The first two requests make what the others need.
+    /// The first two requests create the prerequisites of the others.
     fn request(&self, nth: usize) -> (Method, String, Value, &'static str) {
         let (writer, tokens) = (self.number, format!("/admin/users/{ADMINISTRATOR}/tokens"));
         let nodes = format!("/publishers/p{writer}/nodes");
@@ -70,16 +71,16 @@ impl Writer {
         Some((status, replayed, answer.json().await.ok()?))
     }
 
-    /// Sends what was not answered, and more, until the service is gone or it is enough.
+    /// Sends the unanswered request, and more, until the service is gone or the round ends.
     async fn write(mut self, base: String, enough: Arc<AtomicBool>) -> Self {
         if let Some((status, body)) = self.answered.last().cloned() {
-            // What was answered before the service was killed is answered in the same way.
+            // An answer from before the kill is replayed.
             match self.send(&base, self.next - 1).await {
                 Some(again) => assert_eq!(again, (status, true, body)),
                 None => return self,
             }
         }
-        // What may have been carried out and was not answered is sent once more in every life, also in the last.
+        // A request that may have run without an answer is sent again after every restart, also the last.
         loop {
             match self.send(&base, self.next).await {
                 Some((status @ (200 | 201), _, body)) => self.answered.push((status, body)),
@@ -93,7 +94,7 @@ impl Writer {
         }
     }
 
-    /// The ids that the service chose.
+    /// Ids chosen by the service.
     fn ids(&self) -> impl Iterator<Item = &str> {
         let places = |body: &'_ Value| body.pointer("/node_version/id").is_some();
         self.answered.iter().skip(2).filter_map(move |(status, body)| {
@@ -110,7 +111,7 @@ async fn every_key_leads_to_one_thing_over_kill_9() {
     let mut writers: Vec<_> = (0..WRITERS).map(Writer::new).collect();
     let mut moments = StdRng::seed_from_u64(0xB0B);
     for round in 0..=rounds {
-        // Given writers who go on with the request that was not answered
+        // Given writers that continue with the unanswered request
         let service = Process::start(data.path());
         let enough = Arc::new(AtomicBool::new(false));
         let writing: Vec<_> = writers
@@ -118,7 +119,7 @@ async fn every_key_leads_to_one_thing_over_kill_9() {
             .map(|writer| actix_web::rt::spawn(writer.write(service.url(""), enough.clone())))
             .collect();
         tokio::time::sleep(Duration::from_millis(moments.gen_range(20..300))).await;
-        // When the service is killed, but for the last time
+        // When the service is killed, except in the last round
         let last = round == rounds;
         enough.store(last, Ordering::SeqCst);
         let service = if last { Some(service) } else { drop_dead(service) };
@@ -131,7 +132,7 @@ async fn every_key_leads_to_one_thing_over_kill_9() {
             assert!(status.success(), "{status}: {errors}");
         }
     }
-    // Then every request was carried out once
+    // Then every request was executed once
     verify(data.path(), &writers);
 }
 
@@ -140,7 +141,7 @@ fn drop_dead(service: Process) -> Option<Process> {
     None
 }
 
-/// The last token of each writer opens the door, whoever made its answer.
+/// Asserts that the last token of each writer works, even if its answer was a replay.
 async fn tokens_work(service: &Process, writers: &[Writer]) {
     let client = client();
     for writer in writers {
@@ -171,7 +172,7 @@ fn verify(data: &std::path::Path, writers: &[Writer]) {
             *expected.entry("KeyClaimed").or_default() += 1;
         }
     }
-    // What the service notes by itself, once a minute.
+    // The service records these on its own, once a minute.
     kinds.remove("TokenUsed");
     assert_eq!(kinds, expected);
     let streams: Vec<_> = events.iter().map(|event| event.stream.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What comes in between: others with the same key, a caller who goes away, a death between the commit and the answer.
+//! Interruptions: concurrent requests with the same key, a disconnected client, a crash between commit and response.
 
 use std::fs;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::support::{Answer, TestApp, picture};
 
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
-/// A door in the code that a test closes and opens.
+/// Barrier in the service that a test closes and opens.
 #[derive(Default)]
 struct Door {
     closed: Mutex<bool>,
@@ -48,7 +48,7 @@ impl Door {
     }
 }
 
-/// A service whose aggregates stop before they append while the door is closed.
+/// Service whose aggregates wait before they append while the barrier is closed.
 async fn with_door() -> (TestApp, Arc<Door>) {
     let door = Arc::new(Door::default());
     let at_door = door.clone();
@@ -88,7 +88,7 @@ async fn while_the_first_is_carried_out_others_are_told_so() {
     let first = app.post_once("k", &ada.token, "/publishers", &body);
     let meanwhile = async {
         door.until_reached().await;
-        // When it comes again, or another with its key
+        // When it is repeated, or another request uses its key
         let other = json!({"id": "other"});
         let others = join_all([&body, &other].map(|body| app.post_once("k", &ada.token, "/publishers", body)));
         let answers = tokio::time::timeout(Duration::from_secs(30), others).await.expect("they do not wait");
@@ -96,7 +96,7 @@ async fn while_the_first_is_carried_out_others_are_told_so() {
         answers
     };
     let (first, others) = tokio::join!(first, meanwhile);
-    // Then the first one is done, and the others were told why they are not
+    // Then the first succeeds, and the others get the reason for their rejection
     first.expect(201);
     assert_problem(&others[0], 409, "idempotency_key_in_use");
     assert_eq!(others[0].header("retry-after"), Some("1"));
@@ -119,7 +119,7 @@ async fn a_caller_who_goes_away_finds_the_answer_when_they_come_back() {
     );
     caller.write_all(request.as_bytes()).await.unwrap();
     door.until_reached().await;
-    // When the connection is torn down, then the request is carried out all the same
+    // When the connection is reset, then the request is executed all the same
     caller.set_zero_linger().unwrap();
     drop(caller);
     for _ in 0..10 {
@@ -128,7 +128,7 @@ async fn a_caller_who_goes_away_finds_the_answer_when_they_come_back() {
         assert_problem(&answer, 409, "idempotency_key_in_use");
     }
     door.open();
-    // And its caller gets the answer when they come back
+    // And the client gets the response when it repeats the request
     let answer = loop {
         let answer = app.post_once("k", admin, "/admin/users", &body).await;
         if answer.status != 409 {
@@ -140,7 +140,8 @@ async fn a_caller_who_goes_away_finds_the_answer_when_they_come_back() {
     app.stop().await;
 }
 
-/// The requests that make something with an id or a secret of our choice, and the events of which each makes one.
+/// Requests that create something with an id or secret of the service's choice, and the event type that each records
+/// once.
 fn requests(user: &str) -> Vec<(&'static str, String, Value, &'static str)> {
     vec![
         ("user", "/admin/users".to_owned(), somebody("bob"), "UserCreated"),
@@ -178,11 +179,11 @@ async fn a_death_between_commit_and_answer_does_not_do_it_twice() {
         dies.store(true, Ordering::SeqCst);
         app.post_once(key, app.admin_token(), &path, &body).await.expect(500);
         assert_eq!(app.recorded(event), before + 1, "{path}");
-        // When it comes again, then it is answered as if nothing had been
+        // When the request is repeated, then it succeeds as if nothing had happened
         let second = app.post_once(key, app.admin_token(), &path, &body).await;
         assert!((200..300).contains(&second.status) && replayed(&second), "{}: {}", second.status, second.text());
         assert_eq!(app.recorded(event), before + 1, "{path}");
-        // And what it names is really there
+        // And the resource that it names exists
         let third = app.post_once(key, app.admin_token(), &path, &body).await;
         assert_eq!((second.status, second.text()), (third.status, third.text()));
         match key {
@@ -197,7 +198,7 @@ async fn a_death_between_commit_and_answer_does_not_do_it_twice() {
     app.stop().await;
 }
 
-/// What an answer says, but for an upload link, which holds for some minutes and is a fresh one each time.
+/// Content of a response without its upload link, which expires and is new each time.
 fn lasting(answer: &Answer) -> Value {
     let mut body = answer.json();
     body.as_object_mut().unwrap().remove("signedUrl");
@@ -206,7 +207,7 @@ fn lasting(answer: &Answer) -> Value {
 
 #[actix_web::test]
 async fn a_lost_answer_is_made_anew_with_the_same_ids() {
-    // Given requests that were answered
+    // Given requests with responses
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     app.publisher("acme", &ada).await;
@@ -223,18 +224,18 @@ async fn a_lost_answer_is_made_anew_with_the_same_ids() {
     app.put_as(&ada.token, "/publishers/fickle", json!({"name": "Two"})).await.expect(200);
     let recorded = answered.iter().map(|(.., event, _)| app.recorded(event)).collect::<Vec<_>>();
 
-    // When the answers are lost, but not the log
+    // When the stored responses are lost, but not the log
     let dir = app.stop().await;
     fs::remove_dir_all(dir.path().join("answers")).unwrap();
     let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
 
-    // Then each request gets the same answer, with the same ids and secrets, and nothing is done
+    // Then each request gets the same response, with the same ids and secrets, and nothing is executed
     for (key, path, body, _, first) in &answered {
         let again = app.post_once(key, app.admin_token(), path, body).await.expect(first.status);
         assert!(replayed(&again), "{path}");
         assert_eq!(lasting(first), lasting(&again), "{path}");
     }
-    // And a change that was made since stays, also one that a request without effect would undo
+    // And a later change stays, even one that a request without effect would undo
     for key in ["rename", "same"] {
         let answer = app.put_once(key, &ada.token, "/publishers/fickle", &renamed).await.expect(200);
         assert_eq!(answer.json()["name"], "Two");
@@ -245,7 +246,7 @@ async fn a_lost_answer_is_made_anew_with_the_same_ids() {
 
 #[actix_web::test]
 async fn a_submission_that_comes_again_is_one_task_and_takes_one_place() {
-    // Given a caller who may have one unfinished task, and a vendor that never gets to it
+    // Given a caller with a limit of one unfinished task, and a vendor that never starts it
     let surroundings = Surroundings::real().with_mishap(Arc::new(|place, _| {
         assert!(place != Place::Reactor, "a mishap on purpose");
     }));
@@ -257,7 +258,7 @@ async fn a_submission_that_comes_again_is_one_task_and_takes_one_place() {
     app.post_once("k-2", &ada.token, UPSCALER, &body).await.expect(429);
     let metrics = app.get("/metrics").await.expect(200).text();
     assert!(metrics.contains("mediary_limit_refusals_total{code=\"too_many_submissions\"} 1\n"), "{metrics}");
-    // When the answer is lost, then the task is found although its caller has no place left
+    // When the response is lost, then the task is found although the caller's limit is reached
     let dir = app.stop().await;
     fs::remove_dir_all(dir.path().join("answers")).unwrap();
     let one_place = |settings: &mut mediary::config::Settings| settings.limits.submissions_per_caller = 1;

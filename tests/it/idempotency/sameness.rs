@@ -1,4 +1,4 @@
-//! What is the same request, and what answer it gets.
+//! Equality of requests, and the response to a repeated one.
 
 use std::fs;
 use std::path::Path;
@@ -13,18 +13,18 @@ use crate::support::TestApp;
 
 #[actix_web::test]
 async fn a_replay_has_the_same_bytes_and_headers_whatever_happened_since() {
-    // Given a publisher that was made with a key, and is another one now
+    // Given a publisher created with a key, and changed since
     let app = TestApp::start().await;
     let (ada, body) = (app.user("ada").await, json!({"id": "acme", "name": "Acme"}));
     let first = app.post_once("k-1", &ada.token, "/publishers", &body).await.expect(201);
     app.put_as(&ada.token, "/publishers/acme", json!({"name": "Changed", "description": "x".repeat(2000)})).await;
 
-    // When the request comes again, then it gets the first answer
+    // When the request is repeated, then it gets the first response
     let second = app.post_once("k-1", &ada.token, "/publishers", &body).await;
     assert_replay(&first, &second);
     assert!(first.header("location").is_some_and(|location| location.ends_with("/publishers/acme")));
 
-    // And after a restart as well, with nothing done twice
+    // And after a restart as well, without a second effect
     let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
     let third = app.post_once("k-1", &ada.token, "/publishers", &body).await;
     assert_eq!((third.status, third.text()), (first.status, first.text()));
@@ -50,7 +50,7 @@ async fn a_put_that_comes_again_does_not_undo_what_came_after_it() {
 
 #[actix_web::test]
 async fn a_refusal_is_replayed_even_when_its_reason_is_gone() {
-    // Given requests that are refused for all kinds of reasons
+    // Given requests that are rejected for various reasons
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     app.publisher("acme", &ada).await;
@@ -61,12 +61,12 @@ async fn a_refusal_is_replayed_even_when_its_reason_is_gone() {
         let again = app.post_once(key, &ada.token, "/publishers", &body).await;
         assert_replay(&first, &again);
     }
-    // When what was refused would be possible now
+    // When the rejected requests would now succeed
     let (unban, reason) = (format!("/admin/users/{}/unban", ada.id), json!({"reason": "sorry"}));
     let early = app.post_once("early", app.admin_token(), &unban, &reason).await.expect(409);
     let ban = format!("/admin/users/{}/ban", ada.id);
     app.post_as(app.admin_token(), &ban, json!({"reason": "spam"})).await.expect(204);
-    // Then the old key still has the old answer, and a new one is a new request
+    // Then the old key still has the old response, and a new key is a new request
     assert_replay(&early, &app.post_once("early", app.admin_token(), &unban, &reason).await);
     assert_eq!(app.recorded("KeyClaimed"), 0, "nothing was carried out");
     app.post_once("late", app.admin_token(), &unban, &reason).await.expect(204);
@@ -75,14 +75,14 @@ async fn a_refusal_is_replayed_even_when_its_reason_is_gone() {
 
 #[actix_web::test]
 async fn an_answer_without_body_is_replayed_too() {
-    // Given a ban that was lifted since
+    // Given a ban that has been lifted since
     let app = TestApp::start().await;
     let (ada, reason) = (app.user("ada").await, json!({"reason": "spam"}));
     let ban = format!("/admin/users/{}/ban", ada.id);
     let first = app.post_once("k", app.admin_token(), &ban, &reason).await.expect(204);
     let unban = format!("/admin/users/{}/unban", ada.id);
     app.post_as(app.admin_token(), &unban, json!({"reason": "sorry"})).await.expect(204);
-    // When it comes again, then it is answered in the same way, and lifted still
+    // When it is repeated, then the response is the same and the ban stays lifted
     assert_replay(&first, &app.post_once("k", app.admin_token(), &ban, &reason).await);
     app.post_as(&ada.token, "/publishers", json!({"id": "acme"})).await.expect(201);
     // And with another key it is another ban
@@ -108,7 +108,7 @@ async fn a_look_up_by_post_is_replayed_too() {
 
 #[actix_web::test]
 async fn refusals_that_may_change_are_not_kept() {
-    // Given a caller who may not yet
+    // Given a caller without permission
     let app = TestApp::start().await;
     let (ada, bob) = (app.user("ada").await, app.user("bob").await);
     app.publisher("acme", &ada).await;
@@ -116,7 +116,7 @@ async fn refusals_that_may_change_are_not_kept() {
     app.put_once("k", &bob.token, "/publishers/acme", &body).await.expect(403);
     app.put_once("k", "mdu_nonsense", "/publishers/acme", &body).await.expect(401);
     app.put_once("k", &bob.token, "/publishers/none", &body).await.expect(404);
-    // When the key is used for what they may, then nothing is in its way
+    // When the key is used for a permitted request, then it is free
     let text = app.request(Method::POST, "/publishers").bearer_auth(&bob.token).header(KEY, "k");
     app.send(text.header("content-type", "text/plain").body("{}")).await.expect(415);
     let made = app.post_once("k", &bob.token, "/publishers", &json!({"id": "bobs"})).await.expect(201);
@@ -130,7 +130,7 @@ async fn a_key_means_one_request() {
     let ada = app.user("ada").await;
     let body = json!({"id": "acme"});
     app.post_once("k", &ada.token, "/publishers", &body).await.expect(201);
-    // When anything of the request differs, then it is refused, before and after a restart, and with the answer lost
+    // When any part of the request differs, then it is rejected, also after a restart and with the response lost
     let mut app = app;
     for lost in [false, true] {
         let post = |path: &str| app.request(Method::POST, path).bearer_auth(&ada.token).header(KEY, "k");
@@ -165,13 +165,13 @@ async fn keys_are_their_callers_own() {
     let nodes = "/publishers/acme/nodes";
     app.post_once("k", &one, nodes, &json!({"id": "one"})).await.expect(201);
     app.post_once("k", &two, nodes, &json!({"id": "two"})).await.expect(201);
-    // Then another token of the same user speaks for the same caller
+    // Then another token of the same user is the same caller
     let path = format!("/admin/users/{}/tokens", ada.id);
     let second = app.post_as(app.admin_token(), &path, json!({"name": "second"})).await.expect(201).json();
     let body = json!({"id": "acme"});
     let again = app.post_once("k", second["token"].as_str().unwrap(), "/publishers", &body).await.expect(201);
     assert!(replayed(&again));
-    // And a token in the body is a caller like one in the header
+    // And a token in the body identifies a caller like one in the header
     let publish = json!({"personal_access_token": one, "node_version": {"version": "1.0.0"}});
     let versions = "/publishers/acme/nodes/one/versions";
     let without_header = || app.request(Method::POST, versions).header(KEY, "v").json(&publish);
@@ -204,7 +204,7 @@ async fn a_new_token_is_replayed_and_lies_nowhere_in_plain() {
     assert!(files > 5, "only {files} files were looked at");
 }
 
-/// Shows every file below a directory.
+/// Visits every file below a directory.
 fn visit(directory: &Path, see: &mut impl FnMut(&[u8])) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -218,15 +218,15 @@ fn visit(directory: &Path, see: &mut impl FnMut(&[u8])) {
 
 #[actix_web::test]
 async fn a_key_is_forgotten_after_a_day() {
-    // Given a user who was made with a key, and a manual clock
+    // Given a user created with a key, and a manual clock
     let surroundings = Surroundings::manual(START, 7);
     let app = TestApp::start_with(|_| {}, surroundings.clone()).await;
     let (admin, body) = (app.admin_token().to_owned(), somebody("ada"));
     let first = app.post_once("k", &admin, "/admin/users", &body).await.expect(201);
-    // When it comes again within the day, then it is the same one
+    // When the request is repeated within the day, then it is a replay
     surroundings.advance(Duration::from_hours(24) - Duration::from_micros(1));
     assert_replay(&first, &app.post_once("k", &admin, "/admin/users", &body).await);
-    // When it comes after the day, then it is a new request, and makes another user
+    // When it is repeated after the day, then it is a new request and creates another user
     surroundings.advance(Duration::from_micros(1));
     let second = app.post_once("k", &admin, "/admin/users", &body).await.expect(201);
     assert!(!replayed(&second));
@@ -237,7 +237,7 @@ async fn a_key_is_forgotten_after_a_day() {
     assert_eq!(third.json()["name"], "bob");
     assert_eq!(app.count_users().await, 4);
 
-    // And old answers are gone after a start
+    // And a start removes expired responses
     let dir = app.stop().await;
     let answers = dir.path().join("answers");
     let count = || {
@@ -268,7 +268,7 @@ async fn what_is_no_key_is_refused_where_keys_mean_something() {
     let twice = app.request(Method::POST, "/publishers").bearer_auth(&ada.token).header(KEY, "a").header(KEY, "a");
     assert_problem(&app.send(twice.json(&json!({"id": "acme"}))).await, 400, "malformed_request");
     assert_eq!(app.recorded("PublisherCreated"), 0);
-    // Reading with a key always shows what is there now
+    // A read with a key always returns the current state
     let read = || app.request(Method::GET, "/publishers/acme").header(KEY, "k");
     app.send(read()).await.expect(404);
     app.publisher("acme", &ada).await;
@@ -278,7 +278,7 @@ async fn what_is_no_key_is_refused_where_keys_mean_something() {
 
 #[actix_web::test]
 async fn an_answer_that_is_sent_in_pieces_is_replayed_too() {
-    // Given a look-up whose answer is sent in pieces
+    // Given a lookup whose response is streamed
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     app.publisher("acme", &ada).await;
@@ -291,10 +291,10 @@ async fn an_answer_that_is_sent_in_pieces_is_replayed_too() {
     };
     let first = app.send(look_up(1000)).await.expect(200);
     assert!(first.text().len() > 500_000);
-    // When what it shows has changed and it comes again
+    // When its content has changed and it is repeated
     let change = json!({"changelog": "y"});
     app.put_as(&ada.token, "/publishers/acme/nodes/n/versions/1.0.0", change).await.expect(200);
-    // Then it is the first answer, and the key is good for nothing else
+    // Then it is the first response, and the key works for no other request
     assert_replay(&first, &app.send(look_up(1000)).await);
     app.send(look_up(999)).await.expect(422);
     app.stop().await;
@@ -319,7 +319,7 @@ async fn large_answers_are_replayed_in_the_coding_that_is_asked_for() {
 
 #[actix_web::test]
 async fn keys_of_callers_without_credentials_are_their_addresss_own() {
-    // Given a service behind a proxy, which tells addresses apart
+    // Given a service behind a proxy, which distinguishes addresses
     let trusting = |settings: &mut mediary::config::Settings| {
         settings.limits.trusted_proxies = vec![mediary::domain::network::Network::parse("127.0.0.1").unwrap()];
     };
@@ -334,7 +334,7 @@ async fn keys_of_callers_without_credentials_are_their_addresss_own() {
     let first = ask("203.0.113.1", "a cat").await.expect(200);
     let other = ask("203.0.113.2", "a cat").await.expect(200);
 
-    // Then neither gets the answer of the other, nor is told of its use
+    // Then neither gets the other's response or learns of its use
     assert!(!replayed(&other));
     assert_ne!(first.json()["task_id"], other.json()["task_id"]);
     ask("203.0.113.3", "a dog").await.expect(200);

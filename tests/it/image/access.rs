@@ -1,4 +1,4 @@
-//! Who may submit and see tasks, and how many.
+//! Permissions to submit and read tasks, and the limit of unfinished tasks.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ async fn a_task_is_read_where_its_family_is_read_and_nowhere_else() {
 
 #[actix_web::test]
 async fn unfinished_tasks_are_limited_for_each_caller_also_when_submitted_at_once() {
-    // The poller never gets to work, so that every task stays unfinished.
+    // The poller never starts, so every task stays unfinished.
     let mishap = |place, _: &str| assert!(place != Place::Reactor, "made to fail");
     let surroundings = Surroundings::real().with_mishap(Arc::new(mishap));
     let app = TestApp::start_with(|settings| settings.limits.submissions_per_caller = 3, surroundings).await;

@@ -1,4 +1,4 @@
-//! Pictures at URLs: fetched by the worker after the answer, under the rules of what the service may call.
+//! Pictures at URLs: fetched by the worker after the response, under the egress rules.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,12 +16,12 @@ use crate::support::files::{FileServer, file, status};
 use crate::support::picture::{base64_png, png};
 use crate::support::{TestApp, TestUser};
 
-/// Pictures of 20x10 at every path.
+/// Server with a picture of 20x10 pixels at every path.
 async fn pictures() -> FileServer {
     FileServer::answering(|_| file(&png(20, 10))).await
 }
 
-/// Why a task of this upscale failed.
+/// Returns the error code and message of an upscale that fails.
 async fn failure(app: &TestApp, user: &TestUser, url: &str) -> (String, String) {
     let task = submit(app, user, UPSCALER, json!({"image": url})).await;
     failure_of(&ended(app, user, UPSCALER, &task).await)
@@ -42,7 +42,7 @@ async fn a_picture_is_fetched_after_the_answer_and_worked_on() {
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/image.png?size=1")})).await;
     let read = app.get_as(&alice.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
     assert_eq!(read["data"]["status"], "CREATED");
-    // When it does
+    // When it answers
     server.let_out(true);
     // Then the picture is enlarged
     let result = result_of(&app, &ended(&app, &alice, UPSCALER, &task).await).await;
@@ -73,7 +73,7 @@ async fn every_picture_of_a_job_may_be_at_a_url() {
 
 #[actix_web::test]
 async fn fetched_files_count_towards_the_bytes_of_the_day() {
-    // Given a limit that the submission fits into, and the file at its URL does not
+    // Given a limit large enough for the submission, but not for the file at its URL
     let picture = png(20, 10);
     let server = FileServer::answering(move |_| file(&picture)).await;
     let limit = json!({"image": server.url("/image.png")}).to_string().len() as u64 + 10;
@@ -82,7 +82,7 @@ async fn fetched_files_count_towards_the_bytes_of_the_day() {
     let alice = app.user("alice").await;
     // When the worker has fetched it
     let (code, message) = failure(&app, &alice, &server.url("/image.png")).await;
-    // Then the task says what it lacks
+    // Then the task reports the exceeded quota
     assert_eq!(code, "quota_exceeded");
     assert!(message.contains("10 are left of the account's"), "{message}");
     app.stop().await;
@@ -210,9 +210,9 @@ async fn a_server_that_stays_in_trouble_is_given_up() {
     })
     .await;
     for (path, reason) in [("/trouble", "the server answered with status 503"), ("/cut", "no answer")] {
-        // When its file is to be worked on
+        // When a task needs its file
         let (code, message) = failure(&app, &alice, &server.url(path)).await;
-        // Then the task fails with what was wrong last
+        // Then the task fails with the last error
         assert_eq!(code, "input_unavailable", "{path}");
         assert!(message.contains(reason), "{path}: {message}");
     }
@@ -233,10 +233,10 @@ async fn addresses_that_the_service_may_not_call_are_not_called() {
     };
     let app = TestApp::start_with(one_address, Surroundings::real()).await;
     let alice = app.user("alice").await;
-    // When pictures are there, or a redirect leads there
+    // When pictures are on the other address, or a redirect leads to it
     for url in [canary.url("/image.png"), leading.url("/"), server.url("/")] {
         let (code, message) = failure(&app, &alice, &url).await;
-        // Then the tasks fail, and nobody connected
+        // Then the tasks fail, and the listener sees no connection
         assert_eq!(code, "input_unavailable");
         assert!(message.contains("refused by the egress rules"), "{message}");
     }

@@ -1,4 +1,4 @@
-//! Pictures of every sort, from the submission to the result: what docs/images.md says of each.
+//! Input pictures of every kind, from the submission to the result, as docs/images.md describes them.
 
 use std::io::Cursor;
 
@@ -22,7 +22,7 @@ fn file(picture: impl Into<DynamicImage>, format: ImageFormat) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// The doubled picture that comes of a file.
+/// Picture that results from doubling the file.
 async fn doubled(bytes: &[u8]) -> DynamicImage {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
@@ -31,7 +31,7 @@ async fn doubled(bytes: &[u8]) -> DynamicImage {
     image::load_from_memory(&result).expect("a picture")
 }
 
-/// Why a file is refused.
+/// Reason for the rejection of a file.
 async fn refusal(bytes: &[u8]) -> String {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
@@ -58,7 +58,7 @@ async fn every_format_comes_back_as_a_picture() {
 
 #[actix_web::test]
 async fn a_picture_that_lies_is_set_upright_by_its_exif_orientation() {
-    // Given a lying JPEG, red on its left, that says it is to be turned clockwise
+    // Given a JPEG lying on its side, red on its left, whose EXIF orientation turns it clockwise
     let mut exif = b"MM\x00\x2a\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00".to_vec();
     exif.extend([6, 0, 0, 0, 0, 0, 0]);
     let mut bytes = Vec::new();
@@ -68,7 +68,7 @@ async fn a_picture_that_lies_is_set_upright_by_its_exif_orientation() {
     encoder.write_image(&lying, 32, 16, ExtendedColorType::Rgb8).unwrap();
     // When it is enlarged
     let result = doubled(&bytes).await.into_rgb8();
-    // Then the result stands, red at its top
+    // Then the result is upright, red at its top
     assert_eq!(result.dimensions(), (32, 64));
     assert!(result.get_pixel(16, 8).0[0] > 200 && result.get_pixel(16, 56).0[2] > 200);
 }
@@ -104,7 +104,7 @@ async fn of_an_animation_the_first_frame_is_worked_on() {
     assert!(middle[0] > 200 && middle[1] < 50, "{middle:?}");
 }
 
-/// A JPEG of 8x8 pixels in CMYK, all cyan: levels are inverted, as is usual in such files.
+/// JPEG of 8x8 pixels in CMYK, all cyan: levels are inverted, as is usual in such files.
 fn cyan_jpeg() -> Vec<u8> {
     let mut jpeg = vec![0xFF, 0xD8];
     let mut segment = |marker: u8, payload: &[u8]| {
@@ -120,7 +120,7 @@ fn cyan_jpeg() -> Vec<u8> {
     segment(0xC4, &one_code(0x00, 7));
     segment(0xC4, &one_code(0x10, 0));
     segment(0xDA, &[4, 1, 0, 2, 0, 3, 0, 4, 0, 0, 63, 0]);
-    // 0 0000000 0 for full ink, 0 1111111 0 for none, and ones to fill up.
+    // 0 0000000 0 for full ink, 0 1111111 0 for none, padded with ones.
     jpeg.extend([0x00, 0x3F, 0x9F, 0xCF, 0xEF, 0xFF, 0xD9]);
     jpeg
 }
@@ -133,7 +133,7 @@ async fn cmyk_becomes_rgb() {
 
 #[actix_web::test]
 async fn a_decompression_bomb_is_refused_by_its_header() {
-    // A PNG of a few bytes that claims 20000x20000 pixels.
+    // A PNG of a few bytes that declares 20000x20000 pixels.
     let mut bytes = png(1, 1);
     bytes[16..24].copy_from_slice(&[0, 0, 0x4E, 0x20, 0, 0, 0x4E, 0x20]);
     let checksum = crc32(&bytes[12..29]);
@@ -141,7 +141,7 @@ async fn a_decompression_bomb_is_refused_by_its_header() {
     assert_eq!(refusal(&bytes).await, "has 20000x20000 pixels; at most 100 million are allowed");
 }
 
-/// The checksum of PNG chunks.
+/// Checksum of PNG chunks.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))

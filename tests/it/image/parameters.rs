@@ -1,4 +1,4 @@
-//! Every parameter of every image job, as the interface description lists them: each value makes a difference that can be seen.
+//! Parameters of all image jobs, as the OpenAPI document lists them: every value makes a visible difference.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,12 +10,12 @@ use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, ended, result_of, submit}
 use crate::support::{TestApp, TestUser};
 
 const DESCRIPTION: &str = include_str!("../../../openapi.json");
-/// The mean difference of two pictures, in steps of 255, below which nobody sees one.
+/// Threshold of visibility: mean difference of two pictures, in steps of 255.
 const VISIBLE: f64 = 0.2;
-/// Jobs at a time.
+/// Number of concurrent jobs.
 const AT_ONCE: usize = 4;
 
-/// Fields that are not expected to change the pixels of a result, and why.
+/// Fields that need not change the pixels of a result, with the reason.
 const EXCUSED: [(&str, &str); 4] = [
     ("image", "it is what is changed"),
     ("webhook_url", "it is told of the result"),
@@ -23,16 +23,16 @@ const EXCUSED: [(&str, &str); 4] = [
     ("fixed_generation", "it keeps chance out: image::results tests it"),
 ];
 
-/// One job that tries a value.
+/// Job that tries one value.
 struct Trial {
     path: &'static str,
     name: String,
     body: Value,
-    /// The body without the value, with which it is compared.
+    /// Body without the value, for comparison.
     usual: Value,
 }
 
-/// A part of a photograph of the repository, as it is sent.
+/// Detail of a photograph in the repository, as base64.
 fn photograph(name: &str, [left, top, width, height]: [u32; 4]) -> Value {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs").join(name);
     let whole = image::load_from_memory(&std::fs::read(path).unwrap()).unwrap().into_rgb8();
@@ -42,7 +42,7 @@ fn photograph(name: &str, [left, top, width, height]: [u32; 4]) -> Value {
     STANDARD.encode(png.into_inner()).into()
 }
 
-/// What stands beside a field so that it can show its effect: no chance, and what the field needs to mean anything.
+/// Other fields that a field needs to have an effect, with a fixed seed.
 fn beside(path: &str, field: &str, other: &Value) -> Value {
     match (path, field) {
         (UPSCALER, _) => json!({}),
@@ -59,8 +59,8 @@ fn beside(path: &str, field: &str, other: &Value) -> Value {
     }
 }
 
-/// The values of a field that are to be seen beside its default: all others of a list; of a range the ends, but one that is no
-/// further from the default than a tenth of the range.
+/// Values of a field to compare with its default: all others of an enumeration; the ends of a range, except one within
+/// a tenth of the range from the default.
 fn values(field: &str, schema: &Value, other: &Value) -> Vec<Value> {
     if let (Some(least), Some(most), Some(usual)) =
         (schema["minimum"].as_i64(), schema["maximum"].as_i64(), schema["default"].as_i64())
@@ -68,7 +68,7 @@ fn values(field: &str, schema: &Value, other: &Value) -> Vec<Value> {
         let far = |end: &i64| 10 * (end - usual).abs() > most - least;
         return [least, most].into_iter().filter(far).map(Value::from).collect();
     }
-    // What may be null, too, is an enumeration or null.
+    // A nullable field is an enumeration or null.
     let form = schema["anyOf"].get(0).unwrap_or(schema);
     let all = match (&form["enum"], &schema["default"]) {
         (Value::Array(allowed), _) => allowed.clone(),
@@ -120,7 +120,7 @@ async fn made(app: &TestApp, user: &TestUser, path: &str, body: &Value, picture:
     image::load_from_memory(&file).unwrap().into_rgb8()
 }
 
-/// The mean over all samples, in steps of 255.
+/// Mean over all samples, in steps of 255.
 fn difference(one: &RgbImage, other: &RgbImage) -> f64 {
     assert_eq!(one.dimensions(), other.dimensions());
     let sum: u64 = one.as_raw().iter().zip(other.as_raw()).map(|(a, b)| u64::from(a.abs_diff(*b))).sum();
@@ -131,7 +131,7 @@ fn difference(one: &RgbImage, other: &RgbImage) -> f64 {
 
 #[actix_web::test]
 async fn every_value_of_every_parameter_makes_a_difference() {
-    // Given a face, another picture, and what the interface description says of each endpoint
+    // Given a face, another picture, and the OpenAPI schema of each endpoint
     let (face, other) = (photograph("portrait.jpg", [184, 84, 80, 96]), photograph("fur.jpg", [120, 60, 96, 72]));
     let document: Value = serde_json::from_str(DESCRIPTION).unwrap();
     let modes = ["creative", "faithful", "flexible"].map(|mode| &*format!("{SKIN}/{mode}").leak());
@@ -143,7 +143,7 @@ async fn every_value_of_every_parameter_makes_a_difference() {
         tried.extend(trials(path, fields, &other));
     }
     assert!(tried.len() > 80, "only {} values were found", tried.len());
-    // When each value is tried beside what is usual
+    // When each value is tried
     let app = TestApp::start().await;
     let user = app.user("alice").await;
     let mut usual: Vec<(&str, &Value, RgbImage)> = Vec::new();
@@ -154,7 +154,7 @@ async fn every_value_of_every_parameter_makes_a_difference() {
     }
     let results = stream::iter(&tried).map(|trial| made(&app, &user, trial.path, &trial.body, &face));
     let results: Vec<RgbImage> = results.buffered(AT_ONCE).collect().await;
-    // Then each makes a difference that can be seen
+    // Then each makes a visible difference
     let unseen: Vec<_> = tried
         .iter()
         .zip(&results)

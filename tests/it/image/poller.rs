@@ -1,4 +1,4 @@
-//! The poller against a vendor that does what the test wants.
+//! Poller against a scripted vendor.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-/// A vendor that gives prepared answers to submissions, and says of each job that it is done.
+/// Vendor with prepared answers to submissions, which reports every job as done.
 struct Scripted {
     answers: Mutex<VecDeque<Option<ErrorKind>>>,
     honours_keys: bool,
@@ -80,7 +80,7 @@ fn picture() -> Picture {
     Picture { digest: Digest([1; 32]), format: ImageFormat::Png, bytes: 10, width: 8, height: 8 }
 }
 
-/// A poller at work on one task.
+/// Poller that works on one task.
 struct Given {
     log: Arc<MemoryLog>,
     models: ReadModels,
@@ -131,7 +131,7 @@ impl Given {
         self.actors.dispatch.task(self.task, command, why).await.expect("taken");
     }
 
-    /// The task once it is in this status.
+    /// Waits until the task has this status.
     async fn reaches(&self, status: TaskStatus) -> TaskRecord {
         let mut changes = self.models.task_changes();
         loop {
@@ -143,7 +143,7 @@ impl Given {
         }
     }
 
-    /// What happened to the task.
+    /// Types of the task's events.
     fn history(&self) -> Vec<&'static str> {
         let recorded = self.log.read_stream(&StreamId::from(&self.task), Version(0)).unwrap();
         recorded.iter().map(|recorded| recorded.event.name()).collect()
@@ -204,16 +204,16 @@ async fn a_job_that_the_vendor_forgot_is_submitted_again() {
 
 #[actix_web::test]
 async fn a_cancelled_task_fails_at_once_and_what_comes_of_its_job_is_not_taken() {
-    // Given a task that the vendor works on
+    // Given a task in progress at the vendor
     let running = vec![Progress::Running { permille: None }; 1000];
     let given = given(true, &[], &running).await;
     given.reaches(TaskStatus::InProgress).await;
-    // When it is cancelled twice, and the vendor has a result
+    // When it is cancelled twice, and then the vendor has a result
     given.ask(TaskCommand::Cancel).await;
     given.ask(TaskCommand::Cancel).await;
     given.vendor.polls.lock().clear();
     given.vendor.moved.notify_one();
-    // Then it has failed for that reason, once
+    // Then it has failed as cancelled, once
     let record = given.reaches(TaskStatus::Failed).await;
     let mediary::domain::task::Stage::Failed { failure } = record.stage else { panic!("the task failed") };
     assert_eq!(failure, Failure::cancelled());

@@ -1,4 +1,4 @@
-//! What is refused, with every bad field named in one answer.
+//! Rejected submissions: one response names every invalid field.
 
 use std::io::Cursor;
 
@@ -10,7 +10,7 @@ use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, submit};
 use crate::support::picture::{base64_png, encoded};
 use crate::support::{Answer, TestApp};
 
-/// The fields that an answer names, sorted.
+/// Sorted pointers of the fields that a response names.
 fn named(refused: Answer) -> Vec<String> {
     let refused = refused.expect(400).json();
     let errors = refused["errors"].as_array().expect("faults");
@@ -19,7 +19,7 @@ fn named(refused: Answer) -> Vec<String> {
     pointers
 }
 
-/// What is wrong with a field.
+/// Reason given for a field.
 fn reason(refused: &Answer, pointer: &str) -> String {
     let refused = refused.json();
     let errors = refused["errors"].as_array().expect("faults");
@@ -58,7 +58,7 @@ async fn every_bad_field_is_named_before_anything_is_written() {
     let scale = errors.iter().find(|error| error["pointer"] == "/scale_factor").unwrap();
     assert_eq!(scale["reason"], "must be one of 2x 4x 8x 16x");
     assert_eq!(app.app.models().read().position, head, "nothing was recorded");
-    // A picture that is right is not stored either as long as anything else is wrong
+    // A valid picture is not stored either if another field is invalid
     let body = json!({"image": base64_png(8, 8), "creativity": 11});
     let refused = app.post_as(&alice.token, UPSCALER, body).await.expect(400).json();
     assert_eq!(refused["errors"].as_array().map(Vec::len), Some(1));
@@ -109,7 +109,7 @@ async fn every_endpoint_names_all_its_bad_fields_at_once() {
     app.stop().await;
 }
 
-/// Every field of a body that is not absent, as pointers, sorted.
+/// Sorted pointers of all present fields of a body.
 fn pointers(body: &Value) -> Vec<String> {
     let mut pointers = Vec::new();
     for (name, value) in body.as_object().expect("an object") {
@@ -186,7 +186,7 @@ async fn fields_of_portraits_are_checked_but_ignored_without_a_portrait() {
     app.stop().await;
 }
 
-/// Files in the area of the media store that keeps what clients sent.
+/// Number of files in the input area of the media store.
 fn stored_inputs(app: &TestApp) -> usize {
     let folders = std::fs::read_dir(app.dir.path().join("media/inputs")).expect("the area of inputs");
     folders.map(|folder| std::fs::read_dir(folder.unwrap().path()).expect("a folder of inputs").count()).sum()

@@ -9,7 +9,7 @@ use crate::support::picture::base64_png;
 use crate::support::receiver::{Received, Receiver};
 use crate::support::{TestApp, TestUser};
 
-/// A submission with every field, where its task is read, and how much larger each side of the result is.
+/// Submission with every field, the path of its task, and the factor by which each side grows.
 struct Case {
     path: String,
     read: &'static str,
@@ -66,7 +66,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Submits, and gives the size of what comes of it.
+/// Submits, and returns the size of the result.
 async fn size_of_result(app: &TestApp, user: &TestUser, path: &str, read: &str, body: Value) -> (u32, u32) {
     let task = submit(app, user, path, body).await;
     let result = result_of(app, &ended(app, user, read, &task).await).await;
@@ -116,7 +116,7 @@ async fn answers_are_wrapped_but_for_the_submission_of_a_style_transfer() {
     app.stop().await;
 }
 
-/// What chance decides for a task.
+/// Random seed of a task.
 async fn seed_of(app: &TestApp, user: &TestUser, path: &str, body: Value) -> Option<u32> {
     let task = submit(app, user, path, body).await;
     let record = app.app.models().task(TaskId::parse(&task).unwrap()).await.expect("readable").expect("known");

@@ -1,4 +1,4 @@
-//! Tasks of any kind: shown with their history, cancelled, waited for.
+//! Tasks of any kind: history, cancellation, waiting.
 
 use mediary::config::Settings;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::files::{FileServer, file};
 use crate::support::picture::{base64_png, png};
 use crate::support::receiver::Receiver;
 
-/// The states of a task's history.
+/// States of a task's history.
 fn states(task: &Value) -> Vec<&str> {
     task["history"].as_array().expect("a history").iter().map(|change| change["state"].as_str().unwrap()).collect()
 }
@@ -49,12 +49,12 @@ async fn a_cancelled_task_fails_tells_its_webhook_and_stays_so() {
     let body = json!({"image": server.url("/image.png"), "webhook_url": receiver.url("/hook")});
     let task = submit(&app, &alice, UPSCALER, body).await;
     let cancel = format!("/tasks/{task}/cancel");
-    // When somebody else cancels it, and then its owner, twice
+    // When another user tries to cancel it, and then its owner cancels it twice
     app.post_as(&bob.token, &cancel, json!({})).await.expect(404);
     let first = app.post_as(&alice.token, &cancel, json!({})).await.expect(200).json();
     let second = app.post_as(&alice.token, &cancel, json!({})).await.expect(200).json();
     server.let_out(true);
-    // Then it has failed, once, and its webhook is told
+    // Then it has failed, once, and its webhook is called
     assert_eq!(first, second);
     assert_eq!(states(&first), ["CREATED", "FAILED"]);
     assert_eq!(first["error"]["code"], "cancelled");
@@ -134,16 +134,16 @@ async fn every_submission_and_every_status_read_waits_at_most_a_minute() {
 
 #[actix_web::test]
 async fn waiting_ends_with_the_time_that_was_asked_for_and_keeps_no_place() {
-    // Given somebody who may have one unfinished task, and a picture that does not arrive
+    // Given a user with a limit of one unfinished task, and a picture that does not arrive
     let one = |settings: &mut Settings| settings.limits.submissions_per_caller = 1;
     let app = TestApp::start_with(one, mediary::clock::Surroundings::real()).await;
     let (alice, server) = (app.user("alice").await, FileServer::answering(|_| file(&png(8, 8))).await);
     server.let_out(false);
     let body = json!({"image": server.url("/image.png")});
     let request = app.request(reqwest::Method::POST, UPSCALER).bearer_auth(&alice.token).header("prefer", "wait=1");
-    // When the wait is over
+    // When the wait has timed out
     let answer = app.send(request.json(&body)).await.expect(200);
-    // Then the task is shown as it is, and counted once
+    // Then the response shows the current state, and the task counts once
     assert_eq!(answer.json()["data"]["status"], "CREATED");
     app.post_as(&alice.token, UPSCALER, body).await.expect(429);
     server.let_out(true);

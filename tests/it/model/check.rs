@@ -1,4 +1,4 @@
-//! Every list of nodes that can be asked for, and the look-up of many versions, compared with the model.
+//! Comparison of all lists of nodes and of the bulk lookup with the model.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use super::people::{Agreement, People};
 use super::things::{Node, text};
 use super::world::World;
 
-/// Everything that can be asked.
+/// Compares all reads.
 pub async fn everything(people: &People, world: &World, queries: &[Query]) -> Agreement {
     for node in world.nodes.keys() {
         people.settle(world, node).await?;
@@ -34,7 +34,7 @@ pub fn same<T: PartialEq + std::fmt::Debug>(what: &str, seen: &T, expected: &T) 
 }
 
 impl Query {
-    /// After which command nodes must have changed, if that is asked for.
+    /// Index of the command after which nodes must have changed, if the query has such a filter.
     fn since(&self, people: &People) -> Option<usize> {
         self.after.map(|after| after.index(people.moments.len()))
     }
@@ -75,7 +75,7 @@ impl Query {
             && since
     }
 
-    /// Whether what the node declares does not exclude the platform.
+    /// `true` if the node's declarations do not exclude the platform.
     fn runs_on(&self, node: &Node) -> bool {
         let system = match self.form_factor {
             Some("git-linux") => "linux",
@@ -88,7 +88,7 @@ impl Query {
     }
 }
 
-/// All pages of a list, one after the other; each says how much there is.
+/// Compares all pages of a list, each with the total.
 async fn pages(people: &People, path: &str, query: &Query, total: usize) -> Result<Vec<Value>, String> {
     let mut seen = Vec::new();
     for page in 1..=total.div_ceil(query.limit) + 1 {
@@ -97,7 +97,7 @@ async fn pages(people: &People, path: &str, query: &Query, total: usize) -> Resu
         let answer = if query.include_banned {
             people.read(&asked).await
         } else {
-            // As everybody reads it, and once more, when it may have been kept.
+            // As an anonymous caller, and again, when the page may come from the cache.
             let answer = people.read_anonymously(&asked).await;
             same(&text, &people.read_anonymously(&asked).await, &answer)?;
             answer
@@ -112,7 +112,7 @@ async fn pages(people: &People, path: &str, query: &Query, total: usize) -> Resu
     Ok(seen)
 }
 
-/// In the order of the columns that are asked for, and then of the ids.
+/// Sorts by the requested columns, and then by id.
 fn sorted<'w>(mut nodes: Vec<&'w Node>, query: &Query) -> Vec<&'w Node> {
     nodes.sort_by(|a, b| {
         let by_columns = query.sort.iter().map(|(column, descending)| {
@@ -132,7 +132,7 @@ async fn list(people: &People, world: &World, query: &Query) -> Agreement {
     same(&query.text(people, 0), &seen, &expected)
 }
 
-/// What is not known comes before everything that is.
+/// Orders unknown values before known ones.
 fn by(column: &str, a: &Node, b: &Node) -> Ordering {
     let author = |node: &Node| text(&node.said, "author").unwrap_or_default().to_lowercase();
     match column {
@@ -148,8 +148,8 @@ fn by(column: &str, a: &Node, b: &Node) -> Ordering {
     }
 }
 
-/// Which nodes are found, in the order that is asked for; without one that of this very id comes first, and how the others are
-/// ranked is told elsewhere.
+/// Compares the matching nodes in the requested order; without one, only the exact id is known to come first, because
+/// the model has no ranking.
 async fn search(people: &People, world: &World, query: &Query, words: &[&str]) -> Agreement {
     let found = |node: &&Node| query.admits(people, world, node) && matches(world, node, words);
     let expected: Vec<_> = world.nodes.values().filter(found).collect();
@@ -167,7 +167,7 @@ async fn search(people: &People, world: &World, query: &Query, words: &[&str]) -
     same(&query.text(people, 0), &seen, &expected)
 }
 
-/// Every word is a word of the node; the last one may be the beginning of one.
+/// `true` if every word is a word of the node; the last one may be a prefix.
 fn matches(world: &World, node: &Node, words: &[&str]) -> bool {
     let said = |name| text(&node.said, name).unwrap_or_default().to_owned();
     let publisher = PUBLISHERS[node.publisher];

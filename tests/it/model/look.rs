@@ -1,4 +1,4 @@
-//! Everything that can be read of one thing, and the lists of versions, publishers, users and tokens, compared with the model.
+//! Comparison of single resources, and of the lists of versions, publishers, users and tokens, with the model.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -14,10 +14,10 @@ use crate::support::zip::good;
 
 const NODE_LINKS: [&str; 3] = ["banner_url", "icon", "repository"];
 const PUBLISHER_LINKS: [&str; 3] = ["logo", "source_code_repo", "website"];
-/// How many entries the pages of the lists of this file have.
+/// Page size of the lists in this file.
 const LIMIT: usize = 4;
 
-/// Every node, version, publisher, user and token.
+/// Compares every node, version, publisher, user and token.
 pub async fn everything(people: &People, world: &World) -> Agreement {
     for node in world.nodes.values() {
         one_node(people, world, node).await?;
@@ -30,7 +30,7 @@ pub async fn everything(people: &People, world: &World) -> Agreement {
     users(people, world).await
 }
 
-/// What is seen, without ids and times that the service made; of links only that there is one.
+/// Response without the ids and times that the service chose; links are replaced by their presence.
 pub fn plain(seen: &Value) -> Value {
     let Value::Object(seen) = seen else { return seen.clone() };
     let made = ["id", "createdAt", "created_at", "last_used_at"];
@@ -51,7 +51,7 @@ fn with_lists(said: &mut Said, names: &[&str]) {
     }
 }
 
-/// A version as it is shown.
+/// Expected representation of a version.
 pub fn version_of(world: &World, node: &Node, version: &Version, reasoned: bool) -> Value {
     let mut said = version.said.clone();
     with_lists(&mut said, &["dependencies", "supported_accelerators", "supported_os", "tags", "tags_admin"]);
@@ -104,7 +104,7 @@ async fn one_node(people: &People, world: &World, node: &Node) -> Agreement {
     }
     same(node.id, &status, &200)?;
     same(node.id, &plain(&seen), &node_of(world, node))?;
-    // The wrong case leads to the right one.
+    // The wrong case redirects to the right one.
     let (status, headers, _) = people.fetch(None, &format!("/nodes/{}", node.id.to_uppercase())).await;
     let leads = headers.get("Location").and_then(|way| way.to_str().ok()).is_some_and(|way| way.ends_with(&path));
     same(&path, &(status, leads), &(302, true))?;
@@ -121,7 +121,7 @@ async fn one_node(people: &People, world: &World, node: &Node) -> Agreement {
     Ok(())
 }
 
-/// What every user is told of its own review.
+/// Compares the own review of every user.
 async fn own_reviews(people: &People, world: &World, node: &Node) -> Agreement {
     let path = format!("/nodes/{}/reviews/mine", node.id);
     for nth in (0..world.users.len()).filter(|nth| world.whoever(Who::User(*nth)).is_ok()) {
@@ -132,7 +132,7 @@ async fn own_reviews(people: &People, world: &World, node: &Node) -> Agreement {
     Ok(())
 }
 
-/// Whether somebody who is at least this to the publisher is told that it may be changed.
+/// Compares edit permission with the caller's role at the publisher.
 async fn can_edit(
     people: &People,
     world: &World,
@@ -168,7 +168,7 @@ async fn versions_of(people: &People, world: &World, node: &Node) -> Agreement {
     Ok(())
 }
 
-/// A version of a number, whether there is one or not, and its archive.
+/// Compares a version, existing or not, and its archive.
 async fn one_version(people: &People, world: &World, node: &Node, (nth, name): (usize, &str)) -> Agreement {
     let version = node.versions.iter().find(|version| version.number.cmp_precedence(&number(nth)).is_eq());
     let there = version.filter(|version| version.status != "Deleted");
@@ -192,7 +192,7 @@ async fn one_version(people: &People, world: &World, node: &Node, (nth, name): (
     Ok(())
 }
 
-/// The moderators' list: newest first.
+/// Compares the moderators' list: newest first.
 async fn all_versions(people: &People, world: &World) -> Agreement {
     let all = world.nodes.values().filter(|node| !node.deleted);
     let mut all: Vec<_> = all.flat_map(|node| node.versions.iter().map(move |version| (node, version))).collect();
@@ -213,7 +213,7 @@ async fn all_versions(people: &People, world: &World) -> Agreement {
     Ok(())
 }
 
-/// Every page of a list that only administrators see whole.
+/// Compares every page of a list that only administrators see in full.
 async fn paged(people: &People, path: &str, query: &str, name: &str, expected: &[Value]) -> Agreement {
     let pages = expected.len().div_ceil(LIMIT);
     for page in 1..=pages + 1 {
@@ -228,7 +228,7 @@ async fn paged(people: &People, path: &str, query: &str, name: &str, expected: &
     Ok(())
 }
 
-/// A publisher as administrators see it; `plain` takes its id away.
+/// Expected publisher as administrators see it; `plain` removes its id.
 fn publisher_of(people: &People, world: &World, nth: usize, publisher: &Publisher) -> Value {
     let mut said = shown(&publisher.said, &PUBLISHER_LINKS);
     said.insert("name".to_owned(), json!(publisher.name(PUBLISHERS[nth])));
@@ -300,7 +300,7 @@ async fn one_publisher(people: &People, world: &World, nth: usize) -> Agreement 
     nodes_of(people, world, nth).await
 }
 
-/// The tokens that open something, in a list that shows no secret.
+/// Compares a list with the valid tokens, without their secrets.
 async fn tokens<'w>(people: &People, path: &str, expected: impl Iterator<Item = &'w Token>, mask: &str) -> Agreement {
     let seen = people.read(path).await;
     let seen = seen.as_array().expect("a list");
@@ -308,7 +308,7 @@ async fn tokens<'w>(people: &People, path: &str, expected: impl Iterator<Item = 
     same(path, &seen.iter().all(|token| token["token"] == mask), &true)
 }
 
-/// All nodes of a publisher, and page by page with the links to the others.
+/// Compares all nodes of a publisher, at once and page by page with the links.
 async fn nodes_of(people: &People, world: &World, publisher: usize) -> Agreement {
     for include_banned in [false, true] {
         let path = format!("/publishers/{}/nodes", PUBLISHERS[publisher]);

@@ -1,20 +1,21 @@
-//! What people may do and ask, small enough that they meet: some users, three publishers, five nodes, seven versions.
+//! Commands and queries over a small universe, to make collisions likely: some users, three publishers, five nodes,
+//! seven versions.
 
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Map, Value, json};
 
-/// The publishers.
+/// Publisher ids.
 pub const PUBLISHERS: [&str; 3] = ["light-works", "blur-house", "porto"];
-/// Node ids in the cases in which people write them; the same letters are the same node.
+/// Node ids in different spellings; ids are case-insensitive.
 pub const NODES: [&str; 6] = ["alpha-mask", "Beta.blur", "beta.Blur", "gamma", "delta-mask-2", "Epsilon"];
 /// Version numbers; two differ only in build metadata.
 pub const VERSIONS: [&str; 7] = ["0.9.0", "1.0.0-rc.1", "1.0.0", "1.0.0+build.7", "1.2.0", "1.10.0", "2.0.0-beta"];
 
-/// The states of a version, without their common beginning.
+/// Version statuses, without their common prefix.
 pub const STATUSES: [&str; 5] = ["Active", "Pending", "Flagged", "Banned", "Deleted"];
-/// The columns that a list can be sorted by.
+/// Sortable columns of a list.
 const COLUMNS: [&str; 10] = [
     "id",
     "name",
@@ -28,31 +29,31 @@ const COLUMNS: [&str; 10] = [
     "search_ranking",
 ];
 
-/// What is said of a thing: the fields that a body has.
+/// Fields of a body.
 pub type Said = Map<String, Value>;
 
-/// Who does it. Users are counted over those that there are then; the first is the one of the bootstrap token.
+/// Caller of a command. Numbers count the users that exist at that time; the first is the owner of the bootstrap token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
     Anonymous,
     User(usize),
-    /// The newest access token of a publisher; nobody while none was issued.
+    /// Newest access token of a publisher; anonymous if none was issued.
     Token(usize),
 }
 
-/// The administrator of the bootstrap token.
+/// Administrator of the bootstrap token.
 pub const ADMIN: Who = Who::User(0);
 
-/// One command.
+/// One command with its caller.
 #[derive(Debug, Clone)]
 pub struct Step {
     pub who: Who,
     pub op: Op,
-    /// Whether it is sent with an idempotency key, and then once more, and then with another body.
+    /// `true` if the command has an idempotency key, and is then repeated, and repeated with another body.
     pub keyed: bool,
 }
 
-/// What is done. Publishers, nodes, versions and users are named by their numbers.
+/// Kind of command. Publishers, nodes, versions and users are given by their numbers.
 #[derive(Debug, Clone)]
 pub enum Op {
     CreateUser { said: Said },
@@ -86,7 +87,7 @@ pub enum Op {
     Administer { node: usize, said: Said },
 }
 
-/// One list that is asked for.
+/// One query of a list.
 #[derive(Debug, Clone)]
 pub struct Query {
     pub sort: Vec<(&'static str, bool)>,
@@ -94,7 +95,7 @@ pub struct Query {
     pub accelerator: Option<&'static str>,
     pub host_version: Option<&'static str>,
     pub form_factor: Option<&'static str>,
-    /// Which of the moments between two commands, of all that there were.
+    /// Index of a moment between two commands, for the filter by time.
     pub after: Option<Index>,
     pub nodes: Vec<usize>,
     pub include_banned: bool,
@@ -184,7 +185,7 @@ fn translations() -> Value {
     })
 }
 
-/// What people do with each other.
+/// Commands on users, publishers and members.
 fn of_people() -> impl Strategy<Value = Op> {
     let (p, u, some) = (|| 0..3_usize, || 0..9_usize, || 0..9_usize);
     let seldom = || proptest::bool::weighted(0.4);
@@ -207,7 +208,7 @@ fn of_people() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What they do to nodes.
+/// Commands on nodes and versions.
 fn of_things() -> impl Strategy<Value = Op> {
     let (p, n, v) = (|| 0..3_usize, || 0..NODES.len(), || 0..VERSIONS.len());
     let node = || said(5, &[of_nodes(), of_both()]);
@@ -232,7 +233,7 @@ fn of_things() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Any command, of somebody who may do it more often than not.
+/// Any command, mostly by a caller with permission.
 pub fn step() -> impl Strategy<Value = Step> {
     let op = prop_oneof![4 => of_people().boxed(), 7 => of_things().boxed()];
     (who(), op, proptest::bool::weighted(0.15), proptest::bool::weighted(0.7)).prop_map(|(who, op, keyed, by_admin)| {
@@ -242,7 +243,7 @@ pub fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Op {
-    /// Whether nobody else may do it.
+    /// `true` if only administrators may send the command.
     fn is_for_administrators(&self) -> bool {
         matches!(
             self,
@@ -260,7 +261,7 @@ impl Op {
     }
 }
 
-/// Any list.
+/// Any list query.
 pub fn list() -> impl Strategy<Value = Query> {
     let key = (select(&COLUMNS[..]), any::<bool>());
     let words = select(&["mask", "blur", "light", "po", "beta", "nothing"][..]);

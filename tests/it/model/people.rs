@@ -1,4 +1,4 @@
-//! Those who use the service: what they know of it, how they ask, and what they were answered.
+//! Clients of the service: their ids and secrets, requests, and responses.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,29 +15,29 @@ use crate::support::client;
 use crate::support::process::{Process, TOKEN};
 use crate::support::zip::good;
 
-/// What a command came to: refused by the service other than by the model, as a sentence.
+/// Outcome of a comparison; the error describes the difference from the model.
 pub type Agreement = Result<(), String>;
 
-/// An access token: its id and its secret.
+/// Access token: its id and its secret.
 type Kept = (String, String);
 
-/// How people reach the service.
+/// Clients and their connection to the service.
 pub struct People {
     client: Client,
-    /// The service that runs now; it changes with every kill.
+    /// Running service; replaced after every kill.
     pub service: Process,
-    /// The ids of users, each with all tokens; the first speaks by the bootstrap token.
+    /// Ids of users, each with all its tokens; the first user has the bootstrap token.
     users: Vec<(String, Vec<Kept>)>,
-    /// The tokens of each publisher.
+    /// Tokens of each publisher.
     tokens: [Vec<Kept>; 3],
     /// Upload links, by node in lower case and version without build metadata.
     links: BTreeMap<(String, String), String>,
-    /// The moment before each command.
+    /// Time before each command.
     pub moments: Vec<String>,
-    /// Requests of administrators with keys that were answered with success, and these answers.
+    /// Administrators' requests with keys that succeeded, and their responses.
     answered: Vec<(String, Request, u16, String)>,
     keys: usize,
-    /// Everything that was asked for.
+    /// All requests sent.
     pub asked: RefCell<BTreeSet<(Method, String)>>,
 }
 
@@ -59,7 +59,7 @@ fn nth_id(tokens: &[Kept], nth: usize) -> String {
     tokens.get(nth % tokens.len().max(1)).map_or(uuid::Uuid::nil().to_string(), |(id, _)| id.clone())
 }
 
-/// An answer: its status, its text, and whether it was given before.
+/// Response: its status, its text, and whether it is a replay.
 struct Answer {
     status: u16,
     text: String,
@@ -73,7 +73,7 @@ impl Answer {
 }
 
 impl People {
-    /// People at a service in which nobody is but its administrator.
+    /// Clients of a service without users other than its administrator.
     pub async fn arrive(service: Process) -> Self {
         let mut people = Self {
             client: client(),
@@ -91,10 +91,10 @@ impl People {
         people
     }
 
-    /// Does the commands one after the other; each answer must have the status that the model gives.
+    /// Sends the commands in order; each response must have the status of the model.
     pub async fn act(&mut self, world: &mut World, steps: &[Step]) -> Agreement {
         for (nth, step) in steps.iter().enumerate() {
-            // What is counted is recorded later: it must not meet a number that is set.
+            // Downloads are recorded with a delay, which must not overlap with an administrator's change of the count.
             if let (Op::Administer { node, .. } | Op::DeleteNode { node, .. }, Ok(who)) =
                 (&step.op, world.whoever(step.who))
                 && who != Who::Anonymous
@@ -111,14 +111,14 @@ impl People {
             }
             self.remember(&step.op, expected, &answer.json()).await;
             if answer.status == 204 && matches!(step.op, Op::EraseUser { .. } | Op::EraseSelf) {
-                // Answers that may show whoever was erased are not kept.
+                // Responses that may contain data of an erased user are not stored.
                 self.answered.clear();
             }
         }
         Ok(())
     }
 
-    /// The request of a command; an upload goes to the link that was given last.
+    /// Request of a command; an upload uses the newest link.
     fn request(&self, world: &World, step: &Step) -> Request {
         match step.op {
             Op::Upload { node, version, .. } => {
@@ -130,7 +130,7 @@ impl People {
         }
     }
 
-    /// Who publishes by a token says so in the body: half of them, by the version.
+    /// Puts the token of a publication into the body: for half of them, by the version.
     fn with_token(&self, world: &World, step: &Step, mut request: Request) -> Request {
         if in_body(step)
             && let (Some(secret), Some(body)) = (self.secret_of(world, step.who), &mut request.body)
@@ -172,7 +172,7 @@ impl People {
         first
     }
 
-    /// What was answered to a request with a key is answered to it again, unless what its path names is gone.
+    /// Asserts that requests with a key are replayed, unless the resource in their path is gone.
     pub async fn same_answers(&self) -> Agreement {
         for (key, request, status, text) in self.answered.iter().rev().take(10) {
             let asking = |asking: reqwest::RequestBuilder| asking.bearer_auth(TOKEN).header("Idempotency-Key", key);
@@ -184,7 +184,7 @@ impl People {
         Ok(())
     }
 
-    /// Notes what the service has made: ids, secrets, links.
+    /// Records ids, secrets and links chosen by the service.
     async fn remember(&mut self, op: &Op, status: u16, answer: &Value) {
         match op {
             Op::CreateUser { .. } if status == 201 => {
@@ -198,7 +198,7 @@ impl People {
                 self.users[user].1.push((text(answer, "id"), text(answer, "token")));
             }
             Op::IssueToken { publisher } if status == 201 => {
-                // The answer is only its secret; its id stands in the list, last.
+                // The response has only the secret; the id is the last in the list.
                 let path = format!("/publishers/{}/tokens", super::op::PUBLISHERS[*publisher]);
                 let tokens = self.read(&path).await;
                 let id = text(tokens.as_array().and_then(|all| all.last()).expect("it is listed"), "id");
@@ -211,7 +211,7 @@ impl People {
         }
     }
 
-    /// The secret of somebody, also one that opens nothing any more; none for whoever has none.
+    /// Secret of a caller, valid or revoked; `None` for anonymous callers.
     pub fn secret_of(&self, world: &World, who: Who) -> Option<&str> {
         match who {
             Who::Anonymous => None,
@@ -223,7 +223,7 @@ impl People {
         }
     }
 
-    /// The newest secret of a user.
+    /// Newest secret of a user.
     pub fn secret(&self, world: &World, user: usize) -> &str {
         self.secret_of(world, Who::User(user)).expect("every user was given a token")
     }
@@ -258,7 +258,7 @@ impl People {
         Answer { status, text: answer.text().await.expect("a text"), replayed }
     }
 
-    /// One request, its status and its body.
+    /// Sends a request, and returns its status and its body.
     pub async fn ask(&self, token: Option<&str>, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
         let request = Request { method, path: path.to_owned(), body };
         let with = |asking: reqwest::RequestBuilder| match token {
@@ -269,7 +269,7 @@ impl People {
         (answer.status, answer.json())
     }
 
-    /// A read of bytes with its status and its headers, of anybody.
+    /// Reads bytes with status and headers.
     pub async fn fetch(&self, token: Option<&str>, path: &str) -> (u16, reqwest::header::HeaderMap, Vec<u8>) {
         let bare = path.split('?').next().unwrap_or_default().to_owned();
         self.asked.borrow_mut().insert((Method::GET, bare));
@@ -280,14 +280,14 @@ impl People {
         (status, headers, answer.bytes().await.expect("a body").to_vec())
     }
 
-    /// A read that must succeed, as an administrator.
+    /// Reads as an administrator; must succeed.
     pub async fn read(&self, path: &str) -> Value {
         let (status, answer) = self.ask(Some(TOKEN), Method::GET, path, None).await;
         assert_eq!(status, 200, "GET {path}: {answer}");
         answer
     }
 
-    /// A read that must succeed, of anybody.
+    /// Reads anonymously; must succeed.
     pub async fn read_anonymously(&self, path: &str) -> Value {
         let (status, answer) = self.ask(None, Method::GET, path, None).await;
         assert_eq!(status, 200, "GET {path}: {answer}");
@@ -295,13 +295,13 @@ impl People {
     }
 }
 
-/// The path of a URL that the service handed out, perhaps before it was started again elsewhere.
+/// Path of a URL, which may have the host and port of an earlier start.
 fn path_of(url: &str) -> String {
     let path = url.splitn(4, '/').nth(3).expect("a path");
     format!("/{path}")
 }
 
-/// Whether a token stands in the body and not in the header.
+/// `true` if the token is in the body and not in the header.
 fn in_body(step: &Step) -> bool {
     matches!((&step.op, step.who), (Op::Publish { version, .. }, Who::Token(_)) if version.is_multiple_of(2))
 }

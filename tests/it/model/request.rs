@@ -1,14 +1,14 @@
-//! The requests by which commands are asked for.
+//! Requests of the model's commands.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::op::{NODES, Op, PUBLISHERS, Said, VERSIONS};
 
-/// Why administrators rule as they do.
+/// Reason that administrators give for a decision.
 pub const RULING: &str = "a ruling";
 
-/// A request without its credentials.
+/// Request without its credentials.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub method: Method,
@@ -16,11 +16,11 @@ pub struct Request {
     pub body: Option<Value>,
 }
 
-/// What people know of ids that the service made.
+/// Ids chosen by the service.
 pub trait Known {
-    /// The id of a user.
+    /// Id of a user.
     fn user(&self, number: usize) -> String;
-    /// The id of a token of a user, or of a publisher; that of no token when there is none.
+    /// Id of a token of a user or publisher; an unused id if there is none.
     fn user_token(&self, number: usize, nth: usize) -> String;
     fn token(&self, publisher: usize, nth: usize) -> String;
 }
@@ -32,7 +32,7 @@ fn with(said: &Said, field: &str, value: Value) -> Value {
 }
 
 impl Op {
-    /// The request that asks for it; uploads and installs are none of the others.
+    /// Request of the command; uploads and installs are built elsewhere.
     pub fn request(&self, known: &impl Known) -> Request {
         let (method, path, body) = self.of_people(known).unwrap_or_else(|| self.of_things());
         Request { method, path, body }
@@ -127,7 +127,7 @@ impl Op {
     }
 }
 
-/// Why somebody or something is banned.
+/// Reason of a ban.
 pub const BAN: &str = "for a reason";
 
 fn banning(path: &str, ban: bool) -> (Method, String, Option<Value>) {

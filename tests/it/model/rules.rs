@@ -1,10 +1,10 @@
-//! The model: what is done to nodes and versions.
+//! Model: commands on nodes and versions.
 
 use super::op::{NODES, Op, Said, Who};
 use super::things::{Node, Version, revise};
 use super::world::{Standing, Verdict, World, a_user, turn, unless};
 
-/// A publisher, its node and the node's version.
+/// Publisher, its node and the node's version.
 type Path = (usize, usize, Option<usize>);
 
 impl World {
@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    /// A node of the publisher, for somebody who may write it; what the path names must be there.
+    /// Node of the publisher, for a caller who may change it; all parts of the path must exist.
     fn enter_node(&mut self, who: Who, path: Path, least: Standing) -> Result<&mut Node, u16> {
         let (publisher, node, version) = path;
         unless(401, who != Who::Anonymous)?;
@@ -103,7 +103,7 @@ impl World {
         Ok(201)
     }
 
-    /// Who may send an archive by the link that is given now: for a token, which one of its publisher.
+    /// Holder of a new upload link; a token has its index among the publisher's tokens.
     fn holder(&self, who: Who, publisher: usize) -> (Who, usize) {
         (who, self.publishers[&publisher].tokens.len().saturating_sub(1))
     }
@@ -119,10 +119,10 @@ impl World {
         Ok(200)
     }
 
-    /// Whoever has the link need not say who asks.
+    /// Applies an upload; the link is the only credential.
     fn upload(&mut self, node: usize, version: usize, good: bool) -> Verdict {
         let now = self.now;
-        // What was deleted keeps its link, and is not found by it.
+        // The link of a deleted node or version stays valid, but leads to 404.
         let Some(found) = self.nodes.get_mut(&NODES[node].to_lowercase()) else { return Err(403) };
         let (publisher, gone) = (found.publisher, found.deleted);
         let Some(link) = found.version(version).and_then(|version| version.link) else { return Err(403) };
@@ -165,7 +165,7 @@ impl World {
     fn install(&mut self, who: Who, node: usize, version: Option<usize>) -> Verdict {
         let (publisher, id) = (self.node(node)?.publisher, self.node(node)?.id);
         if id != NODES[node] {
-            // The wrong case leads to the right one.
+            // The wrong case redirects to the right one.
             return Ok(302);
         }
         let shown = self.shows(&self.nodes[&NODES[node].to_lowercase()]);
@@ -207,7 +207,7 @@ impl World {
         Ok(200)
     }
 
-    /// The texts of a language take the place of those that were there; a language without texts is dropped.
+    /// Replaces the texts of a language; a language without texts is removed.
     fn translate(&mut self, who: Who, node: usize, texts: &Said) -> Verdict {
         unless(401, who != Who::Anonymous)?;
         let (of, now) = (self.node(node)?.publisher, self.now);
@@ -250,7 +250,7 @@ impl World {
         Ok(200)
     }
 
-    /// That a number of downloads was set is no change of the node.
+    /// Applies an administrator's change; a new download count does not count as a change of the node.
     fn administer(&mut self, who: Who, node: usize, said: &Said) -> Verdict {
         self.administers(who)?;
         let now = self.now;
@@ -265,12 +265,12 @@ impl World {
 }
 
 impl Node {
-    /// Nothing of a banned node is changed by its publisher.
+    /// Rejects changes of a banned node by its publisher.
     fn not_banned(&mut self) -> Result<&mut Self, u16> {
         if self.banned { Err(403) } else { Ok(self) }
     }
 
-    /// The version, unless it was deleted.
+    /// Returns the version, unless it was deleted.
     fn existing(&mut self, version: usize) -> Result<&mut Version, u16> {
         self.version(version).filter(|version| version.status != "Deleted").ok_or(404)
     }

@@ -1,4 +1,4 @@
-//! The things of the model: users, publishers, nodes and versions, in the simplest words.
+//! State of the model: users, publishers, nodes and versions, as simple as possible.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::op::{Said, VERSIONS, Who};
 
-/// A user; what is said of it is name, e-mail address and the two flags.
+/// User; its fields are name, e-mail address and the two flags.
 #[derive(Debug, Default)]
 pub struct User {
     pub said: Said,
@@ -16,11 +16,11 @@ pub struct User {
     pub tokens: Vec<Token>,
 }
 
-/// An access token, the oldest first in each list.
+/// Access token; lists have the oldest first.
 #[derive(Debug)]
 pub struct Token {
     pub revoked: bool,
-    /// The user who made it.
+    /// User who issued it.
     pub issuer: usize,
 }
 
@@ -29,7 +29,7 @@ pub struct Publisher {
     pub said: Said,
     pub banned: bool,
     pub deleted: bool,
-    /// Which users belong to it, and whether as owners.
+    /// Members, and `true` for owners.
     pub members: BTreeMap<usize, bool>,
     pub tokens: Vec<Token>,
 }
@@ -38,7 +38,7 @@ pub struct Publisher {
 pub struct Node {
     pub id: &'static str,
     pub publisher: usize,
-    /// What its publisher says, and administrators.
+    /// Fields set by its publisher and by administrators.
     pub said: Said,
     /// Language → field → text.
     pub translations: Said,
@@ -58,25 +58,25 @@ pub struct Version {
     pub reason: Option<&'static str>,
     pub said: Said,
     pub created: u64,
-    /// Who may send the archive: the user, or the token of the publisher with this number.
+    /// Holder of the upload link: the user, or the publisher's token with this index.
     pub link: Option<(Who, usize)>,
     pub archive: bool,
 }
 
-/// Only what is present changes; says whether anything does.
+/// Changes only the present fields; returns `true` if any value differs.
 pub fn revise(said: &mut Said, change: &Said) -> bool {
     let before = said.clone();
     said.extend(change.clone());
     *said != before
 }
 
-/// What was said, without links that are empty: those mean none.
+/// Fields as shown: empty links are left out.
 pub fn shown(said: &Said, links: &[&str]) -> Said {
     let empty = |name: &String, value: &Value| links.contains(&name.as_str()) && *value == json!("");
     said.iter().filter(|(name, value)| !empty(name, value)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// A text that was said; an empty one is none.
+/// Text of a field; `None` if it is empty.
 pub fn text<'s>(said: &'s Said, name: &str) -> Option<&'s str> {
     said.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
@@ -88,7 +88,7 @@ impl User {
 }
 
 impl Publisher {
-    /// Whether an owner is left when this member is no owner any more.
+    /// `true` if an owner remains without this one.
     pub fn keeps_an_owner_without(&self, user: usize) -> bool {
         self.members.get(&user) != Some(&true) || self.members.iter().any(|(other, owner)| *other != user && *owner)
     }
@@ -134,7 +134,7 @@ impl Node {
         self.said.get(name).and_then(Value::as_i64)
     }
 
-    /// The mean of the reviews, with two decimals; what an administrator set while there are none.
+    /// Mean of the reviews, with two decimals; without reviews, the value set by an administrator.
     pub fn rating(&self) -> Option<f64> {
         let sum: u32 = self.reviews.values().map(|stars| u32::from(*stars)).sum();
         let count = u32::try_from(self.reviews.len()).expect("few");
@@ -144,7 +144,7 @@ impl Node {
         Some((f64::from(sum) * 100.0 / f64::from(count)).round() / 100.0)
     }
 
-    /// The highest Active version, not deprecated before deprecated, release before pre-release.
+    /// Highest Active version; deprecated ones come last, pre-releases after releases.
     pub fn latest(&self) -> Option<&Version> {
         let active = self.versions.iter().filter(|version| version.status == "Active");
         active.max_by(|a, b| {
@@ -153,14 +153,14 @@ impl Node {
         })
     }
 
-    /// The entries of a list, of the node and of its latest version.
+    /// Entries of a list, of the node and of its latest version.
     pub fn entries(&self, name: &str) -> Vec<String> {
         let both = [Some(&self.said), self.latest().map(|version| &version.said)];
         let lists = both.into_iter().flatten().filter_map(|said| said.get(name)?.as_array());
         lists.flatten().filter_map(|entry| entry.as_str().map(str::to_lowercase)).collect()
     }
 
-    /// The versions of the host that it admits, as it says or else its latest version.
+    /// Range of supported host versions, of the node or else of its latest version.
     pub fn host_range(&self) -> Option<&str> {
         let name = "supported_host_version";
         text(&self.said, name).or_else(|| text(&self.latest()?.said, name))
@@ -174,7 +174,7 @@ impl Version {
     }
 }
 
-/// The version number.
+/// Version number.
 pub fn number(version: usize) -> Number {
     Number::parse(VERSIONS[version]).expect("a semantic version")
 }

@@ -1,24 +1,24 @@
-//! The model: what a registry is, in the simplest words, and the status that every command must be answered with. Here:
-//! who is who, and what people do with each other.
+//! Model of a registry, as simple as possible, with the status expected for every command. This file: callers, users,
+//! publishers and members.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::op::{NODES, Op, Said, Step, Who};
 use super::things::{Node, Publisher, Token, User, revise};
 
-/// Everything there is. Times are counted in commands.
+/// State of the registry. Times are counted in commands.
 #[derive(Debug)]
 pub struct World {
     pub now: u64,
     pub users: Vec<User>,
     pub publishers: BTreeMap<usize, Publisher>,
-    /// By id in lower case.
+    /// Nodes by id in lower case.
     pub nodes: BTreeMap<String, Node>,
     /// Accounts (`None`: anonymous) and the nodes that each installed since the service started: each pair counts once.
     pub installed: BTreeSet<(Option<usize>, &'static str)>,
 }
 
-/// What somebody is to a publisher.
+/// Role of a caller at a publisher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     Anonymous,
@@ -32,13 +32,13 @@ pub enum Standing {
 
 pub type Verdict = Result<u16, u16>;
 
-/// Nothing is refused, if this holds.
+/// Returns the error status, unless the condition holds.
 pub fn unless(refusal: u16, holds: bool) -> Result<(), u16> {
     if holds { Ok(()) } else { Err(refusal) }
 }
 
 impl World {
-    /// A world in which nobody is but the administrator of the bootstrap token.
+    /// State with only the administrator of the bootstrap token.
     pub fn new() -> Self {
         let said = serde_json::json!({"name": "Administrator", "isAdmin": true, "isApproved": true});
         let admin = User { said: said.as_object().expect("an object").clone(), ..User::default() };
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// What the command is answered with; it is carried out when it may be.
+    /// Applies the command if it is allowed, and returns its status.
     pub fn act(&mut self, step: &Step) -> u16 {
         self.now += 1;
         let who = if matches!(step.op, Op::Upload { .. }) { Ok(Who::Anonymous) } else { self.whoever(step.who) };
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// Who it is really: a token that was never issued is nobody, and one that opens nothing any more is refused.
+    /// Resolves the caller: a token that was never issued is anonymous, and an invalid one is rejected.
     pub fn whoever(&self, who: Who) -> Result<Who, u16> {
         match who {
             Who::Anonymous => Ok(Who::Anonymous),
@@ -113,12 +113,12 @@ impl World {
         }
     }
 
-    /// Whether a token of a publisher is accepted.
+    /// `true` if a token of a publisher is valid.
     pub fn opens(&self, publisher: usize, token: &Token) -> bool {
         !token.revoked && !self.publishers[&publisher].deleted && !self.users[token.issuer].erased
     }
 
-    /// The user of a number.
+    /// Resolves the number of a user.
     pub fn user(&self, number: usize) -> usize {
         number % self.users.len()
     }
@@ -131,7 +131,7 @@ impl World {
         self.nodes.get_mut(&NODES[node].to_lowercase()).filter(|node| !node.deleted).ok_or(404)
     }
 
-    /// Whether the node is in lists for everybody.
+    /// `true` if public lists contain the node.
     pub fn shows(&self, node: &Node) -> bool {
         !node.banned && !self.publishers[&node.publisher].banned
     }
@@ -140,7 +140,7 @@ impl World {
         matches!(who, Who::User(user) if self.users[user].is_admin())
     }
 
-    /// A user who is banned writes nothing, nor does a token whose publisher is, or whoever made it.
+    /// Rejects banned users, and tokens whose publisher or issuer is banned.
     pub fn may_write(&self, who: Who) -> Result<(), u16> {
         let banned = match who {
             Who::Anonymous => false,
@@ -167,7 +167,7 @@ impl World {
         }
     }
 
-    /// The publisher, for somebody who is at least this to it: 401 before 404 before 403.
+    /// Publisher, for a caller with at least this role: 401 before 404 before 403.
     pub fn enter(&mut self, who: Who, publisher: usize, least: Standing) -> Result<&mut Publisher, u16> {
         unless(401, who != Who::Anonymous)?;
         let banned = self.publisher(publisher)?.banned;
@@ -177,14 +177,14 @@ impl World {
         self.publisher(publisher)
     }
 
-    /// For what administrators alone do.
+    /// Rejects callers who are not administrators.
     pub fn administers(&self, who: Who) -> Result<(), u16> {
         unless(401, who != Who::Anonymous)?;
         unless(403, self.is_admin(who))?;
         self.may_write(who)
     }
 
-    /// A user who was not erased.
+    /// Returns the user, unless it was erased.
     fn present(&self, number: usize) -> Result<usize, u16> {
         let user = self.user(number);
         unless(404, !self.users[user].erased).map(|()| user)
@@ -195,7 +195,7 @@ impl World {
         let spared = |user: usize| user == 0 || who == Who::User(user);
         match op {
             Op::CreateUser { said } => {
-                // Whoever speaks for the user is given a token.
+                // The new token belongs to the user.
                 let token = Token { revoked: false, issuer: 0 };
                 self.users.push(User { said: said.clone(), tokens: vec![token], ..User::default() });
                 Ok(201)
@@ -225,7 +225,7 @@ impl World {
         }
     }
 
-    /// Whoever is erased leaves every publisher.
+    /// Erases a user, who leaves every publisher.
     fn erase(&mut self, user: usize) -> Verdict {
         unless(409, user != 0)?;
         let present = || self.publishers.values().filter(|publisher| !publisher.deleted);
@@ -263,7 +263,7 @@ impl World {
         Ok(200)
     }
 
-    /// Members may go by themselves.
+    /// Removes a member; members may remove themselves.
     fn remove_member(&mut self, who: Who, publisher: usize, user: usize) -> Verdict {
         let user = self.user(user);
         let least = if who == Who::User(user) { Standing::Member } else { Standing::Owner };
@@ -275,7 +275,7 @@ impl World {
     }
 }
 
-/// For what users do: tokens of publishers are none.
+/// Rejects tokens of publishers.
 pub fn a_user(who: Who) -> Result<usize, u16> {
     match who {
         Who::Anonymous => Err(401),
@@ -284,7 +284,7 @@ pub fn a_user(who: Who) -> Result<usize, u16> {
     }
 }
 
-/// What is banned cannot be banned again, and what is not banned is not let go.
+/// Changes the ban; rejects a second ban, and lifting one that does not exist.
 pub fn turn(banned: &mut bool, ban: bool) -> Verdict {
     unless(409, *banned != ban)?;
     *banned = ban;

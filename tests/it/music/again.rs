@@ -1,4 +1,4 @@
-//! The same request again, with its idempotency key (contract 2, ADR 18).
+//! Repeated music requests with an idempotency key (contract 2, ADR 18).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,7 +14,7 @@ use crate::support::{TestApp, TestUser, client};
 
 const KEY: &str = "Idempotency-Key";
 
-/// A form whose parts are kept apart by another line each time, as programs do it.
+/// Form with a different boundary each time, as clients generate them.
 fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
     static FORMS: AtomicU32 = AtomicU32::new(0);
     let boundary = format!("form-{}", FORMS.fetch_add(1, Ordering::Relaxed));
@@ -30,7 +30,7 @@ async fn ask(app: &TestApp, user: &TestUser, key: &str, fields: &[(&str, &str)])
     form(request, fields).send().await.expect("an answer")
 }
 
-/// The lines of an answer that is music, its task, and whether it is a replay.
+/// Lines of a music response, its task, and whether it is a replay.
 async fn heard(response: Response) -> (Vec<Value>, String, bool) {
     assert_eq!(response.status().as_u16(), 200);
     let replayed = response.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
@@ -56,23 +56,23 @@ async fn events(app: &TestApp) -> usize {
 
 #[actix_web::test]
 async fn the_same_form_is_the_same_task_and_the_same_music_also_after_a_restart() {
-    // Given music that was heard to its end
+    // Given music that was played to its end
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     let fields = [("prompt", "a bright sting"), ("duration", "1")];
     let (first, task, replayed) = heard(ask(&app, &alice, "k", &fields).await).await;
     assert!(!replayed && first.len() > 3);
     let before = ended(&app, &alice, &task).await;
-    // When the same is asked for again, then the answer is the same, and nothing else has happened
+    // When the request is repeated, then the response is the same, without another effect
     assert_eq!(heard(ask(&app, &alice, "k", &fields).await).await, (first.clone(), task.clone(), true));
     assert_eq!(ended(&app, &alice, &task).await, before);
     assert_eq!(events(&app).await, 1);
-    // And another form is refused, and the key of somebody else is another
+    // And another form is rejected, and another user's key is independent
     let other = ask(&app, &alice, "k", &[("prompt", "a bright sting"), ("duration", "2")]).await;
     assert_eq!(refusal(other).await, (422, "idempotency_key_reused".to_owned()));
     let (_, of_bob, replayed) = heard(ask(&app, &bob, "k", &fields).await).await;
     assert!(of_bob != task && !replayed);
-    // And after a restart it is as before
+    // And the same holds after a restart
     let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
     assert_eq!(heard(ask(&app, &alice, "k", &fields).await).await, (first, task, true));
     assert_eq!(events(&app).await, 2);
@@ -81,25 +81,25 @@ async fn the_same_form_is_the_same_task_and_the_same_music_also_after_a_restart(
 
 #[actix_web::test]
 async fn while_it_is_sent_the_key_is_in_use_and_who_went_away_hears_it_from_the_beginning() {
-    // Given a listener who has heard a line
+    // Given a client that has read one line
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let fields = [("prompt", "a long drone"), ("duration", "200")];
     let mut listener = Listener::of(ask(&app, &alice, "k", &fields).await);
     let first = listener.line().await.expect("a line");
-    // When the same is asked for meanwhile
+    // When the request is repeated at this moment
     let again = ask(&app, &alice, "k", &fields).await;
     assert!(again.headers().contains_key("retry-after"));
     assert_eq!(refusal(again).await, (409, "idempotency_key_in_use".to_owned()));
     let other = ask(&app, &alice, "k", &[("prompt", "a loud sting")]).await;
     assert_eq!(refusal(other).await, (422, "idempotency_key_reused".to_owned()));
-    // And the listener goes away, and asks again
+    // And the client disconnects, and repeats the request
     let task = listener.task.clone();
     drop(listener);
     let before = ended(&app, &alice, &task).await;
     assert_eq!(before["error"]["code"], "client_gone");
     let again = ask(&app, &alice, "k", &fields).await;
-    // Then it is heard from its beginning, the task is the same and stays what it was
+    // Then the music plays from its beginning, and the task is the same and unchanged
     assert_eq!(again.headers()["idempotent-replayed"], "true");
     let mut again = Listener::of(again);
     assert_eq!((again.line().await, &again.task), (Some(first), &task));
@@ -176,7 +176,7 @@ async fn of_a_vendor_the_music_is_not_kept_and_nothing_is_asked_for_twice() {
 
 #[actix_web::test]
 async fn what_a_vendor_made_is_not_made_by_the_engine_after_the_vendor_has_gone_nor_the_other_way_round() {
-    // Given music of a vendor, and music of the engine inside after the vendor has gone
+    // Given music from the vendor, and music from the built-in engine after the vendor was removed
     let vendor = MusicSim::behaving(|_| lines(&usual())).await;
     let base = vendor.base();
     let fields = [("prompt", "a bright sting"), ("duration", "1")];
@@ -185,7 +185,7 @@ async fn what_a_vendor_made_is_not_made_by_the_engine_after_the_vendor_has_gone_
     let (_, of_vendor, _) = heard(ask(&app, &alice, "vendor", &fields).await).await;
     let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
     let (_, of_engine, _) = heard(ask(&app, &alice, "engine", &fields).await).await;
-    // When the first is asked for again, then that is refused for what it is, and other music is not sent in its place
+    // When the first is requested again, then the request is rejected, and no other music is sent in its place
     let check = |problem: Value, task: &str, maker: &str| {
         assert_eq!((&problem["status"], &problem["error"]), (&json!(409), &json!("conflict")));
         let detail = problem["detail"].as_str().expect("a sentence");

@@ -1,4 +1,4 @@
-//! How streams end that do not reach their end.
+//! Streams that end early.
 
 use std::path::Path;
 
@@ -14,15 +14,15 @@ const LONG: [(&str, &str); 2] = [("prompt", "a long calm drone"), ("duration", "
 
 #[actix_web::test]
 async fn a_client_that_goes_away_stops_the_work_and_that_is_recorded() {
-    // Given a listener who hears music
+    // Given a client that receives music
     let app = TestApp::start().await;
     let user = app.user("listener").await;
     let mut listener = Listener::ask(&app, &user, &LONG).await;
     assert!(listener.line().await.is_some());
     let task = listener.task.clone();
-    // When it goes away
+    // When it disconnects
     drop(listener);
-    // Then the task has failed, and says why
+    // Then the task has failed, with the reason
     let task = ended(&app, &user, &task).await;
     assert_eq!((&task["state"], &task["error"]["code"]), (&json!("failed"), &json!("client_gone")));
     assert_eq!(states(&task), ["created", "processing", "failed"]);
@@ -73,7 +73,7 @@ async fn after_a_crash_a_stream_that_was_being_sent_has_failed_and_says_why() {
     process.kill();
 }
 
-/// Kills the service in the middle of a stream, and tells the task of it.
+/// Kills the service in the middle of a stream, and returns the task.
 async fn crash_while_playing(dir: &Path) -> String {
     let process = Process::start(dir);
     let request = client().request(Method::POST, process.url(GENERATE)).bearer_auth(TOKEN);
@@ -86,17 +86,17 @@ async fn crash_while_playing(dir: &Path) -> String {
 
 #[actix_web::test]
 async fn a_reader_who_does_not_read_is_waited_for_and_loses_nothing() {
-    // Given a listener who takes one line, and then reads nothing for as long as others need for their music
+    // Given a client that reads one line, and then nothing for as long as others need for their music
     let app = TestApp::start().await;
     let (slow, quick) = (app.user("slow").await, app.user("quick").await);
     let mut listener = Listener::ask(&app, &slow, &[("prompt", "a soft sting"), ("duration", "2")]).await;
     let first = listener.line().await.expect("a line");
     let other = Listener::ask(&app, &quick, &[("prompt", "a soft sting"), ("duration", "2")]).await;
     let others = other.rest().await;
-    // When it reads on
+    // When it continues to read
     let mut lines = vec![first];
     lines.extend(listener.rest().await);
-    // Then it hears what the other one has heard
+    // Then it receives the same as the other one
     let sound = |lines: &[serde_json::Value]| -> Vec<serde_json::Value> {
         lines.iter().filter(|line| line["type"] == "audio_chunk").cloned().collect()
     };

@@ -1,4 +1,4 @@
-//! What is refused, and that nothing is done then.
+//! Rejected music requests, which have no effect.
 
 use mediary::clock::Surroundings;
 use reqwest::Method;
@@ -88,15 +88,15 @@ async fn what_is_no_form_is_refused_for_what_it_is() {
 
 #[actix_web::test]
 async fn nobody_unknown_is_played_to_and_there_are_only_so_many_places() {
-    // Given a service with one place, which a listener has taken
+    // Given a service with one stream slot, which a client uses
     let app = TestApp::start_with(|settings| settings.music.streams = 1, Surroundings::real()).await;
     let user = app.user("listener").await;
     let fields = [("prompt", "calm"), ("duration", "300")];
     let nobody = app.send(form(app.request(Method::POST, GENERATE), &fields)).await;
     assert_eq!(nobody.status, 401);
     let listener = Listener::ask(&app, &user, &fields).await;
-    // When another one comes
-    // Then it is asked to come again, and nothing of it is recorded
+    // When another client requests music
+    // Then it gets `Retry-After`, and no event is recorded
     let other = app.user("other").await;
     for (caller, expected) in [(&other, (503, Some("overloaded"))), (&user, (429, Some("too_many_streams")))] {
         let request = form(app.request(Method::POST, GENERATE).bearer_auth(&caller.token), &fields);
@@ -105,7 +105,7 @@ async fn nobody_unknown_is_played_to_and_there_are_only_so_many_places() {
         assert_eq!(full.header("retry-after"), Some("5"));
     }
     assert_eq!(tasks(&app, &user).await.as_array().map(Vec::len), Some(1));
-    // And once the first has gone, there is a place again
+    // And once the first has disconnected, the slot is free
     let task = listener.task.clone();
     drop(listener);
     super::ended(&app, &user, &task).await;

@@ -1,4 +1,4 @@
-//! What is told, in which order, and what is heard.
+//! Lines of a music stream: their order, and the audio in them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,13 +12,13 @@ fn kinds(lines: &[Value]) -> Vec<&str> {
     lines.iter().map(|line| line["type"].as_str().expect("a type")).collect()
 }
 
-/// The file that the chunks make.
+/// File assembled from the chunks.
 fn file(lines: &[Value]) -> Vec<u8> {
     let chunks = lines.iter().filter(|line| line["type"] == "audio_chunk");
     chunks.flat_map(|chunk| STANDARD.decode(chunk["data"].as_str().expect("data")).expect("base64")).collect()
 }
 
-/// How many samples of each channel a player hears, and the loudest.
+/// Number of decoded samples per channel, and the peak.
 fn heard(file: &[u8]) -> (usize, f32) {
     let mut reader = OggOpusReader::new(file).expect("an Ogg file");
     let mut decoder = reader.head().decoder(48_000).expect("a decoder");
@@ -42,11 +42,11 @@ async fn lines_come_in_their_order_and_chunks_make_one_file_of_the_told_length()
         TestApp::start_with(|settings| settings.music.billing_rate_per_sec = 3, mediary::clock::Surroundings::real())
             .await;
     let user = app.user("listener").await;
-    // When music is asked for
+    // When music is requested
     let listener = Listener::ask(&app, &user, &[("prompt", " a happy folk song with flute "), ("duration", "2")]).await;
     let task = listener.task.clone();
     let lines = listener.rest().await;
-    // Then its length and its title are told first, then it is heard, and at the end what it was
+    // Then length and title come first, then the audio, and a summary at the end
     let told = kinds(&lines);
     assert_eq!(&told[..2], ["duration", "title"]);
     assert_eq!(&told[told.len() - 2..], ["generated_audio", "complete"]);
@@ -68,7 +68,7 @@ async fn lines_come_in_their_order_and_chunks_make_one_file_of_the_told_length()
     assert_eq!(lines[lines.len() - 1]["task_id"], task.as_str());
     let (samples, loudest) = heard(&file(&lines));
     assert!(samples == 2 * 48_000 && (0.1..0.95).contains(&loudest), "{samples} {loudest}");
-    // And the stream is a task that has ended well
+    // And the task of the stream has succeeded
     let task = ended(&app, &user, &task).await;
     assert_eq!((&task["kind"], &task["state"]), (&json!("music"), &json!("success")));
     assert_eq!(states(&task), ["created", "processing", "success"]);

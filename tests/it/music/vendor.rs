@@ -1,4 +1,4 @@
-//! The remote vendor of music, against a simulator.
+//! Remote music vendor, against a simulator.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::support::{TestApp, TestUser};
 const API_KEY: &str = "vendor-secret-43";
 const FIELDS: [(&str, &str); 2] = [("prompt", "calm"), ("duration", "2")];
 
-/// The vendor there makes the music.
+/// Settings that select the vendor at this address.
 pub fn remote(settings: &mut Settings, base: &str) {
     let vendor = &mut settings.music_vendor;
     vendor.url = Some(base.to_owned());
@@ -50,18 +50,18 @@ async fn a_vendor_is_asked_by_the_same_interface_and_its_music_passed_on() {
     };
     let app = TestApp::start_with(change, Surroundings::real()).await;
     let user = app.user("listener").await;
-    // When music is asked for
+    // When music is requested
     let listener = Listener::ask(&app, &user, &[("prompt", " calm in Größe 大 "), ("duration", "2")]).await;
     let task = listener.task.clone();
     let told = listener.rest().await;
-    // Then the vendor was asked once, by the seed's form, under the id of the task, with its key
+    // Then the vendor got one request in the original form, with the id of the task and its key
     let books = vendor.books();
     let [asked] = &books.asked[..] else { panic!("asked {} times", books.asked.len()) };
     assert!(asked.head.starts_with(&format!("POST {GENERATE} HTTP/1.1\r\n")), "{}", asked.head);
     assert_eq!((asked.field("prompt"), asked.field("duration")), (Some("calm in Größe 大"), Some("2")));
     assert_eq!((asked.header("x-vendor-key"), asked.header("authorization")), (Some(API_KEY), None));
     assert_eq!(asked.header("idempotency-key"), Some(task.as_str()));
-    // And its lines are passed on, with our task and our prices
+    // And its lines are forwarded, with our task and our prices
     let kinds: Vec<_> = told.iter().map(|line| line["type"].as_str().expect("a type")).collect();
     assert_eq!(kinds, ["duration", "title", "audio_chunk", "audio_chunk", "generated_audio", "complete"]);
     assert_eq!(told[0], json!({"type": "duration", "duration_sec": 2.0}));
@@ -84,7 +84,7 @@ async fn each_line_is_passed_on_before_the_next_is_there() {
     for kind in ["duration", "title", "audio_chunk"] {
         assert_eq!(listener.line().await.expect("a line")["type"], kind);
     }
-    // And whoever goes away closes the connection to the vendor, and that is recorded
+    // And a disconnecting client closes the connection to the vendor, and that is recorded
     let task = listener.task.clone();
     assert_eq!(vendor.books().closed, 0);
     drop(listener);
@@ -111,7 +111,7 @@ async fn a_cancelled_stream_closes_the_connection_to_the_vendor_even_before_it_h
 
 #[actix_web::test]
 async fn a_slow_reader_slows_the_vendor() {
-    // Given a vendor that has music without end, and a listener who takes a line and then nothing
+    // Given a vendor with endless music, and a client that reads one line and then nothing
     let chunk = sound(&"x".repeat(40_000)).to_string() + "\n";
     let vendor =
         MusicSim::behaving(move |_| [lines(&[duration(), title()]), vec![Act::Pour(chunk.clone())]].concat()).await;
@@ -119,7 +119,7 @@ async fn a_slow_reader_slows_the_vendor() {
     let user = app.user("listener").await;
     let mut listener = Listener::ask(&app, &user, &FIELDS).await;
     assert!(listener.line().await.is_some());
-    // When the vendor can send no more, then it has sent what the buffers on the way hold
+    // When the vendor can send no more, then it has sent only what the buffers on the way hold
     let mut sent = 0;
     loop {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -130,7 +130,7 @@ async fn a_slow_reader_slows_the_vendor() {
         }
         sent = now;
     }
-    // And it goes on when the listener does
+    // And it continues when the client does
     for _ in 0..3_000 {
         assert!(listener.line().await.is_some());
         if vendor.books().sent > sent {
@@ -144,7 +144,7 @@ async fn a_slow_reader_slows_the_vendor() {
 
 #[actix_web::test]
 async fn a_reader_who_takes_nothing_keeps_neither_the_vendor_nor_the_place_beyond_the_deadline() {
-    // Given the only place, which a listener has who takes a line of endless music and then nothing
+    // Given the only slot, held by a client that reads one line of endless music and then nothing
     let chunk = sound(&"x".repeat(40_000)).to_string() + "\n";
     let vendor = MusicSim::behaving(move |_| [lines(&[duration()]), vec![Act::Pour(chunk.clone())]].concat()).await;
     let base = vendor.base();
@@ -156,14 +156,14 @@ async fn a_reader_who_takes_nothing_keeps_neither_the_vendor_nor_the_place_beyon
     let (slow, quick) = (app.user("slow").await, app.user("quick").await);
     let mut listener = Listener::ask(&app, &slow, &FIELDS).await;
     assert!(listener.line().await.is_some());
-    // When the time of a task is over, then the vendor is left, the task has failed, and the place is free
+    // When the task times out, then the vendor's connection is closed, the task has failed, and the slot is free
     let task = listener.task.clone();
     vendor.until(|books| books.closed == 1).await;
     assert_eq!(ended(&app, &slow, &task).await["error"]["code"], "deadline_exceeded");
     vendor.behave(|_| lines(&usual()));
     let last = Listener::ask(&app, &quick, &FIELDS).await.rest().await.pop().expect("a last line");
     assert_eq!(last["type"], "complete");
-    // And the listener is told when it reads on
+    // And the client gets the error when it continues to read
     let last = listener.rest().await.pop().expect("a last line");
     assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("deadline_exceeded")));
     app.stop().await;
@@ -219,7 +219,7 @@ async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while_and_nothing_is_re
         assert_eq!(last["code"], "outcome_unknown");
     }
     assert_eq!(circuit().await, "open");
-    // Then nobody is sent to it
+    // Then it gets no requests
     let request = |user: &TestUser| form(app.request(Method::POST, GENERATE).bearer_auth(&user.token), &FIELDS);
     let refused = app.send(request(&other)).await;
     assert_eq!((refused.status, refused.json()["error"].as_str()), (503, Some("overloaded")));
@@ -229,7 +229,7 @@ async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while_and_nothing_is_re
         let tasks = app.get_as(&user.token, "/tasks").await.expect(200).json();
         assert_eq!(tasks["tasks"].as_array().map(Vec::len), Some(count));
     }
-    // And after the pause one that ends well closes the circuit; who may not ask any more does not take its place
+    // And after the pause one success closes the circuit; a request over its quota does not use the probe
     vendor.behave(|_| lines(&usual()));
     surroundings.advance(Duration::from_secs(30));
     let refused = app.send(request(&user)).await;
@@ -242,7 +242,7 @@ async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while_and_nothing_is_re
 
 #[actix_web::test]
 async fn after_a_crash_while_the_vendor_was_asked_nobody_asks_it_again_and_the_task_says_that_it_is_unknown() {
-    // Given a service that is killed while its vendor has a request before it, and another while it listens
+    // Given a service that is killed while its vendor processes a request, and another while it receives the response
     let vendor = MusicSim::behaving(|asked| match asked.field("prompt") {
         Some("heard") => [lines(&[duration()]), vec![Act::Silence]].concat(),
         _ => vec![Act::Say(BEGUN.to_owned()), Act::Silence],
@@ -263,7 +263,7 @@ async fn after_a_crash_while_the_vendor_was_asked_nobody_asks_it_again_and_the_t
             assert!(response.chunk().await.expect("a line").is_some());
         }
         process.kill();
-        // When it starts again, then the task has failed for what is true of it, and the vendor was asked once
+        // When it starts again, then the task has failed with the right reason, and the vendor got one request
         let process = start();
         let shown = crate::support::client().get(process.url(&format!("/tasks/{task}"))).bearer_auth(TOKEN);
         let shown: Value = shown.send().await.expect("an answer").json().await.expect("JSON");

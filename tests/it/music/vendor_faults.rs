@@ -1,6 +1,6 @@
-//! Every way in which a vendor of music fails, and what becomes of the task: `docs/vendors.md` has the same table in words.
+//! Every fault of a music vendor, and its effect on the task: `docs/vendors.md` has the same table in words.
 //!
-//! Each row is one job, known to the simulator by its prompt.
+//! Each row is one job, which the simulator recognises by its prompt.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Row {
     name: &'static str,
     acts: Vec<Act>,
-    /// Of the error; empty when it ends well.
+    /// Error code; empty for a success.
     code: &'static str,
 }
 
@@ -30,7 +30,7 @@ fn row(name: &'static str, acts: Vec<Act>, code: &'static str) -> Row {
     Row { name, acts, code }
 }
 
-/// The beginning of the usual, and then this.
+/// The usual beginning, followed by these acts.
 fn then(acts: Vec<Act>) -> Vec<Act> {
     [lines(&[duration(), title(), sound("one")]), acts].concat()
 }
@@ -39,7 +39,7 @@ fn say(text: impl Into<String>) -> Vec<Act> {
     vec![Act::Say(text.into())]
 }
 
-/// The usual lines, each with this behind it.
+/// The usual lines, followed by this end.
 fn ended_by(end: &str) -> String {
     usual().iter().flat_map(|line| [line.to_string(), end.to_owned()]).collect()
 }
@@ -138,7 +138,7 @@ async fn holds(rows: Vec<Row>, after_acceptance: bool) {
     let base = vendor.base();
     let change = |settings: &mut mediary::config::Settings| {
         remote(settings, &base);
-        // What has to be waited for in vain; where the line comes at once it is long enough on a busy machine.
+        // Timeout of a missing line; long enough on a busy machine for a line that is sent at once.
         settings.music_vendor.line_timeout = Duration::from_secs(4);
         settings.music_vendor.line_bytes = 100_000;
     };

@@ -1,4 +1,4 @@
-//! How a mutant is made: a few changes of a real file, by chance, the same for the same number.
+//! Generation of mutants: a few random changes of a real file, the same for the same number.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use rand::rngs::StdRng;
 
 use super::parts::{Format, mend, parts};
 
-/// What lengths and counts are set to.
+/// Values for lengths and counts.
 const ODD: [u64; 14] =
     [0, 1, 2, 7, 8, 0x7F, 0x80, 0xFF, 0xFFFF, 0x1_0000, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF, 0x7FFF_FFFF_FFFF_FFFF];
-/// The largest mutant, in bytes: what is doubled again and again would only be slow.
+/// Largest mutant, in bytes: repeated doubling would only be slow.
 const BYTES_MAX: usize = 256 << 10;
 
-/// A mutant of a file; `others` are of the same kind.
+/// Mutant of a file; `others` are of the same kind.
 pub fn mutant(file: &[u8], others: &[Vec<u8>], chance: &mut StdRng) -> Vec<u8> {
     let format = Format::of(file);
     let mut mutant = file.to_vec();
@@ -23,7 +23,7 @@ pub fn mutant(file: &[u8], others: &[Vec<u8>], chance: &mut StdRng) -> Vec<u8> {
         }
         change(&mut mutant, others, format, chance);
     }
-    // Checksums are for accidents: what attacks brings the right ones.
+    // Checksums protect against accidents: an attacker sends correct ones.
     if chance.gen_bool(0.75) {
         mend(&mut mutant, format);
     }
@@ -57,7 +57,7 @@ fn change(file: &mut Vec<u8>, others: &[Vec<u8>], format: Format, chance: &mut S
     }
 }
 
-/// Up to five bits, half of the time close to the beginning, where the headers are.
+/// Flips up to five bits, half of the time near the beginning, where the headers are.
 fn flip(file: &mut [u8], chance: &mut StdRng) {
     for _ in 0..chance.gen_range(1..=5) {
         let within = if chance.gen_bool(0.5) { file.len() } else { file.len().min(256) };
@@ -65,7 +65,7 @@ fn flip(file: &mut [u8], chance: &mut StdRng) {
     }
 }
 
-/// Bytes of another file over those of this one.
+/// Overwrites bytes of this file with bytes of another.
 fn splice(file: &mut Vec<u8>, other: &[u8], chance: &mut StdRng) {
     let from = some_of(other.len(), chance);
     let at = if chance.gen_bool(0.5) { from.start.min(file.len()) } else { chance.gen_range(0..=file.len()) };
@@ -73,14 +73,14 @@ fn splice(file: &mut Vec<u8>, other: &[u8], chance: &mut StdRng) {
     file.splice(at..until, other[from].iter().copied());
 }
 
-/// A range that is mostly short.
+/// Random range, mostly short.
 fn some_of(length: usize, chance: &mut StdRng) -> Range<usize> {
     let at = chance.gen_range(0..length);
     let most = if chance.gen_bool(0.8) { 64 } else { length };
     at..at + chance.gen_range(0..=most.min(length - at))
 }
 
-/// A number of 1, 2, 4 or 8 bytes, in either order of bytes, that somebody may have forgotten.
+/// Writes an edge-case number of 1, 2, 4 or 8 bytes, in either byte order.
 fn write_odd(file: &mut [u8], at: usize, chance: &mut StdRng) {
     let length = file.len() as u64;
     let value = match chance.gen_range(0..4) {
@@ -98,7 +98,7 @@ fn write_odd(file: &mut [u8], at: usize, chance: &mut StdRng) {
     file[at..until].copy_from_slice(&bytes[..until - at]);
 }
 
-/// The length of a part says something else, or a number in its head does.
+/// Changes the length of a part, or a number in its header.
 fn attack_length(file: &mut [u8], format: Format, chance: &mut StdRng) {
     let parts = parts(file, format);
     let Some(part) = choose(&parts, chance) else { return };
@@ -109,7 +109,7 @@ fn attack_length(file: &mut [u8], format: Format, chance: &mut StdRng) {
     }
 }
 
-/// A part is doubled, removed, or changes places with another.
+/// Duplicates or removes a part, or exchanges two.
 fn rearrange(file: &mut Vec<u8>, format: Format, chance: &mut StdRng) {
     let parts = parts(file, format);
     let Some(part) = choose(&parts, chance) else { return };

@@ -1,8 +1,8 @@
-//! The parts of a file as its format cuts it, as far as they can be told: chunks of PNG and WebP, boxes of MP4, segments of JPEG.
+//! Parts of a file by its format, as far as it parses: chunks of PNG and WebP, boxes of MP4, segments of JPEG.
 
 use std::ops::Range;
 
-/// How a file is cut.
+/// Format of a file's parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Png,
@@ -12,7 +12,7 @@ pub enum Format {
     Other,
 }
 
-/// Boxes that hold boxes.
+/// Boxes that contain boxes.
 const CONTAINERS: [&[u8]; 11] =
     [b"moov", b"trak", b"mdia", b"minf", b"stbl", b"dinf", b"edts", b"mvex", b"moof", b"traf", b"udta"];
 
@@ -27,7 +27,7 @@ impl Format {
         }
     }
 
-    /// Where a part says how long it is.
+    /// Offset of the length field within a part.
     pub fn length_at(self) -> usize {
         match self {
             Self::Png | Self::Mp4 | Self::Other => 0,
@@ -37,7 +37,7 @@ impl Format {
     }
 }
 
-/// The parts that can be found before the file makes no sense any more.
+/// Parts up to the first that does not parse.
 pub fn parts(file: &[u8], format: Format) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     match format {
@@ -50,7 +50,7 @@ pub fn parts(file: &[u8], format: Format) -> Vec<Range<usize>> {
         Format::Jpeg => walk(&mut parts, file, 2..file.len(), |at| {
             let [0xFF, marker, high, low] = *file.get(at..at + 4)? else { return None };
             let length = usize::from(u16::from_be_bytes([high, low])) + 2;
-            // What follows the head of a scan has no length.
+            // The data after the header of a scan has no length.
             Some(if marker == 0xDA { file.len() - at } else { length })
         }),
         Format::Other => {}
@@ -58,7 +58,7 @@ pub fn parts(file: &[u8], format: Format) -> Vec<Range<usize>> {
     parts
 }
 
-/// The number of four bytes at a place.
+/// Reads a number of four bytes at an offset.
 fn number(file: &[u8], at: usize, big_end: bool) -> Option<usize> {
     let bytes = file.get(at..at + 4)?.try_into().ok()?;
     usize::try_from(if big_end { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }).ok()
@@ -87,7 +87,7 @@ fn boxes(parts: &mut Vec<Range<usize>>, file: &[u8], within: Range<usize>) {
     }
 }
 
-/// Makes what the format checks right again: the checksums of PNG, the length of RIFF.
+/// Corrects the fields that the format checks: the checksums of PNG, the length of RIFF.
 pub fn mend(file: &mut [u8], format: Format) {
     match format {
         Format::Png => {

@@ -1,5 +1,5 @@
-//! What takes bytes from strangers, one function each, as the service calls it. The mutants here use them, and so do the fuzz
-//! targets in `fuzz/`. Each tells whether it took the bytes, and panics where something is wrong with us.
+//! Entry points for untrusted bytes, one function each, called as in the service. The mutants here and the fuzz targets
+//! in `fuzz/` use them. Each returns `true` if the bytes were accepted, and panics on a fault of our own.
 
 use std::io::Cursor;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use mediary::vendors::local::video::raster::Size;
 use mediary::vendors::local::video::sound::SoundPlan;
 use mediary::vendors::local::video::{Fault, Material, Plan, Watch, render};
 
-/// The pixels of a picture: looked at with the submission, decoded by the worker.
+/// Pixels of a picture: checked at the submission, decoded by the worker.
 pub fn picture(bytes: &[u8]) -> bool {
     let decoders = Decoders::default();
     let (measured, inspected, decoded) = (measure(bytes), decoders.inspect(bytes), decoders.decode(bytes));
@@ -29,12 +29,12 @@ pub fn picture(bytes: &[u8]) -> bool {
     decoded.is_ok()
 }
 
-/// Bytes that a picture may take while it is checked and decoded: as many as the budget of the decoders counts for it.
+/// Memory limit for checking and decoding a picture: the amount that the budget of the decoders reserves.
 pub fn bytes_for_picture(bytes: &[u8]) -> u64 {
     Decoders::default().memory_needed(bytes).unwrap_or(0)
 }
 
-/// A film that goes on, a picture or two beyond its end.
+/// Film to extend, read a frame or two beyond its end.
 pub fn film(bytes: &[u8]) -> bool {
     let footage = Material::Footage { file: bytes.to_vec(), seconds: 1, end: None };
     match render(plan(footage, None), &Impatient::default()) {
@@ -44,7 +44,7 @@ pub fn film(bytes: &[u8]) -> bool {
     }
 }
 
-/// A film of our own, with sound: a second in the rain.
+/// Film of the built-in engine, with sound: one second in the rain.
 pub fn own_film() -> Vec<u8> {
     let sound = SoundPlan { audio: Some(AudioType::All), voice_id: None, bed: None };
     let plan = Plan { prompt: "hills in the rain".to_owned(), ..plan(Material::Words { seconds: 1 }, Some(sound)) };
@@ -67,7 +67,7 @@ fn plan(material: Material, sound: Option<SoundPlan<'static>>) -> Plan<'static> 
     }
 }
 
-/// Waits for the frames of a small film, and then for hardly any more.
+/// Yields the frames of a small film, and hardly any more.
 #[derive(Default)]
 struct Impatient {
     asked: AtomicUsize,
@@ -83,7 +83,7 @@ impl Watch for Impatient {
     }
 }
 
-/// An archive that is uploaded.
+/// Uploaded archive.
 pub fn archive(bytes: &[u8]) -> bool {
     match check(Cursor::new(bytes)) {
         Ok(()) => true,
@@ -95,12 +95,12 @@ pub fn archive(bytes: &[u8]) -> bool {
     }
 }
 
-/// The text of a picture field: base64, a data URI, a URL.
+/// Text of a picture field: base64, a data URI, a URL.
 pub fn text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| Given::parse(text).is_ok())
 }
 
-/// The form of the music endpoint: the first line is its content type.
+/// Form of the music endpoint: the first line is its content type.
 pub fn form(bytes: &[u8]) -> bool {
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
     let (head, body) = (&bytes[..end], bytes.get(end + 1..).unwrap_or_default());
@@ -112,7 +112,7 @@ pub fn form(bytes: &[u8]) -> bool {
     actix_web::rt::Runtime::new().expect("a runtime").block_on(reading).is_ok()
 }
 
-/// The bytes of a commit.
+/// Bytes of a commit.
 pub fn commit(bytes: &[u8]) -> bool {
     let Ok(commit) = codec::decode(bytes) else { return false };
     let mut again = Vec::new();

@@ -1,4 +1,4 @@
-//! The process that tries mutants: it may be killed, and what it may take is bounded.
+//! Child process that tries mutants; it may be killed, and its memory is limited.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -14,19 +14,19 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::change::mutant;
 use super::{KINDS, Kind, seeds};
 
-/// What the process may map in all: a mutant that asks for more ends it.
+/// Address space limit of the process: a mutant that exceeds it ends the process.
 const ADDRESS_SPACE: u64 = 4 << 30;
-/// What a mutant may take beside what its kind allows: the file itself, threads, what the allocator keeps.
+/// Memory allowance beyond the limit of a kind: the file itself, threads, overhead of the allocator.
 const MEMORY_SLACK: u64 = 16 << 20;
 
-/// Where crates of others panicked, which the service catches: such a file is damaged.
+/// Locations of panics in other crates, which the service catches: it treats such a file as damaged.
 static CAUGHT: Mutex<Vec<String>> = Mutex::new(Vec::new());
-/// Panics in our own code.
+/// Number of panics in our own code.
 static OURS: AtomicUsize = AtomicUsize::new(0);
-/// When the mutant that is tried was begun, in milliseconds since the start; 0 between two.
+/// Start of the current mutant in milliseconds since the process start; 0 between two mutants.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
-/// What was seen of the mutants so far.
+/// Results so far.
 #[derive(Default)]
 struct Seen {
     taken: u64,
@@ -34,7 +34,7 @@ struct Seen {
     largest: (u64, u64),
 }
 
-/// Tries the mutants of a kind; the numbers are written to `progress`, so that it is known which one ended the process.
+/// Tries the mutants of a kind; writes each number to `progress` first, to identify the one that ended the process.
 pub fn work(kind: &str, numbers: std::ops::Range<u64>, progress: &Path) {
     let kind = KINDS.iter().find(|known| known.name == kind).expect("a kind");
     bound_memory();
@@ -66,12 +66,12 @@ pub fn work(kind: &str, numbers: std::ops::Range<u64>, progress: &Path) {
     );
 }
 
-/// The mutant of this number.
+/// Mutant with this number.
 pub fn made(kind: &Kind, seeds: &[Vec<u8>], number: u64) -> Vec<u8> {
     let mut chance = StdRng::seed_from_u64(number);
     let at = usize::try_from(number).expect("a small number") % seeds.len();
     if kind.text {
-        // What is no text is refused at once.
+        // The service rejects non-UTF-8 before this point.
         return String::from_utf8_lossy(&mutant(&seeds[at], seeds, &mut chance)).into_owned().into_bytes();
     }
     mutant(&seeds[at], seeds, &mut chance)
@@ -100,11 +100,11 @@ fn bound_memory() {
     setrlimit(Resource::As, Rlimit { current: Some(current), maximum }).expect("less is always allowed");
 }
 
-/// Tells our panics from those of crates, by where the code lies.
+/// Counts our panics and those of other crates, by the source location.
 fn count_panics() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        // The folder of the registry, then that of the index, then the crate.
+        // The registry directory, then that of the index, then the crate.
         let crates =
             |place: &Location<'_>| Some(place.file().split_once("/registry/src/")?.1.split_once('/')?.1.to_owned());
         let elsewhere = panic.location().and_then(|place| Some(format!("{}:{}", crates(place)?, place.line())));
@@ -129,12 +129,12 @@ fn watch(start: Instant, patience: Duration) {
     }
 }
 
-/// Has the kernel measure the peak anew; false where it does not.
+/// Resets the kernel's peak of memory; `false` if it cannot.
 pub fn forget_peak() -> bool {
     std::fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 
-/// A line of the process's state, in bytes.
+/// Value of one line of the process's status, in bytes.
 fn memory(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;

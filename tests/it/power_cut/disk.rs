@@ -1,5 +1,4 @@
-//! A disk whose power can be cut: an image file with a file system, mounted so that the image holds what was synced and
-//! nothing of the cache.
+//! Disk with simulated power cuts: an image file with a file system, mounted so that the image holds only synced data.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +8,13 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// Room for the service's reserve, and for what is written before and between cuts.
+/// Size of the image in bytes: the service's reserve, and the data written before and between cuts.
 const BYTES: u64 = 96 << 20;
 const BYTES_A_CUT: u64 = 8 << 20;
-/// How often the image is copied anew when the kernel wrote to it meanwhile.
+/// Maximum number of copies of the image; it is copied again if the kernel wrote to it during the copy.
 const COPIES: usize = 20;
 
-/// A mounted image; unmounted when it is dropped.
+/// Mounted image; unmounted on drop.
 pub struct Disk {
     folder: TempDir,
     device: String,
@@ -23,10 +22,10 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A fresh file system with room for what is written between so many cuts.
+    /// Creates a file system large enough for this many cuts.
     ///
     /// # Errors
-    /// Why this machine cannot do it.
+    /// Returns the reason if this machine does not support it.
     pub fn new(cuts: u64) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let image = folder.path().join("image");
@@ -50,13 +49,13 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Where it is mounted.
+    /// Mount point.
     pub fn root(&self) -> PathBuf {
         self.folder.path().join("root")
     }
 
-    /// The disk as it would be found after its power was cut now: nobody may be writing to the file system. What its cache
-    /// holds is lost, what the kernel writes back meanwhile is waited for.
+    /// Returns the disk as it would be after a power cut now; no process may write to the file system. The content of
+    /// its cache is lost; writes that the kernel has started are completed.
     pub fn after_power_cut(&self) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
@@ -70,7 +69,7 @@ impl Disk {
         panic!("the kernel writes to {} all the time", self.device);
     }
 
-    /// What the device counts, once nothing is under way.
+    /// Write counters of the device, once it is idle.
     fn settled(&self) -> String {
         let mut last = self.told("stat").unwrap();
         loop {

@@ -1,4 +1,4 @@
-//! The routes, each with its action and a request that succeeds for whoever may make it. One line a route.
+//! Routes, each with its action and a request that succeeds with permission. One line per route.
 
 use mediary::domain::policy::Action::{self, *};
 use reqwest::Method;
@@ -7,27 +7,27 @@ use serde_json::{Value, json};
 use crate::support::picture::base64_png;
 use crate::support::zip::{Entry, zip};
 
-/// A route, and how it is asked.
+/// Route with a sample request.
 pub struct Case {
     pub action: Action,
     pub method: Method,
-    /// As in the route table; the ground on which it is tried fills the braces, `{fresh}` in bodies with a new name.
+    /// Path as in the route table; the fixture fills the braces, `{fresh}` in bodies becomes a new name.
     pub path: &'static str,
     pub query: &'static str,
     pub body: Body,
-    /// The status of success.
+    /// Status of a success.
     pub success: u16,
-    /// What an administrator does on the ground before.
+    /// Preparation of the fixture by an administrator.
     pub before: Vec<Step>,
-    /// Whether what is read belongs to the owner alone.
+    /// `true` if only the owner may read the response.
     pub of_the_owner: bool,
-    /// Whether it is kept back while the publisher is banned, though nothing is changed.
+    /// `true` if a ban of the publisher blocks the request, although it changes nothing.
     pub withheld: bool,
-    /// Whether it is about another member, where members may do it only to themselves.
+    /// `true` if the request concerns another member, while members may only change themselves.
     pub of_others: bool,
 }
 
-/// What is sent.
+/// Body of the request.
 pub enum Body {
     Nothing,
     Json(Value),
@@ -35,37 +35,37 @@ pub enum Body {
     Form(&'static [(&'static str, &'static str)]),
 }
 
-/// What an administrator does first.
+/// Step of the preparation.
 pub enum Step {
-    /// A request.
+    /// Sends a request.
     Ask { method: Method, path: &'static str, body: Value },
-    /// The version of the ground gets its archive.
+    /// Uploads the archive of the fixture's version.
     Upload,
 }
 
 impl Case {
-    /// Whether its success changes something.
+    /// `true` if a success changes something.
     pub fn writes(&self) -> bool {
         self.method != Method::GET && self.action.writes()
     }
 
-    /// Whether its success is the end of the caller, which the administrator of the bootstrap token is spared.
+    /// `true` if a success removes the caller; the bootstrap administrator is exempt.
     pub fn ends_caller(&self) -> bool {
         self.action == EraseOwnAccount
     }
 
-    /// With a query.
+    /// Adds a query.
     fn asking(self, query: &'static str) -> Self {
         Self { query, ..self }
     }
 
-    /// After an administrator has done this.
+    /// Adds a preparing request by an administrator.
     fn after(mut self, method: Method, path: &'static str, body: Value) -> Self {
         self.before.push(Step::Ask { method, path, body });
         self
     }
 
-    /// Once the version has its archive.
+    /// Adds the upload of the version's archive.
     fn with_archive(mut self) -> Self {
         self.before.push(Step::Upload);
         self
@@ -115,12 +115,12 @@ fn delete(action: Action, path: &'static str) -> Case {
     case(action, Method::DELETE, path, 204, Body::Nothing)
 }
 
-/// What is uploaded.
+/// Archive to upload.
 pub fn archive() -> Vec<u8> {
     zip(&[Entry::stored("node.py", b"pass")])
 }
 
-/// Every route.
+/// All routes.
 pub fn cases() -> Vec<Case> {
     [service(), accounts(), publishers(), nodes(), versions(), media()].into_iter().flatten().collect()
 }
@@ -242,7 +242,7 @@ fn media() -> Vec<Case> {
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-relight", 200, picture()),
         post(SubmitVideoTask, "/proxy/videovendor/start-end2video", 200, json!({"prompt": "p"})),
         post(SubmitVideoTask, "/proxy/videovendor/reference2video", 200, json!({"prompt": "p"})),
-        // Whoever is let through has no video to extend.
+        // A caller with permission has no video to extend.
         post(SubmitVideoTask, "/proxy/videovendor/extend", 400, json!({})),
         post(SubmitVideoTask, "/proxy/videovendor/multiframe", 200, json!({"image_settings": [frame(), frame()]})),
         get(ReadVideoTask, "/proxy/videovendor/tasks/{task_id}/creations").of_the_owner(),

@@ -1,4 +1,4 @@
-//! The world in which the cases are tried: people who stay as they are, and grounds that a success may trample.
+//! Fixtures of the permission tests: fixed callers, and publishers that a success may change.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -25,7 +25,7 @@ use crate::video::START_END;
 const UPLOAD: &str = "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload";
 const NOBODY: &str = "00000000-0000-4000-8000-00000000abcd";
 
-/// A service and its people.
+/// Service and its callers.
 pub struct World {
     app: TestApp,
     stranger: TestUser,
@@ -33,51 +33,51 @@ pub struct World {
     owner: TestUser,
     foreign: TestUser,
     banned: TestUser,
-    /// Made by the banned user, for the publisher of the first ground, before the ban.
+    /// Created by the banned user, for the publisher of the first fixture, before the ban.
     token_of_banned: String,
-    /// Of the owner, one of each family.
+    /// Tasks of the owner, one of each family.
     tasks: Tasks,
-    /// A result of the first.
+    /// Result of the first task.
     file: String,
-    /// Callbacks of the owner that were made, and who takes them.
+    /// Deliveries of the owner that ended, and their receiver.
     deliveries: Vec<String>,
     _receiver: Receiver,
     grounds: Vec<Ground>,
     names: AtomicUsize,
-    /// One caller may upload only a few archives at a time.
+    /// Limit of concurrent uploads, because the service limits them per caller.
     uploads: Semaphore,
 }
 
-/// A publisher with all that paths name.
+/// Publisher with all resources that paths name.
 #[derive(Clone)]
 pub struct Ground {
     node: String,
     publisher: String,
     version: String,
-    /// A member who does not ask.
+    /// Member that sends no requests.
     user: String,
     user_token: String,
     token: String,
     tasks: Tasks,
     file: String,
-    /// Of one of the owner's tasks.
+    /// Delivery of one of the owner's tasks.
     delivery: String,
-    /// By which the owner may upload the archive of the version.
+    /// Ticket with which the owner may upload the archive of the version.
     ticket: String,
-    /// By which a vendor hints at a task.
+    /// Ticket of a vendor's webhook for a task.
     hint: String,
-    /// What the publisher's token is presented as.
+    /// Secret of the publisher's token.
     secret: String,
 }
 
-/// Where tasks of each family are submitted and read.
+/// Paths where tasks of each family are submitted and read.
 const FAMILIES: [&str; 5] = [UPSCALER, STYLE, SKIN, RELIGHT, VIDEO];
-/// Where video tasks are read.
+/// Path where video tasks are read.
 const VIDEO: &str = "/proxy/videovendor/tasks";
-/// A task of each of them.
+/// A task of each family.
 type Tasks = [String; 5];
 
-/// Where the grounds are that no success may change.
+/// Index of the fixture that stays unchanged.
 const OPEN: usize = 0;
 const BANNED: usize = 1;
 const FOREIGN: usize = 2;
@@ -129,7 +129,7 @@ impl World {
         world
     }
 
-    /// The ticket of a hint at a task of somebody.
+    /// Ticket of a vendor's webhook for another user's task.
     fn hint(&self) -> String {
         let key = UploadKey::read(&self.app.dir.path().join("url-key")).expect("the key").expect("a key");
         HintKey::new(key.derived(PURPOSE)).ticket(TaskId(Uuid::nil()))
@@ -139,17 +139,17 @@ impl World {
         self.app.stop().await;
     }
 
-    /// A ground that stays as it is.
+    /// Shared fixture, which stays unchanged.
     pub fn shared_ground(&self, banned: bool) -> &Ground {
         &self.grounds[if banned { BANNED } else { OPEN }]
     }
 
-    /// The ground of somebody who owns another publisher.
+    /// Fixture of a user who owns another publisher.
     pub fn foreign_ground(&self) -> &Ground {
         &self.grounds[FOREIGN]
     }
 
-    /// A ground of its own.
+    /// New fixture.
     pub async fn ground(&self, banned: bool) -> Ground {
         let ground = self.ground_of(&self.owner).await;
         if banned {
@@ -190,7 +190,7 @@ impl World {
         ground
     }
 
-    /// Another node on the shared ground.
+    /// Another node of the shared publisher.
     pub async fn second_node(&self) -> String {
         let name = self.fresh();
         self.app.node(&self.shared_ground(false).publisher, &name, &self.owner).await;
@@ -206,7 +206,7 @@ impl World {
         self.ask_as_admin(&Method::POST, &format!("/admin/{what}/ban"), &reason).await.expect(204);
     }
 
-    /// What must have happened before a case is tried.
+    /// Applies a preparation step of a case.
     pub async fn prepare(&self, ground: &Ground, step: &Step) {
         let answer = match step {
             Step::Ask { method, path, body } => self.ask_as_admin(method, &ground.fill(path), body).await,
@@ -224,7 +224,7 @@ impl World {
         self.app.send(request.json(body)).await
     }
 
-    /// The last part of a fresh upload link.
+    /// Last part of a new upload link.
     async fn ticket(&self, path: &str, token: &str) -> String {
         let link = self.app.post_as(token, path, json!({})).await.expect(200).json();
         text(&link["signedUrl"]).rsplit('/').next().expect("a ticket").to_owned()
@@ -233,7 +233,7 @@ impl World {
     pub async fn ask(&self, ground: &Ground, case: &Case, caller: Caller) -> Answer {
         use Caller::{ForeignOwner, Member, Owner, OwnerOfBanned, Stranger};
         if case.ends_caller() && matches!(caller, Stranger | Member | Owner | ForeignOwner | OwnerOfBanned) {
-            // No publisher is concerned: any user stands for them, and they are needed later.
+            // No publisher is concerned: any user is sufficient, and the fixed callers are needed later.
             let user = self.app.user(&self.fresh()).await;
             return self.ask_with(ground, case, Some(&user.token)).await;
         }
@@ -250,7 +250,7 @@ impl World {
             Caller::Admin => Some(self.app.admin_token()),
         };
         if case.path.contains("{delivery_id}") && ground.delivery != NOBODY {
-            // Whoever may have it made again needs one of its own: it is on its way afterwards.
+            // Callers with permission need their own delivery: redelivering makes it pending.
             let nth = [Owner, OwnerOfBanned, Caller::Admin].iter().position(|it| *it == caller).unwrap_or(0);
             let ground = Ground { delivery: self.deliveries[nth].clone(), ..ground.clone() };
             return self.ask_with(&ground, case, token).await;
@@ -280,7 +280,7 @@ impl World {
 }
 
 impl Ground {
-    /// Where nothing is that a path names.
+    /// Fixture of which nothing exists.
     pub fn nowhere() -> Self {
         let [publisher, node] = ["nowhere"; 2].map(str::to_owned);
         let [version, user, user_token, token] = [NOBODY; 4].map(str::to_owned);
@@ -291,12 +291,12 @@ impl Ground {
         Self { node, publisher, version, user, user_token, token, tasks, file, delivery, ticket, hint, secret }
     }
 
-    /// The same with another node.
+    /// The same fixture with another node.
     pub fn with_node(&self, node: String) -> Self {
         Self { node, ..self.clone() }
     }
 
-    /// The same under another publisher's name.
+    /// The same fixture with another publisher's name.
     pub fn with_publisher_of(&self, other: &Self) -> Self {
         Self { publisher: other.publisher.clone(), ..self.clone() }
     }
@@ -324,7 +324,7 @@ impl Ground {
     }
 }
 
-/// Callbacks that were made: two for each of two tasks.
+/// Completed deliveries: two of each of two tasks.
 async fn delivered(app: &TestApp, owner: &TestUser, receiver: &Receiver) -> Vec<String> {
     let mut made = Vec::new();
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Submissions of image jobs: one of each kind, with every field filled somewhere.
+//! Submissions of image jobs: one of each kind, with every field filled in at least one.
 
 use mediary::domain::event::Event;
 use mediary::domain::ids::{TaskId, UserId};
@@ -13,12 +13,12 @@ use mediary::domain::value::CallbackUrl;
 
 use super::{id, picture, text};
 
-/// The submission that there was first, of an upscale of a picture that came with it.
+/// The oldest kind of submission: an upscale of a picture in the body.
 pub(super) fn submitted() -> Event {
     of_work(ImageWork { job: upscale(), image: kept(), reference: None, seed: None })
 }
 
-/// The name of each further kind of job, and its submission.
+/// Name of each later kind of job, and its submission.
 pub fn every_job() -> Vec<(&'static str, Event)> {
     let work = |job, image, reference, seed| of_work(ImageWork { job, image, reference, seed });
     let skin = |mode| ImageJob::SkinEnhance(SkinEnhance { sharpen: Percent::of(3), ..SkinEnhance::of(mode) });

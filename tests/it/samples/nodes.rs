@@ -1,4 +1,4 @@
-//! Nodes and versions: each event after the one before.
+//! Events of nodes and versions, in order.
 
 use mediary::domain::event::Event;
 use mediary::domain::ids::{NodeId, PublisherId, UserId, VersionId};
@@ -17,7 +17,7 @@ pub fn administered() -> Event {
     NodeEvent::NodeAdministered { facts: node_facts() }.into()
 }
 
-/// Nothing after the last.
+/// Next sample; `None` after the last.
 pub fn after(last: &NodeEvent) -> Option<Event> {
     use NodeEvent as N;
     let version_id = VersionId(id(0xE));

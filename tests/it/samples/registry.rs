@@ -1,4 +1,4 @@
-//! Users, publishers and tokens: each event after the one before.
+//! Events of users, publishers and tokens, in order.
 
 use mediary::domain::event::Event;
 use mediary::domain::ids::{PublisherId, TokenId, UserId};
@@ -75,7 +75,7 @@ pub fn user_created() -> Event {
     .into()
 }
 
-/// Stands for sealed bytes: what they say does not matter to the log.
+/// Placeholder for encrypted bytes: their content does not matter to the log.
 fn sealed(text: &str) -> Personal {
     Personal::Sealed([&[1], text.as_bytes()].concat().into())
 }

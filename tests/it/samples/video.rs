@@ -1,4 +1,5 @@
-//! Video and music jobs, one of each kind, those of anonymous callers, and what comes of them: every field is filled somewhere.
+//! Video and music jobs, one of each kind, those of anonymous callers, and their results; every field is filled in at
+//! least one.
 
 use mediary::domain::delivery::{DeliveryEvent, Redelivery};
 use mediary::domain::event::Event;
@@ -15,7 +16,7 @@ use mediary::domain::video::{
 
 use super::{id, picture, text};
 
-/// Further events whose stored shape is another: the name of each, and the event. New ones come last.
+/// Further events with a different stored shape: name and event. New ones are added at the end.
 pub fn further() -> Vec<(&'static str, Event)> {
     let somebody = Some(UserId(id(0xA)));
     vec![

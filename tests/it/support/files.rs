@@ -1,4 +1,4 @@
-//! A server of files that clients name by their URLs: it answers what the test wants, and notes what was asked for.
+//! File server for client-supplied URLs: scripted responses, and a record of requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
-/// What is answered to a request: bytes, after which the connection is closed.
+/// Function from a path to the response bytes, after which the connection is closed.
 type Answering = Arc<dyn Fn(&str) -> Vec<u8> + Send + Sync>;
 
-/// The server; it listens until the test ends.
+/// Server that listens until the test ends.
 pub struct FileServer {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
@@ -19,12 +19,12 @@ pub struct FileServer {
 }
 
 impl FileServer {
-    /// One that answers a request for this path with these bytes, head and all.
+    /// Server that answers a request for this path with these bytes, including the head.
     pub async fn answering(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         Self::listening(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), answer)
     }
 
-    /// One that answers there.
+    /// The same, on this listener.
     pub fn listening(listener: TcpListener, answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let address = listener.local_addr().expect("an address");
         let asked = Arc::<Mutex<Vec<String>>>::default();
@@ -45,12 +45,12 @@ impl FileServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// The paths that were asked for, in order.
+    /// Requested paths, in order.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().clone()
     }
 
-    /// Lets answers out, or holds them back.
+    /// Releases responses, or blocks them.
     pub fn let_out(&self, open: bool) {
         self.open.send_replace(open);
     }
@@ -76,7 +76,7 @@ async fn one_request(
     stream.shutdown().await
 }
 
-/// A port on which nobody listens, kept from others until somebody does.
+/// Port without a listener, reserved until the test listens on it.
 pub fn vacant_port() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
@@ -84,13 +84,13 @@ pub fn vacant_port() -> (TcpSocket, SocketAddr) {
     (socket, address)
 }
 
-/// The answer with a file.
+/// Response with a file.
 pub fn file(bytes: &[u8]) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", bytes.len());
     [head.as_bytes(), bytes].concat()
 }
 
-/// The answer without a body: a status, and further header lines.
+/// Response without a body: a status, and further header lines.
 pub fn status(line: &str, headers: &str) -> Vec<u8> {
     format!("HTTP/1.1 {line}\r\n{headers}content-length: 0\r\nconnection: close\r\n\r\n").into_bytes()
 }

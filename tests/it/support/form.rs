@@ -1,16 +1,16 @@
-//! Forms with parts (multipart/form-data, RFC 7578), as browsers and curl send them.
+//! Multipart forms (multipart/form-data, RFC 7578), as browsers and curl send them.
 
 use reqwest::RequestBuilder;
 
 const BOUNDARY: &str = "------------------------b7d1f0c2a94e";
 
-/// A request with a form of text fields.
+/// Request with a form of text fields.
 pub fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
     let parts: Vec<(&str, &[u8])> = fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
     form_of_bytes(request, &parts)
 }
 
-/// A request with a form whose fields may be no text.
+/// Request with a form of binary fields.
 pub fn form_of_bytes(request: RequestBuilder, fields: &[(&str, &[u8])]) -> RequestBuilder {
     let mut body = Vec::new();
     for (name, value) in fields {

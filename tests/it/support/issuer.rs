@@ -1,4 +1,4 @@
-//! An issuer of tokens: its discovery document, its keys, and whatever it or a forger would sign.
+//! OIDC issuer: its discovery document, its keys, and tokens signed by it or by a forger.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A key made for these tests and used nowhere else; making one takes seconds.
+/// Key for these tests only; generating one takes seconds.
 const RSA_KEY: &str = include_str!("../../golden/oidc/rsa-key.base64");
 
-/// A key that signs.
+/// Signing key.
 pub enum SigningKey {
     Rsa(Box<RsaKeyPair>),
     P256(Box<EcdsaKeyPair>),
@@ -29,7 +29,7 @@ impl SigningKey {
         Self::Rsa(Box::new(RsaKeyPair::from_pkcs8(&key).expect("a key")))
     }
 
-    /// A fresh one.
+    /// Generates a key.
     pub fn p256() -> Self {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).expect("a key");
@@ -41,7 +41,7 @@ impl SigningKey {
         if matches!(self, Self::Rsa(_)) { "RS256" } else { "ES256" }
     }
 
-    /// The public half, as a set of keys has it.
+    /// Public key, as an entry of a JWK set.
     pub fn public(&self, id: &str) -> Value {
         match self {
             Self::Rsa(key) => {
@@ -56,7 +56,7 @@ impl SigningKey {
         }
     }
 
-    /// The modulus: what a forger has of an RSA key, and may take for a secret.
+    /// Modulus: the public part of an RSA key, which a verifier might mistake for a shared secret.
     pub fn modulus(&self) -> Vec<u8> {
         let Self::Rsa(key) = self else { return Vec::new() };
         let RsaPublicKeyComponents::<Vec<u8>> { n, .. } = key.public().into();
@@ -75,14 +75,14 @@ impl SigningKey {
         }
     }
 
-    /// A token with this header and these claims.
+    /// Token with this header and these claims.
     pub fn token_with(&self, header: &Value, claims: &Value) -> String {
         let signed = format!("{}.{}", encoded(header.to_string().as_bytes()), encoded(claims.to_string().as_bytes()));
         let signature = encoded(&self.signature(signed.as_bytes()));
         format!("{signed}.{signature}")
     }
 
-    /// A token as an issuer makes it.
+    /// Token as the issuer signs it.
     pub fn token(&self, id: &str, claims: &Value) -> String {
         self.token_with(&json!({"typ": "JWT", "alg": self.algorithm(), "kid": id}), claims)
     }
@@ -96,18 +96,18 @@ pub fn encoded(bytes: &[u8]) -> String {
 struct Said {
     keys: Vec<Value>,
     is_away: bool,
-    /// How often it was asked for its keys.
+    /// Number of requests for its keys.
     asked: usize,
 }
 
-/// An issuer that listens.
+/// Issuer that listens.
 pub struct TestIssuer {
     address: SocketAddr,
     said: Arc<Mutex<Said>>,
 }
 
 impl TestIssuer {
-    /// One that publishes these keys.
+    /// Starts an issuer that publishes these keys.
     pub async fn start(keys: &[Value]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -121,22 +121,22 @@ impl TestIssuer {
         Self { address, said }
     }
 
-    /// What it calls itself.
+    /// Issuer URL.
     pub fn name(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// From now on it publishes these.
+    /// Replaces the published keys.
     pub fn publish(&self, keys: &[Value]) {
         self.said.lock().keys = keys.to_vec();
     }
 
-    /// From now on it answers nothing but 503, or is back.
+    /// Switches between 503 for everything and normal service.
     pub fn go_away(&self, is_away: bool) {
         self.said.lock().is_away = is_away;
     }
 
-    /// How often it was asked for its keys.
+    /// Number of requests for its keys.
     pub fn asked(&self) -> usize {
         self.said.lock().asked
     }

@@ -1,4 +1,4 @@
-//! What the tests share: the real application on a free port with a fresh data directory, and the people who use it.
+//! Shared fixtures: the real application on a free port with a fresh data directory, and its users.
 
 pub mod files;
 pub mod form;
@@ -19,7 +19,7 @@ use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A running service, in this process.
+/// Service running in this process.
 pub struct TestApp {
     pub app: App,
     pub dir: TempDir,
@@ -28,20 +28,20 @@ pub struct TestApp {
     client: Client,
 }
 
-/// A user with a token.
+/// User with a token.
 pub struct TestUser {
     pub id: String,
     pub token: String,
 }
 
-/// An answer, read whole.
+/// Complete response.
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
 }
 
-/// Settings for a test: a free port, everything in `dir`, one HTTP worker.
+/// Test settings: a free port, everything in `dir`, one HTTP worker.
 pub fn settings(dir: &TempDir) -> Settings {
     let mut settings = Settings { data_dir: dir.path().to_owned(), workers: 1, ..Settings::default() };
     settings.listen.set_port(0);
@@ -49,7 +49,7 @@ pub fn settings(dir: &TempDir) -> Settings {
     settings
 }
 
-/// A client that follows no redirects and talks to nobody else.
+/// Client that follows no redirects and uses no proxy.
 pub fn client() -> Client {
     mediary::outbound::install_tls();
     let builder = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
@@ -57,17 +57,17 @@ pub fn client() -> Client {
 }
 
 impl TestApp {
-    /// A service with default settings and real surroundings.
+    /// Service with default settings and real surroundings.
     pub async fn start() -> Self {
         Self::start_with(|_| {}, Surroundings::real()).await
     }
 
-    /// A service with other settings or surroundings.
+    /// Service with other settings or surroundings.
     pub async fn start_with(change: impl FnOnce(&mut Settings), surroundings: Surroundings) -> Self {
         Self::start_in(tempfile::tempdir().expect("a temporary directory"), change, surroundings).await
     }
 
-    /// A service on a data directory that may have a history.
+    /// Service on an existing data directory.
     pub async fn start_in(dir: TempDir, change: impl FnOnce(&mut Settings), surroundings: Surroundings) -> Self {
         let mut settings = settings(&dir);
         change(&mut settings);
@@ -130,7 +130,7 @@ impl TestApp {
         self.send(self.request(Method::DELETE, path).bearer_auth(token)).await
     }
 
-    /// A new user with a token.
+    /// Creates a user with a token.
     pub async fn user(&self, name: &str) -> TestUser {
         let body = json!({"name": name, "email": format!("{name}@example.org")});
         let user = self.post_as(&self.admin_token, "/admin/users", body).await.expect(201).json();
@@ -140,18 +140,18 @@ impl TestApp {
         TestUser { id, token: token["token"].as_str().expect("a token").to_owned() }
     }
 
-    /// A new publisher of this user.
+    /// Creates a publisher of this user.
     pub async fn publisher(&self, id: &str, owner: &TestUser) -> Value {
         self.post_as(&owner.token, "/publishers", json!({"id": id, "name": id})).await.expect(201).json()
     }
 
-    /// A new node of this publisher.
+    /// Creates a node of this publisher.
     pub async fn node(&self, publisher: &str, id: &str, owner: &TestUser) -> Value {
         let path = format!("/publishers/{publisher}/nodes");
         self.post_as(&owner.token, &path, json!({"id": id, "name": id})).await.expect(201).json()
     }
 
-    /// A new personal access token of this publisher.
+    /// Creates a personal access token of this publisher.
     pub async fn access_token(&self, publisher: &str, owner: &TestUser) -> String {
         let path = format!("/publishers/{publisher}/tokens");
         let answer = self.post_as(&owner.token, &path, json!({"name": "ci"})).await.expect(201).json();
@@ -160,7 +160,7 @@ impl TestApp {
 }
 
 impl Answer {
-    /// The same answer, if it has this status.
+    /// Returns the response; panics unless it has this status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "the answer was {}", self.text());

@@ -1,5 +1,5 @@
-//! A vendor of music that speaks the seed's interface, as a real HTTP server: it says what a test wants it to, as slowly or wrongly as it
-//! wants, and counts what it was asked for.
+//! Simulated music vendor with the original interface, as a real HTTP server: scripted, slow or faulty responses, and a
+//! record of requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What the vendor does next.
+/// Next action of the vendor.
 #[derive(Debug, Clone)]
 pub enum Act {
-    /// Sends this.
+    /// Sends the text.
     Say(String),
-    /// Sends this, a byte at a time, with such a pause after each.
+    /// Sends the text byte by byte, with a pause after each.
     Trickle(String, Duration),
-    /// Sends this for ever.
+    /// Sends the text without end.
     Pour(String),
-    /// Sends nothing more, for ever.
+    /// Sends nothing more, and keeps the connection open.
     Silence,
 }
 
-/// A request as it came.
+/// Request as received.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub head: String,
@@ -39,7 +39,7 @@ impl Asked {
         })
     }
 
-    /// The value of a field of the form.
+    /// Value of a form field.
     pub fn field(&self, name: &str) -> Option<&str> {
         let (_, rest) = self.body.split_once(&format!("name=\"{name}\"\r\n\r\n"))?;
         Some(rest.split_once("\r\n--")?.0)
@@ -48,13 +48,13 @@ impl Asked {
 
 type Conduct = Box<dyn Fn(&Asked) -> Vec<Act> + Send + Sync>;
 
-/// What happened at the vendor.
+/// Record of the vendor.
 #[derive(Debug, Clone, Default)]
 pub struct Books {
     pub asked: Vec<Asked>,
-    /// Connections on which nobody listens any more.
+    /// Connections closed by the client.
     pub closed: usize,
-    /// Bytes that were sent.
+    /// Bytes sent.
     pub sent: u64,
 }
 
@@ -63,7 +63,7 @@ struct Shop {
     books: watch::Sender<Books>,
 }
 
-/// The vendor; it listens until it is dropped.
+/// Vendor that listens until it is dropped.
 pub struct MusicSim {
     shop: Arc<Shop>,
     address: SocketAddr,
@@ -98,12 +98,12 @@ impl MusicSim {
         self.shop.books.borrow().clone()
     }
 
-    /// From now on it behaves like this.
+    /// Replaces the behaviour.
     pub fn behave(&self, conduct: impl Fn(&Asked) -> Vec<Act> + Send + Sync + 'static) {
         *self.shop.conduct.lock() = Box::new(conduct);
     }
 
-    /// Waits until the books show what is waited for.
+    /// Waits until the record satisfies the condition.
     pub async fn until(&self, shown: impl FnMut(&Books) -> bool) {
         self.shop.books.subscribe().wait_for(shown).await.expect("the vendor lives");
     }
@@ -142,7 +142,7 @@ impl Shop {
         }
     }
 
-    /// Where nobody listens, that is noticed elsewhere.
+    /// Ignores a closed connection, which is detected elsewhere.
     async fn send(&self, outgoing: &mut (impl AsyncWriteExt + Unpin), bytes: &[u8]) {
         if outgoing.write_all(bytes).await.is_err() {
             std::future::pending::<()>().await;
@@ -151,7 +151,7 @@ impl Shop {
     }
 }
 
-/// A request whole.
+/// Reads a complete request.
 async fn read(stream: &mut TcpStream) -> Option<Asked> {
     let mut bytes = Vec::new();
     loop {
@@ -169,10 +169,10 @@ async fn read(stream: &mut TcpStream) -> Option<Asked> {
     }
 }
 
-/// The head of an answer that is listened to.
+/// Head of a streamed response.
 pub const BEGUN: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n";
 
-/// A whole answer of this status.
+/// Complete response with this status.
 pub fn answer(status: &str, body: &str) -> Vec<Act> {
     let length = body.len();
     vec![Act::Say(format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"))]
@@ -193,7 +193,7 @@ pub fn title() -> Value {
         "display_tags": ["calm"]})
 }
 
-/// Sound that says this.
+/// Line with audio data.
 pub fn sound(data: &str) -> Value {
     use base64::Engine as _;
     let data = base64::engine::general_purpose::STANDARD.encode(data);
@@ -210,7 +210,7 @@ pub fn complete() -> Value {
     json!({"type": "complete", "task_id": "theirs"})
 }
 
-/// What a vendor says that does what it should.
+/// Lines of a successful response.
 pub fn usual() -> Vec<Value> {
     vec![duration(), title(), sound("one "), sound("two"), generated(), complete()]
 }

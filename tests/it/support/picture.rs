@@ -1,4 +1,4 @@
-//! Pictures for tests, made on the spot.
+//! Generated pictures for tests.
 
 use std::io::Cursor;
 
@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use image::{ImageFormat, Rgb, RgbImage};
 
-/// A picture with gradients, an edge and some texture.
+/// Picture with gradients, an edge and some texture.
 pub fn scene(width: u32, height: u32) -> RgbImage {
     let level = |value: u32| u8::try_from(value).expect("at most 255");
     RgbImage::from_fn(width, height, |x, y| {
@@ -16,7 +16,7 @@ pub fn scene(width: u32, height: u32) -> RgbImage {
     })
 }
 
-/// The scene as a png file.
+/// The scene as a PNG file.
 pub fn png(width: u32, height: u32) -> Vec<u8> {
     encoded(width, height, ImageFormat::Png)
 }
@@ -28,7 +28,7 @@ pub fn encoded(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// The scene as base64 of a png file.
+/// The scene as base64 of a PNG file.
 pub fn base64_png(width: u32, height: u32) -> String {
     STANDARD.encode(png(width, height))
 }

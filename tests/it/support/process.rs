@@ -1,4 +1,4 @@
-//! The program itself, as a process that can be killed.
+//! The real program as a process that can be killed.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -8,32 +8,32 @@ use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The administrator's token of every process in the tests.
+/// Administrator's token of every process in the tests.
 pub const TOKEN: &str = "operator-chosen-token";
 
-/// A running `mediary serve`; killed when it is dropped.
+/// Running `mediary serve`; killed on drop.
 pub struct Process {
     child: Child,
     base: String,
     printed: String,
-    /// What it has written to stderr so far.
+    /// Stderr so far.
     said: Arc<Mutex<String>>,
-    /// Reads that to the end, so that the program never blocks on a full pipe.
+    /// Thread that reads stderr, so that the program never blocks on a full pipe.
     listener: Option<JoinHandle<()>>,
 }
 
 impl Process {
-    /// Starts the program on a directory and waits until it says where it listens.
+    /// Starts the program on a directory and waits until it prints its address.
     pub fn start(data_dir: &Path) -> Self {
         Self::from_command(&mut command(data_dir))
     }
 
-    /// Starts the program and waits until it has said where it listens and what to do first.
+    /// Starts the program and waits until it has printed its address and first steps.
     pub fn from_command(command: &mut Command) -> Self {
         Self::try_start(command).unwrap_or_else(|errors| panic!("the program did not start: {errors}"))
     }
 
-    /// Starts the program; what it wrote to stderr, if it ended before it said where it listens.
+    /// Starts the program; returns its stderr if it ends before it prints its address.
     pub fn try_start(command: &mut Command) -> Result<Self, String> {
         let mut child = command.spawn().expect("the program starts");
         let errors = child.stderr.take().expect("a pipe");
@@ -68,12 +68,12 @@ impl Process {
         format!("{}{path}", self.base)
     }
 
-    /// What it printed when it was ready.
+    /// Stdout of the start.
     pub fn printed(&self) -> &str {
         &self.printed
     }
 
-    /// What it has written to stderr so far.
+    /// Stderr so far.
     pub fn said(&self) -> String {
         self.said.lock().expect("nobody panics with it").clone()
     }
@@ -82,23 +82,23 @@ impl Process {
         Pid::from_child(&self.child)
     }
 
-    /// SIGKILL: nothing in the program can react to it.
+    /// Sends SIGKILL: the program cannot react to it.
     pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
     }
 
-    /// SIGSTOP: no thread goes on.
+    /// Sends SIGSTOP: all threads pause.
     pub fn hold(&self) {
         kill_process(Pid::from_child(&self.child), Signal::STOP).expect("it can be stopped");
     }
 
-    /// Waits until it has ended by itself, and says how.
+    /// Waits until the process has exited without a signal from the test, and returns its status.
     pub fn ended(mut self) -> ExitStatus {
         self.child.wait().expect("it ends")
     }
 
-    /// SIGTERM, then what it exited with and what it wrote to stderr.
+    /// Sends SIGTERM; returns the exit status and stderr.
     pub fn terminate(mut self) -> (ExitStatus, String) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be told");
         let status = self.child.wait().expect("it ends");
@@ -114,7 +114,7 @@ impl Drop for Process {
     }
 }
 
-/// The program with a free port, on a directory, with a known token.
+/// Command that starts the program on a free port, on a directory, with a known token.
 pub fn command(data_dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
@@ -123,7 +123,7 @@ pub fn command(data_dir: &Path) -> Command {
     command
 }
 
-/// The same command, of a shell that was told something `first`.
+/// The same command in a shell that runs `first` before it.
 pub fn in_shell(first: &str, command: &Command) -> Command {
     let mut shell = Command::new("sh");
     let script = format!(r#"{first}; exec "$0" "$@""#);
@@ -133,17 +133,17 @@ pub fn in_shell(first: &str, command: &Command) -> Command {
     shell
 }
 
-/// Has the program take snapshots of the smallest log, and begin with them.
+/// Makes the program take snapshots of the smallest log, and start from them.
 pub fn with_snapshots(command: &mut Command) -> &mut Command {
     command.env("MEDIARY_SNAPSHOTS__EVERY_EVENTS", "3").env("MEDIARY_SNAPSHOTS__WHOLE_BELOW", "0")
 }
 
-/// Has the program read the whole log at its start.
+/// Makes the program replay the whole log at its start.
 pub fn without_snapshots(command: &mut Command) -> &mut Command {
     command.env("MEDIARY_SNAPSHOTS__EVERY_EVENTS", "0")
 }
 
-/// What a command that ran to its end has said.
+/// Result of a finished command.
 #[derive(Debug)]
 pub struct Done {
     pub code: Option<i32>,
@@ -159,14 +159,14 @@ impl From<Output> for Done {
 }
 
 impl Done {
-    /// The same, if it ended with this code.
+    /// Returns the result; panics unless it has this exit code.
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout: {}\nstderr: {}", self.out, self.err);
         self
     }
 
-    /// The same, if stdout says all of this.
+    /// Returns the result; panics unless stdout contains all of these texts.
     #[track_caller]
     pub fn says(self, words: &[&str]) -> Self {
         for word in words {
@@ -181,7 +181,7 @@ pub fn run(data_dir: &Path, arguments: &[&str]) -> Done {
     Done::from(on(data_dir, arguments).output().expect("the program starts"))
 }
 
-/// A command of the program, on a data directory.
+/// Command of the program, on a data directory.
 pub fn on(data_dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
     command.arg("--data-dir").arg(data_dir).args(arguments).stdin(Stdio::null());

@@ -1,4 +1,4 @@
-//! A receiver of callbacks: a small HTTP server that notes what it is told and answers what the test wants.
+//! Webhook receiver: a small HTTP server that records callbacks and gives scripted responses.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// One callback as it arrived.
+/// Received callback.
 #[derive(Debug, Clone)]
 pub struct Received {
     pub path: String,
@@ -38,7 +38,7 @@ impl Received {
 
 type Answering = Arc<dyn Fn(usize, &Received) -> String + Send + Sync>;
 
-/// The receiver; it listens until it is dropped.
+/// Receiver that listens until it is dropped.
 pub struct Receiver {
     address: SocketAddr,
     received: Arc<Mutex<Vec<Received>>>,
@@ -46,18 +46,19 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// One that is content with everything.
+    /// Receiver that accepts everything.
     pub async fn start() -> Self {
         Self::answering(|_, _| "HTTP/1.1 204 No Content".to_owned()).await
     }
 
-    /// One on an address that was in use before.
+    /// Receiver on an address that was in use before.
     pub async fn start_on(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).await.expect("the address is free again");
         Self::listen(listener, Arc::new(|_, _| "HTTP/1.1 204 No Content".to_owned()))
     }
 
-    /// One that answers with a status line (and header lines) of the test's choice, given the number of the callback.
+    /// Receiver that answers with a status line (and header lines) chosen by the test, given the number of the
+    /// callback.
     pub async fn answering(answer: impl Fn(usize, &Received) -> String + Send + Sync + 'static) -> Self {
         Self::listen(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), Arc::new(answer))
     }
@@ -83,12 +84,12 @@ impl Receiver {
         format!("http://{}{path}", self.address)
     }
 
-    /// Everything that came so far, in order.
+    /// Callbacks so far, in order.
     pub fn received(&self) -> Vec<Received> {
         self.received.lock().clone()
     }
 
-    /// Waits until what came fulfils a condition.
+    /// Waits until the callbacks satisfy a condition.
     pub async fn wait_until(&self, mut enough: impl FnMut(&[Received]) -> bool) -> Vec<Received> {
         let mut count = self.count.clone();
         loop {

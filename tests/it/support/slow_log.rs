@@ -1,4 +1,4 @@
-//! A log that a test can hold up and make fail, to see what the actors do meanwhile.
+//! Log that a test can block and make fail, to observe the actors.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use mediary::events::memory_log::MemoryLog;
 use mediary::events::stream::{Position, StreamId, Version};
 use parking_lot::{Condvar, Mutex};
 
-/// A memory log whose appends wait while it is held.
+/// In-memory log whose appends wait while it is blocked.
 #[derive(Default)]
 pub struct SlowLog {
     inner: MemoryLog,
@@ -29,29 +29,29 @@ impl SlowLog {
         Arc::default()
     }
 
-    /// From now on appends wait.
+    /// Blocks appends.
     pub fn hold(&self) {
         self.state.lock().held = true;
     }
 
-    /// Lets the appends go on.
+    /// Unblocks appends.
     pub fn release(&self) {
         self.state.lock().held = false;
         self.changed.notify_all();
     }
 
-    /// From now on appends fail.
+    /// Makes appends fail.
     pub fn break_down(&self) {
         self.state.lock().broken = true;
     }
 
-    /// Returns once an append waits. Blocks.
+    /// Blocks the thread until an append waits.
     pub fn await_append(&self) {
         let mut state = self.state.lock();
         self.changed.wait_while(&mut state, |state| !state.waiting);
     }
 
-    /// How many appends each group had.
+    /// Number of appends in each group.
     pub fn groups(&self) -> Vec<usize> {
         self.state.lock().groups.clone()
     }

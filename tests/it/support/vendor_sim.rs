@@ -1,5 +1,5 @@
-//! A vendor of images and videos that speaks the seed's interface, as a real HTTP server: as slow, wrong or absent as a test wants it,
-//! with a ledger of its own, in which a job stands once for each time it was paid. A benchmark can use it too.
+//! Simulated image and video vendor with the original interface, as a real HTTP server: slow, faulty or absent as a
+//! test requires, with its own ledger of one entry per charge. Benchmarks use it too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What the vendor makes possible for who does not know whether a submission arrived.
+/// Vendor feature for clients that do not know whether a submission arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
     HonoursKeys,
@@ -18,7 +18,7 @@ pub enum Mode {
     Neither,
 }
 
-/// What is asked.
+/// Kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Submission,
@@ -27,57 +27,57 @@ pub enum Kind {
     Result,
 }
 
-/// A request, as far as a conduct is chosen by it.
+/// Request, as far as the behaviour depends on it.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub kind: Kind,
-    /// How many of this kind there were for the same job, this one included.
+    /// Number of requests of this kind for the same job so far, including this one.
     pub nth: u32,
-    /// The prompt of the job: by it a test tells its jobs apart.
+    /// Prompt of the job, by which a test identifies it.
     pub prompt: String,
-    /// The id of the job; of a submission the one that it would have.
+    /// Id of the job; for a submission, the id that it would get.
     pub id: String,
 }
 
-/// How the vendor behaves to one request. A submission is taken, and paid for, before the answer goes wrong; unless it says
-/// otherwise.
+/// Behaviour towards one request. Unless stated otherwise, a submission is accepted and charged before the response
+/// fails.
 #[derive(Debug, Clone)]
 pub enum Conduct {
     Usual,
-    /// The submission is not taken, and this is the answer: status line and headers, then the body.
+    /// Rejects the submission with this response: status line and headers, then the body.
     Refuse(&'static str, String),
-    /// This is the answer instead of the usual one.
+    /// Sends this response instead of the usual one.
     Answer(&'static str, String),
-    /// These bytes, then the connection is closed.
+    /// Sends these bytes, then closes the connection.
     Raw(String),
-    /// One byte of the usual answer in this time.
+    /// Sends the usual response, one byte per interval.
     Trickle(Duration),
     Silence,
     HangUp,
 }
 
-/// What was paid for.
+/// Charge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Charge {
-    /// The key with which the job came.
+    /// Idempotency key of the job.
     pub key: String,
     pub id: String,
     pub prompt: String,
 }
 
-/// A job as whoever measures the vendor's customer sees it.
+/// Job, for measurements from outside.
 #[derive(Debug, Clone)]
 #[allow(dead_code, reason = "for benches/gateway")]
 pub struct Seen {
-    /// The key with which it came.
+    /// Idempotency key of the job.
     pub key: String,
-    /// When it is done.
+    /// Time of completion.
     pub done: Instant,
-    /// Where the vendor was told to hint at it.
+    /// Webhook URL for the job.
     pub webhook: Option<String>,
 }
 
-/// A job at the vendor.
+/// Job at the vendor.
 struct Job {
     key: String,
     prompt: String,
@@ -85,16 +85,16 @@ struct Job {
     webhook: Option<String>,
 }
 
-/// How the vendor is.
+/// Properties of the vendor.
 pub struct SimOptions {
     pub mode: Mode,
-    /// How long it works on a job.
+    /// Duration of a job.
     pub work: Duration,
-    /// The file that comes of every job with pictures.
+    /// Result file of every image job.
     pub result: Vec<u8>,
 }
 
-/// What comes of every video: the first bytes of an mp4, and enough after them to be told apart.
+/// Result of every video: the first bytes of an MP4 file, followed by enough to identify it.
 pub const CLIP: &[u8] = b"\0\0\0\x18ftypisom\0\0\x02\0isommp41a video of the simulator";
 
 type Choosing = Box<dyn Fn(&Asked) -> Conduct + Send + Sync>;
@@ -105,7 +105,7 @@ struct Books {
     by_key: HashMap<String, String>,
     charges: Vec<Charge>,
     asked: HashMap<(Kind, String), u32>,
-    /// The head and the body of the last submission.
+    /// Head and body of the last submission.
     last: Option<(String, Value)>,
 }
 
@@ -116,7 +116,7 @@ struct Shop {
     books: Mutex<Books>,
 }
 
-/// The vendor; it listens until it is dropped.
+/// Vendor that listens until it is dropped.
 pub struct VendorSim {
     shop: Arc<Shop>,
     listening: tokio::task::JoinHandle<()>,
@@ -129,18 +129,18 @@ impl Drop for VendorSim {
 }
 
 impl VendorSim {
-    /// One that does what it should.
+    /// Vendor without faults.
     pub async fn start(options: SimOptions) -> Self {
         Self::behaving(options, |_| Conduct::Usual).await
     }
 
-    /// One that behaves as the test wants to each request.
+    /// Vendor with scripted behaviour for each request.
     pub async fn behaving(options: SimOptions, conduct: impl Fn(&Asked) -> Conduct + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         Self::on(listener, options, conduct)
     }
 
-    /// The same, where somebody listens.
+    /// The same, on this listener.
     pub fn on(
         listener: TcpListener,
         options: SimOptions,
@@ -165,22 +165,22 @@ impl VendorSim {
         self.shop.base.clone()
     }
 
-    /// Everything that was paid for, in order.
+    /// All charges, in order.
     pub fn charges(&self) -> Vec<Charge> {
         self.shop.books.lock().charges.clone()
     }
 
-    /// The head and the body of the last submission.
+    /// Head and body of the last submission.
     pub fn last_submission(&self) -> Option<(String, Value)> {
         self.shop.books.lock().last.clone()
     }
 
-    /// Where the vendor was told to hint at the job with this prompt.
+    /// Webhook URL of the job with this prompt.
     pub fn webhook(&self, prompt: &str) -> Option<String> {
         self.shop.books.lock().jobs.values().find(|job| job.prompt == prompt)?.webhook.clone()
     }
 
-    /// The jobs that were taken after so many others, in order.
+    /// Jobs accepted after this many others, in order.
     #[allow(dead_code, reason = "for benches/gateway")]
     pub fn taken_after(&self, number: usize) -> Vec<Seen> {
         let books = self.shop.books.lock();
@@ -188,12 +188,12 @@ impl VendorSim {
         taken.map(|job| Seen { key: job.key.clone(), done: job.done, webhook: job.webhook.clone() }).collect()
     }
 
-    /// How often it was asked this, over all jobs.
+    /// Number of requests of this kind, over all jobs.
     pub fn asked(&self, kind: Kind) -> u32 {
         self.shop.books.lock().asked.iter().filter(|((asked, _), _)| *asked == kind).map(|(_, count)| count).sum()
     }
 
-    /// Every job is done now, however long it should have taken.
+    /// Completes all jobs at once.
     pub fn finish_all(&self) {
         for job in self.shop.books.lock().jobs.values_mut() {
             job.done = Instant::now();
@@ -201,7 +201,7 @@ impl VendorSim {
     }
 }
 
-/// A request as it arrived.
+/// Request as received.
 struct Request {
     head: String,
     method: String,
@@ -256,7 +256,7 @@ fn not_found() -> Vec<u8> {
 }
 
 impl Shop {
-    /// The requests of one connection, one after the other.
+    /// Serves the requests of one connection in order.
     async fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let mut bytes = Vec::new();
         while let Some(request) = read(&mut stream, &mut bytes).await? {
@@ -332,7 +332,7 @@ impl Shop {
         }
     }
 
-    /// Takes a job, and has it paid.
+    /// Accepts a job, and charges it.
     fn take(&self, request: &Request, prompt: &str) -> Vec<u8> {
         let key = request.header("idempotency-key");
         let mut books = self.books.lock();
@@ -353,7 +353,7 @@ impl Shop {
         ok(&json!({"data": {"task_id": id, "status": "CREATED", "generated": []}}))
     }
 
-    /// A video queues until it was asked after once.
+    /// Reports a video as queued until its first poll.
     fn tell_of_video(&self, asked: &Asked) -> Vec<u8> {
         let (books, id) = (self.books.lock(), &asked.id);
         let told = |state: &str, creations: Value| {

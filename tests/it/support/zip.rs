@@ -1,15 +1,15 @@
-//! Zip archives made byte by byte: good ones, and such as no tool makes.
+//! Zip archives built byte by byte: valid ones, and ones that no tool produces.
 
 use std::io::{Read, Write};
 
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 
-/// An entry; what its headers say can be changed to anything.
+/// Entry with freely chosen headers.
 #[derive(Clone)]
 pub struct Entry {
     pub name: Vec<u8>,
-    /// The name in the header before the bytes; the same, if there is none.
+    /// Name in the local header; `None` for the same name.
     pub local_name: Option<Vec<u8>>,
     pub flags: u16,
     pub method: u16,
@@ -52,7 +52,7 @@ impl Entry {
         Self { name, local_name: None, flags: 0, method, crc, size, packed, attributes }
     }
 
-    /// Flags to sizes: the part that both headers have.
+    /// Fields from the flags to the sizes, which both headers share.
     fn common(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend(self.flags.to_le_bytes());
@@ -65,12 +65,12 @@ impl Entry {
     }
 }
 
-/// An archive of these entries.
+/// Archive of these entries.
 pub fn zip(entries: &[Entry]) -> Vec<u8> {
     zip_with(entries, entries.len())
 }
 
-/// An archive that says it has `count` entries.
+/// Archive that declares `count` entries.
 pub fn zip_with(entries: &[Entry], count: usize) -> Vec<u8> {
     let (mut bytes, mut directory) = (Vec::new(), Vec::new());
     for entry in entries {
@@ -80,7 +80,7 @@ pub fn zip_with(entries: &[Entry], count: usize) -> Vec<u8> {
         bytes.extend(entry.common());
         bytes.extend([&short(name.len())[..], &[0; 2], name, &entry.packed].concat());
 
-        // Made by a Unix, which is what its attributes are taken for.
+        // Created on Unix, so that readers interpret the attributes as a mode.
         directory.extend(b"PK\x01\x02\x14\x03\x14\x00");
         directory.extend(entry.common());
         directory.extend([&short(entry.name.len())[..], &[0; 8]].concat());
@@ -97,7 +97,7 @@ pub fn zip_with(entries: &[Entry], count: usize) -> Vec<u8> {
     bytes
 }
 
-/// A small archive as a tool makes it.
+/// Small archive as a tool makes it.
 pub fn good() -> Vec<u8> {
     zip(&[
         Entry::deflated("face_tools/__init__.py", &b"NODES = {}\n".repeat(500)[..]),

@@ -1,4 +1,4 @@
-//! What keeps a task from going on, shown to its owner while it waits.
+//! Reasons that block a task, shown to its owner while it waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::support::vendor_sim::{Conduct, Kind, Mode, VendorSim};
 use crate::support::{TestApp, TestUser, client};
 use crate::vendor::{API_KEY, remote, sim, upscale};
 
-/// The task as it is told once something keeps it from going on.
+/// Waits until the task is blocked, and returns it.
 pub async fn hindered(app: &TestApp, user: &TestUser, task: &str) -> Value {
     let url = app.url(&format!("/tasks/{task}/events"));
     let mut reader = Reader::open(&client(), &url, &user.token, None).await;
@@ -28,7 +28,7 @@ pub async fn hindered(app: &TestApp, user: &TestUser, task: &str) -> Value {
     }
 }
 
-/// Nothing of it is shown any more, and the task has ended well.
+/// Waits until the task is no longer blocked and has succeeded.
 async fn goes_on(app: &TestApp, user: &TestUser, task: &str) {
     assert_eq!(ended(app, user, UPSCALER, task).await["status"], "COMPLETED");
     let shown = app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json();
@@ -37,15 +37,15 @@ async fn goes_on(app: &TestApp, user: &TestUser, task: &str) {
 
 #[actix_web::test]
 async fn a_picture_that_cannot_be_fetched_yet_is_told_with_the_reason_and_no_place_in_a_queue() {
-    // Given a picture at a place where nobody listens
+    // Given a picture at an address without a listener
     let (socket, address) = vacant_port();
     let url = format!("http://{address}/image.png");
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
-    // When it is to be worked on
+    // When the task is started
     let task = submit(&app, &alice, UPSCALER, json!({"image": &url})).await;
     let told = hindered(&app, &alice, &task).await;
-    // Then the task says why it waits and until when, and how: without numbers of this machine
+    // Then the task shows the reason, its start and the next attempt, without error numbers of this machine
     let hindrance = &told["hindrance"];
     assert_eq!(hindrance["code"], "input_unavailable");
     assert_eq!(hindrance["message"], format!("{url} could not be fetched: no connection: Connection refused"));
@@ -55,7 +55,7 @@ async fn a_picture_that_cannot_be_fetched_yet_is_told_with_the_reason_and_no_pla
     // And lists show it too
     let list = app.get_as(&alice.token, "/tasks").await.expect(200).json();
     assert_eq!(list["tasks"][0]["hindrance"]["code"], "input_unavailable");
-    // And when somebody listens there, the task goes on
+    // And when the server listens, the task continues
     let _server = FileServer::listening(socket.listen(64).expect("a listener"), |_| file(&png(8, 8)));
     goes_on(&app, &alice, &task).await;
     app.stop().await;
@@ -63,16 +63,16 @@ async fn a_picture_that_cannot_be_fetched_yet_is_told_with_the_reason_and_no_pla
 
 #[actix_web::test]
 async fn a_deadline_says_what_kept_the_task_last() {
-    // Given little time, and a picture at a place where nobody listens
+    // Given a short deadline, and a picture at an address without a listener
     let (_socket, address) = vacant_port();
     let url = format!("http://{address}/image.png");
     let little = |settings: &mut mediary::config::Settings| settings.tasks.deadline = Duration::from_secs(2);
     let app = TestApp::start_with(little, Surroundings::real()).await;
     let alice = app.user("alice").await;
-    // When the time is over
+    // When the deadline has passed
     let task = submit(&app, &alice, UPSCALER, json!({"image": &url})).await;
     let error = ended(&app, &alice, UPSCALER, &task).await["error"].clone();
-    // Then the reason that was shown meanwhile is kept
+    // Then the failure keeps the reason shown before
     let kept = "could not be fetched: no connection: Connection refused";
     assert_eq!(error["code"], "deadline_exceeded");
     assert_eq!(error["message"], format!("not finished within 2 seconds; what kept it last: {url} {kept}"));
@@ -88,7 +88,7 @@ async fn a_server_of_pictures_in_trouble_is_told_by_its_status() {
     let told = hindered(&app, &alice, &task).await;
     let message = format!("{} could not be fetched: the server answered with status 503", server.url("/image.png"));
     assert_eq!(told["hindrance"]["message"], message);
-    // And whoever cancels the task is told of the end only
+    // And after a cancellation only the end is shown
     let path = format!("/tasks/{task}/cancel");
     let cancelled = app.post_as(&alice.token, &path, json!({})).await.expect(200).json();
     assert_eq!((&cancelled["state"], cancelled.get("hindrance")), (&json!("FAILED"), None));
@@ -97,7 +97,7 @@ async fn a_server_of_pictures_in_trouble_is_told_by_its_status() {
 
 #[actix_web::test]
 async fn whoever_comes_while_a_task_is_hindered_is_told_when_that_is_over() {
-    // Given a task that its vendor is making, and then cannot be asked about
+    // Given a task in progress at a vendor that then cannot be polled
     let down = Arc::new(AtomicBool::new(false));
     let fails = down.clone();
     let vendor = VendorSim::behaving(sim(Mode::Neither, Duration::from_hours(1)), move |asked| {
@@ -116,7 +116,7 @@ async fn whoever_comes_while_a_task_is_hindered_is_told_when_that_is_over() {
     while reader.next().await.expect("it is made").task["state"] != "IN_PROGRESS" {}
     down.store(true, Ordering::SeqCst);
     hindered(&app, &alice, &task).await;
-    // When somebody comes who is told so at once, and the vendor is back
+    // When a new reader sees the blocked state at once, and the vendor recovers
     let mut late = Reader::open(&client(), &url, &alice.token, None).await;
     let snapshot = late.next().await.expect("a snapshot");
     assert_eq!(
@@ -126,7 +126,7 @@ async fn whoever_comes_while_a_task_is_hindered_is_told_when_that_is_over() {
         snapshot.task
     );
     down.store(false, Ordering::SeqCst);
-    // Then they are told that it is over, though nothing of it is recorded
+    // Then the stream reports the end of the block, although it is not recorded
     loop {
         let told = late.next().await.expect("it is made");
         assert_eq!(told.name, "progress");
@@ -139,15 +139,15 @@ async fn whoever_comes_while_a_task_is_hindered_is_told_when_that_is_over() {
 
 #[actix_web::test]
 async fn a_vendor_that_is_not_reached_is_told_without_what_only_the_operator_knows() {
-    // Given a vendor at a place where nobody listens
+    // Given a vendor at an address without a listener
     let (socket, address) = vacant_port();
     let base = format!("http://{address}");
     let app = TestApp::start_with(|settings| remote(settings, &base, Mode::Neither), Surroundings::real()).await;
     let alice = app.user("alice").await;
-    // When it is to make something
+    // When a task is started
     let task = submit(&app, &alice, UPSCALER, upscale("patient")).await;
     let told = hindered(&app, &alice, &task).await;
-    // Then its owner hears that, and neither where the vendor is nor what the machine calls the trouble
+    // Then its owner sees the block, without the vendor's address or the system's error text
     let hindrance = &told["hindrance"];
     assert_eq!(hindrance["code"], "vendor_unreachable");
     let said = hindrance.to_string();
@@ -155,7 +155,7 @@ async fn a_vendor_that_is_not_reached_is_told_without_what_only_the_operator_kno
         assert!(!said.contains(secret), "{said}");
     }
     assert_eq!(told.get("queue_position"), None);
-    // And when the vendor is there, the task goes on
+    // And when the vendor listens, the task continues
     let listener = socket.listen(64).expect("a listener");
     let _vendor = VendorSim::on(listener, sim(Mode::Neither, Duration::ZERO), |_| Conduct::Usual);
     goes_on(&app, &alice, &task).await;

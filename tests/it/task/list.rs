@@ -8,7 +8,7 @@ use crate::support::files::{FileServer, file};
 use crate::support::picture::{base64_png, png};
 use crate::support::{TestApp, TestUser, client};
 
-/// The ids of all pages.
+/// Ids of all pages.
 async fn listed(app: &TestApp, token: &str, query: &str) -> Vec<String> {
     let (mut ids, mut cursor) = (Vec::new(), String::new());
     loop {
@@ -23,7 +23,7 @@ async fn listed(app: &TestApp, token: &str, query: &str) -> Vec<String> {
     }
 }
 
-/// Tasks of three kinds that have ended, the newest first.
+/// Completed tasks of three kinds, newest first.
 async fn some_tasks(app: &TestApp, user: &TestUser, number: u32) -> Vec<String> {
     let creative = format!("{SKIN}/creative");
     let mut tasks = Vec::new();
@@ -48,7 +48,7 @@ async fn pages_of_own_tasks_join_without_gap_or_double_also_after_a_restart() {
     let app = TestApp::start_in(app.stop().await, |_| {}, mediary::clock::Surroundings::real()).await;
     for limit in [1, 2, 3, 100] {
         let query = format!("limit={limit}");
-        // Then everybody sees their own, the newest first
+        // Then each user sees only its own, newest first
         assert_eq!(listed(&app, &alice.token, &query).await, of_alice, "by {limit}");
         assert_eq!(listed(&app, &bob.token, &query).await, of_bob, "by {limit}");
         // And administrators see all, or those of one user
@@ -78,7 +78,7 @@ async fn administrators_are_told_whose_a_task_is_and_nobody_else() {
 
 #[actix_web::test]
 async fn streams_and_cancels_tell_administrators_whose_a_task_is_and_nobody_else() {
-    // Given a task whose picture does not come, followed by its owner and by an administrator
+    // Given a task whose picture does not arrive, followed by its owner and by an administrator
     let (app, server) = (TestApp::start().await, FileServer::answering(|_| file(&png(8, 8))).await);
     let alice = app.user("alice").await;
     server.let_out(false);
@@ -91,7 +91,7 @@ async fn streams_and_cancels_tell_administrators_whose_a_task_is_and_nobody_else
         assert_eq!(reader.next().await.expect("a snapshot").task["owner"], *owner);
         streams.push((reader, owner));
     }
-    // When both cancel it, then each answer and each change tell only the administrator
+    // When both cancel it, then only the administrator sees the owner in responses and changes
     for (token, owner) in &readers {
         let cancelled = app.post_as(token, &cancel, json!({})).await.expect(200).json();
         assert_eq!((&cancelled["state"], &cancelled["owner"]), (&json!("FAILED"), owner));

@@ -1,4 +1,4 @@
-//! How far videos are while they are made: told, and not recorded.
+//! Progress of running videos: reported, and not recorded.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,7 @@ fn progress(view: &Value) -> f64 {
 
 #[actix_web::test]
 async fn what_a_vendor_says_of_its_progress_is_told_live_and_never_falls() {
-    // Given a vendor that says for some seconds how far it is, and once that it is not as far any more
+    // Given a vendor that reports progress for some seconds, once with a lower value
     let begun = OnceLock::new();
     let sim = vendor(Duration::ZERO, move |asked| {
         if asked.kind != Kind::Poll {
@@ -37,7 +37,7 @@ async fn what_a_vendor_says_of_its_progress_is_told_live_and_never_falls() {
     let given = Given::with(sim, |_| {}).await;
     let task = given.submit(START_END, of_prompt("slowly")).await;
     let id = task["task_id"].as_str().expect("an id");
-    // When it is followed, and read in between
+    // When the task is followed, and polled in between
     let url = given.app.url(&format!("/tasks/{id}/events"));
     let reader = Reader::open(&client(), &url, &given.alice.token, None).await;
     let reading = async {
@@ -54,7 +54,7 @@ async fn what_a_vendor_says_of_its_progress_is_told_live_and_never_falls() {
         }
     };
     let (told, read) = futures_util::future::join(reader.rest(), reading).await;
-    // Then it goes forward in both, and is 1 only at the end
+    // Then progress never decreases in either, and is 1 only at the end
     let shares: Vec<f64> = told.iter().map(|event| progress(&event.task)).collect();
     for values in [&shares, &read] {
         assert!(values.is_sorted(), "{values:?}");
@@ -65,14 +65,14 @@ async fn what_a_vendor_says_of_its_progress_is_told_live_and_never_falls() {
     assert!(live.iter().all(|event| event.id == 0 && event.task["state"] == "processing"));
     let whole: Vec<_> = told.iter().filter(|event| progress(&event.task) >= 1.0).map(Told::state).collect();
     assert_eq!(whole, [("change", "success")]);
-    // And nothing of it is in the log
+    // And the log contains none of it
     let events =
         given.app.get_as(given.app.admin_token(), &format!("/admin/events?stream=task/{id}")).await.expect(200);
     assert_eq!(events.json()["events"].as_array().map(Vec::len), Some(6), "{}", events.text());
     given.app.stop().await;
 }
 
-/// Surroundings in which no file is stored before the sender has gone.
+/// Surroundings in which files are stored only after the sender is dropped.
 fn held() -> (Surroundings, Sender<()>) {
     let (sender, receiver) = channel::<()>();
     let receiver = Mutex::new(receiver);
@@ -86,7 +86,7 @@ fn held() -> (Surroundings, Sender<()>) {
 
 #[actix_web::test]
 async fn the_engine_inside_tells_how_many_pictures_are_drawn() {
-    // Given a film that is drawn, and not stored yet, however quickly that goes
+    // Given a film that is drawn but not stored
     let (surroundings, hold) = held();
     let app = TestApp::start_with(|_| {}, surroundings).await;
     let alice = app.user("alice").await;
@@ -99,7 +99,7 @@ async fn the_engine_inside_tells_how_many_pictures_are_drawn() {
     while !told.last().is_some_and(|event: &Told| (0.51..=0.99).contains(&progress(&event.task))) {
         told.push(reader.next().await.expect("it is not done"));
     }
-    // Then who comes back for the changes is told of each what was recorded, and of how much is drawn by now after them
+    // Then a reader that resumes gets the recorded changes, followed by the current progress
     let mut again = Reader::open(&client(), &app.url(&format!("/tasks/{id}/events")), &alice.token, Some(0)).await;
     let mut replayed = vec![again.next().await.expect("its first change")];
     while replayed.last().is_some_and(|event: &Told| event.name == "change") {
@@ -109,7 +109,7 @@ async fn the_engine_inside_tells_how_many_pictures_are_drawn() {
     assert!(now.name == "progress" && progress(&now.task) > 0.5, "{} {}", now.name, now.task);
     let changes: Vec<_> = replayed.iter().map(|event| (event.state().1, progress(&event.task))).collect();
     assert_eq!(changes, [("created", 0.1), ("queueing", 0.1), ("processing", 0.5)]);
-    // And it is told how much of it is drawn, and with its end the whole
+    // And it gets further progress, and the complete task at the end
     drop(hold);
     told.extend(reader.rest().await);
     ended(&app, id).await;

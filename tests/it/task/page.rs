@@ -1,4 +1,4 @@
-//! The lines of `docs/tasks.md` with which a page follows a task are run: what is shown there works.
+//! Runs the lines of `docs/tasks.md` with which a page follows a task.
 
 use std::process::{Command, Output};
 
@@ -9,7 +9,7 @@ use crate::support::{TestApp, picture};
 
 const DOCUMENT: &str = include_str!("../../../docs/tasks.md");
 
-/// Runs the lines with what they need, and prints what they take.
+/// Script of the lines with their inputs, which prints the received events.
 fn script(base: &str, token: &str, task: &str, last: &str) -> String {
     let begin = DOCUMENT.find("```javascript\n").expect("a block of JavaScript") + "```javascript\n".len();
     let lines = &DOCUMENT[begin..begin + DOCUMENT[begin..].find("```").unwrap()];
@@ -20,13 +20,13 @@ fn script(base: &str, token: &str, task: &str, last: &str) -> String {
     )
 }
 
-/// Whether this machine has a node that can do what browsers can (18 or newer).
+/// `true` if this machine has Node.js 18 or newer, which has the APIs of browsers.
 fn can_run() -> bool {
     let asked = "process.exit(typeof fetch === 'function' && typeof TextDecoderStream === 'function' ? 0 : 1)";
     Command::new("node").args(["-e", asked]).status().is_ok_and(|status| status.success())
 }
 
-/// What the lines take; `None` when this machine has no such node.
+/// Events received by the lines; `None` without Node.js.
 async fn taken(app: &TestApp, token: &str, task: &str, last: &str) -> Option<Value> {
     if !can_run() {
         println!("the lines of docs/tasks.md were not run: that needs Node 18 or newer");
@@ -41,18 +41,18 @@ async fn taken(app: &TestApp, token: &str, task: &str, last: &str) -> Option<Val
 
 #[actix_web::test]
 async fn the_lines_that_are_shown_follow_a_task_and_come_back() {
-    // Given a task that has ended
+    // Given a completed task
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     let task = submit(&app, &ada, UPSCALER, json!({"image": picture::base64_png(8, 8)})).await;
     ended(&app, &ada, UPSCALER, &task).await;
-    // When a page follows it that has seen nothing
+    // When a page without a last event id follows it
     let Some(first) = taken(&app, &ada.token, &task, "").await else { return app.stop().await.close().unwrap() };
-    // Then it is told how it stands
+    // Then it gets the current state
     assert_eq!((&first[0], &first[1][0]["event"]), (&json!(200), &json!("snapshot")));
     let shown: Value = serde_json::from_str(first[1][0]["data"].as_str().unwrap()).unwrap();
     assert_eq!((&shown["task_id"], &shown["state"]), (&json!(task), &json!("COMPLETED")));
-    // And with what it has seen it is told that there is no more, from before that what it has missed
+    // And with the last event id it gets nothing more, with an earlier one the missed events
     let seen = first[1][0]["id"].as_str().unwrap();
     assert_eq!(taken(&app, &ada.token, &task, seen).await.unwrap(), json!([204, []]));
     let missed = taken(&app, &ada.token, &task, "0").await.unwrap();

@@ -1,4 +1,4 @@
-//! What a task was asked for is shown with it: every field that its form has.
+//! Request of a task, shown with every field of its form.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::files::{FileServer, file};
 use crate::support::picture::{base64_png, png};
 use crate::video::{EXTEND, Given, MULTIFRAME, REFERENCE, START_END, ended};
 
-/// The names of the fields of what is submitted there.
+/// Names of the fields of a path's body.
 fn fields(document: &Value, path: &str) -> Vec<String> {
     let content = document["paths"][path]["post"]["requestBody"]["content"].as_object().expect("a body");
     let schema = &content.values().next().expect("a media type")["schema"];
@@ -16,7 +16,7 @@ fn fields(document: &Value, path: &str) -> Vec<String> {
     named.unwrap_or(schema)["properties"].as_object().expect("fields").keys().cloned().collect()
 }
 
-/// What is shown of what was given: pictures and texts by what is known of their files.
+/// Expected request: pictures and texts replaced by the metadata of their files.
 fn shown(given: &Value, picture: &str) -> Value {
     match given {
         Value::String(text) if text == picture => json!("a picture"),
@@ -26,7 +26,7 @@ fn shown(given: &Value, picture: &str) -> Value {
     }
 }
 
-/// The same of what came back.
+/// The shown request without the metadata of files.
 fn without_files(told: &Value) -> Value {
     match told {
         Value::Object(file) if file.get("width") == Some(&json!(8)) => {
@@ -103,7 +103,7 @@ fn jobs(picture: &str, video: &Value) -> Vec<(String, Value)> {
 
 #[actix_web::test]
 async fn a_task_tells_every_field_that_it_was_asked_for() {
-    // Given a job of each kind with every field that its form has
+    // Given a job of each kind with every field of its form
     let given = Given::usual().await;
     let (app, token) = (&given.app, given.alice.token.as_str());
     let document = app.get("/openapi.json").await.expect(200).json();
@@ -119,7 +119,7 @@ async fn a_task_tells_every_field_that_it_was_asked_for() {
         let answer = app.post_as(token, &path, body.clone()).await.expect(200).json();
         let task = answer.get("data").unwrap_or(&answer)["task_id"].as_str().expect("a task id");
         let told = app.get_as(token, &format!("/tasks/{task}")).await.expect(200).json();
-        // Then the task tells all of it, and what is kept as a file by its hash
+        // Then the task shows all fields, and files by their hash
         let mut request = without_files(&told["request"]);
         for name in ["payload", "meta_data"] {
             if let Some(text) = body.get(name).and_then(Value::as_str) {
@@ -143,22 +143,22 @@ async fn what_was_not_given_is_told_as_it_is_by_default() {
     let (app, token) = (&given.app, given.alice.token.as_str());
     let server = FileServer::answering(|_| file(&png(8, 8))).await;
     server.let_out(false);
-    // Given a picture that has not come yet
+    // Given a picture that has not arrived yet
     let url = server.url("/image.png");
     let answer = app.post_as(token, UPSCALER, json!({"image": url})).await.expect(200).json();
     let task = answer["data"]["task_id"].as_str().expect("a task id");
     let path = format!("/tasks/{task}");
     let told = app.get_as(token, &path).await.expect(200).json();
-    // Then it is told by its URL, and the rest as the interface has it
+    // Then it is shown by its URL, and the other fields with their defaults
     let usual = json!({"image": url, "scale_factor": "2x", "engine": "automatic", "optimized_for": "standard", "creativity": 0,
         "fractality": 0, "hdr": 0, "resemblance": 0});
     assert_eq!(told["request"], usual);
-    // And once it is here, by its hash
+    // And after its arrival by its hash
     server.let_out(true);
     ended(app, task).await;
     let told = app.get_as(token, &path).await.expect(200).json();
     assert_eq!(without_files(&told["request"]["image"]), json!("a picture"));
-    // Of music the words are told
+    // For music the texts are shown
     let music = Listener::ask(app, &given.alice, &[("prompt", "a waltz"), ("duration", "1")]).await;
     let told = app.get_as(token, &format!("/tasks/{}", music.task)).await.expect(200).json();
     let names: Vec<_> = told["request"].as_object().map(Map::keys).expect("an object").collect();

@@ -1,4 +1,4 @@
-//! What becomes of the files of tasks that ended long ago.
+//! Retention of files of completed tasks.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::{Answer, TestApp, TestUser};
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// A task that has ended, as `GET /tasks/{task_id}` shows it.
+/// Runs a task to its end, and returns it as `GET /tasks/{task_id}` shows it.
 async fn done(app: &TestApp, user: &TestUser, width: u32) -> Value {
     let task = submit(app, user, UPSCALER, json!({"image": base64_png(width, 8)})).await;
     ended(app, user, UPSCALER, &task).await;
@@ -25,7 +25,7 @@ async fn result(app: &TestApp, task: &Value) -> Answer {
     app.get(url.strip_prefix(&app.url("")).expect("a URL of this service")).await
 }
 
-/// Asks for the result until it is gone.
+/// Requests the result until it is gone.
 async fn gone(app: &TestApp, task: &Value) -> Answer {
     loop {
         let answer = result(app, task).await;
@@ -37,7 +37,7 @@ async fn gone(app: &TestApp, task: &Value) -> Answer {
 
 #[actix_web::test]
 async fn results_are_removed_when_their_time_is_over_unless_a_younger_task_needs_them() {
-    // Given a retention of a day, two tasks that share their files, 12 hours apart, and one with files of its own
+    // Given a retention of a day, two tasks that share their files, 12 hours apart, and one with its own files
     let surroundings = Surroundings::manual(Timestamp::parse("2026-03-01T00:00:00Z").unwrap(), 7);
     let a_day = |settings: &mut Settings| settings.media.retention = 24 * HOUR;
     let app = TestApp::start_with(a_day, surroundings.clone()).await;
@@ -50,14 +50,14 @@ async fn results_are_removed_when_their_time_is_over_unless_a_younger_task_needs
     // When the day of the older ones is over
     surroundings.advance(13 * HOUR);
     let missing = gone(&app, &alone).await.expect(404).json();
-    // Then what nobody needs is gone, and what the younger one needs is there
+    // Then unused files are gone, and those of the younger task are there
     assert_eq!(missing["detail"], "there is no such file: results are kept for 1 day after their task has ended");
     result(&app, &older).await.expect(200);
     let shown = |task: &Value| format!("/tasks/{}", task["task_id"].as_str().unwrap());
     let expired = app.get_as(&alice.token, &shown(&alone)).await.expect(200).json();
     assert_eq!((&expired["expired"], &expired["generated"]), (&json!(true), &alone["generated"]));
     assert_eq!(app.get_as(&alice.token, &shown(&younger)).await.expect(200).json()["expired"], false);
-    // And after its own day that is gone too, also over a restart
+    // And after the younger task's own day they are gone too, also over a restart
     let app = TestApp::start_in(app.stop().await, a_day, surroundings.clone()).await;
     surroundings.advance(12 * HOUR);
     let moved = |task: &Value| {
@@ -68,7 +68,7 @@ async fn results_are_removed_when_their_time_is_over_unless_a_younger_task_needs
     let left = std::fs::read_dir(app.dir.path().join("media/inputs")).expect("a directory");
     let files = left.flatten().map(|prefix| std::fs::read_dir(prefix.path()).expect("a directory").count());
     assert_eq!(files.sum::<usize>(), 0);
-    // And what is made anew is served again
+    // And a new result is served again
     let again = done(&app, &alice, 8).await;
     result(&app, &again).await.expect(200);
     app.stop().await;

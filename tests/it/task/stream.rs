@@ -15,15 +15,15 @@ use crate::support::{TestApp, client};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A stream that is being read.
+/// Reader of a stream.
 pub struct Reader {
     response: Response,
     text: String,
 }
 
-/// An event of a stream.
+/// Event of a stream.
 pub struct Told {
-    /// 0 where none is told.
+    /// Event id; 0 if there is none.
     pub id: u64,
     pub name: String,
     pub task: Value,
@@ -51,7 +51,7 @@ impl Reader {
         Self { response, text: String::new() }
     }
 
-    /// The next event; `None` when the stream is over.
+    /// Returns the next event; `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Told> {
         loop {
             while let Some((block, rest)) = self.text.split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned())) {
@@ -68,7 +68,7 @@ impl Reader {
         }
     }
 
-    /// Waits for so many heartbeats, between which nothing else is told.
+    /// Waits for this many heartbeats, without other events in between.
     async fn heartbeats(&mut self, count: usize) {
         while self.text.matches(": heartbeat\n\n").count() < count {
             let chunk = tokio::time::timeout(SOON, self.response.chunk()).await.expect("something soon");
@@ -78,7 +78,7 @@ impl Reader {
         self.text.clear();
     }
 
-    /// What is told until the stream is over.
+    /// Returns all events until the end of the stream.
     pub async fn rest(mut self) -> Vec<Told> {
         let mut told = Vec::new();
         while let Some(event) = self.next().await {
@@ -90,7 +90,7 @@ impl Reader {
 
 #[actix_web::test]
 async fn a_task_is_followed_from_its_snapshot_to_its_end_and_no_change_is_told_twice() {
-    // Given a task whose picture does not come, and a reader
+    // Given a task whose picture does not arrive, and a reader
     let (app, server) = (TestApp::start().await, FileServer::answering(|_| file(&png(8, 8))).await);
     let (alice, bob, client) = (app.user("alice").await, app.user("bob").await, client());
     server.let_out(false);
@@ -100,17 +100,17 @@ async fn a_task_is_followed_from_its_snapshot_to_its_end_and_no_change_is_told_t
     let snapshot = reader.next().await.expect("a snapshot");
     assert_eq!((snapshot.state(), &snapshot.task["progress"]), (("snapshot", "CREATED"), &json!(0.0)));
     assert_eq!(snapshot.task["queue_position"], 1);
-    // When it comes
+    // When the picture arrives
     server.let_out(true);
     let told = reader.rest().await;
-    // Then every change is told once, in order, up to the end
+    // Then every change is sent once, in order, up to the end
     let states: Vec<_> = told.iter().map(Told::state).collect();
     let expected = ["CREATED", "IN_PROGRESS", "COMPLETED"].map(|state| ("change", state));
     assert_eq!(states, expected);
     let progress: Vec<_> = told.iter().map(|event| event.task["progress"].as_f64().unwrap()).collect();
     assert_eq!(progress, [0.1, 0.5, 1.0]);
     assert!(told.iter().map(|event| event.id).is_sorted_by(|a, b| a < b));
-    // And whoever comes back gets what is left, and then nothing
+    // And a client that resumes gets the remaining events, and then nothing
     let resumed = Reader::open(&client, &url, &alice.token, Some(told[0].id)).await.rest().await;
     assert_eq!(resumed.iter().map(Told::state).collect::<Vec<_>>(), expected[1..]);
     assert_eq!(resumed[1].task, app.get_as(&alice.token, &format!("/tasks/{task}")).await.expect(200).json());
@@ -128,7 +128,7 @@ async fn a_task_that_has_ended_is_told_at_once_and_only_so_many_streams_are_open
     ended(&app, &alice, UPSCALER, &done).await;
     let told = Reader::open(&client, &app.url(&format!("/tasks/{done}/events")), &alice.token, None).await.rest().await;
     assert_eq!(told.iter().map(Told::state).collect::<Vec<_>>(), [("snapshot", "COMPLETED")]);
-    // A place that is none, and one that is not reached, are faults of the header that they stand in
+    // A malformed event id, and one beyond the end, are errors of their header
     let path = format!("/tasks/{done}/events");
     for (last, reason) in [("x", "must be a position"), ("99999", "is beyond the last event, which has position ")] {
         let request = app.request(reqwest::Method::GET, &path).bearer_auth(&alice.token).header("last-event-id", last);
@@ -136,7 +136,7 @@ async fn a_task_that_has_ended_is_told_at_once_and_only_so_many_streams_are_open
         assert_eq!(refused["errors"][0]["pointer"], "/Last-Event-ID");
         assert!(refused["detail"].as_str().unwrap().starts_with(&format!("/Last-Event-ID {reason}")), "{refused}");
     }
-    // Given as many streams as one reader may have
+    // Given the maximum number of streams of one reader
     server.let_out(false);
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;
     let url = app.url(&format!("/tasks/{task}/events"));
@@ -144,12 +144,12 @@ async fn a_task_that_has_ended_is_told_at_once_and_only_so_many_streams_are_open
     for _ in 0..64 {
         open.push(Reader::open(&client, &url, &alice.token, None).await);
     }
-    // Then there is none more for that reader, and one for others
+    // Then that reader gets no further stream, and another does
     let refused = ask(&client, &url, &alice.token, None).await;
     assert_eq!((refused.status().as_u16(), refused.headers().contains_key("retry-after")), (429, true));
     let of_bob = submit(&app, &bob, UPSCALER, json!({"image": server.url("/b.png")})).await;
     Reader::open(&client, &app.url(&format!("/tasks/{of_bob}/events")), &bob.token, None).await;
-    // And when the service stops, all are over
+    // And when the service stops, all streams end
     let stopping = tokio::task::spawn_local(app.stop());
     for mut reader in open {
         assert!(reader.next().await.is_some_and(|event| event.name == "snapshot"));
@@ -160,7 +160,7 @@ async fn a_task_that_has_ended_is_told_at_once_and_only_so_many_streams_are_open
 
 #[actix_web::test]
 async fn while_nothing_happens_there_are_heartbeats() {
-    // Given a reader of a task whose picture does not come, of a service with short silences
+    // Given a reader of a task whose picture does not arrive, with a short heartbeat interval
     assert_eq!(Settings::default().streams.heartbeat, Duration::from_secs(15));
     let short = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_millis(100);
     let app = TestApp::start_with(short, Surroundings::real()).await;
@@ -171,9 +171,9 @@ async fn while_nothing_happens_there_are_heartbeats() {
     let url = app.url(&format!("/tasks/{task}/events"));
     let mut reader = Reader::open(&client(), &url, &alice.token, None).await;
     assert_eq!(reader.next().await.expect("a snapshot").name, "snapshot");
-    // Then it hears one after the other while nothing happens
+    // Then it gets heartbeats while nothing happens
     reader.heartbeats(3).await;
-    // And after that what happens, up to the end
+    // And after that the events, up to the end
     server.let_out(true);
     let told = reader.rest().await;
     assert_eq!(told.last().expect("an end").state(), ("change", "COMPLETED"));
@@ -181,7 +181,7 @@ async fn while_nothing_happens_there_are_heartbeats() {
 
 #[actix_web::test]
 async fn a_reader_goes_on_over_a_killed_service() {
-    // Given a reader of a task whose picture does not come
+    // Given a reader of a task whose picture does not arrive
     let (dir, server) = (tempfile::tempdir().unwrap(), FileServer::answering(|_| file(&png(8, 8))).await);
     server.let_out(false);
     let (service, client) = (Process::start(dir.path()), client());
@@ -191,13 +191,13 @@ async fn a_reader_goes_on_over_a_killed_service() {
     let path = format!("/tasks/{}/events", answer["data"]["task_id"].as_str().expect("a task"));
     let mut reader = Reader::open(&client, &service.url(&path), TOKEN, None).await;
     let seen = reader.next().await.expect("a snapshot");
-    // When the service is killed, starts again, and the picture comes
+    // When the service is killed, starts again, and the picture arrives
     service.kill();
     assert!(reader.next().await.is_none());
     let service = Process::start(dir.path());
     let reader = Reader::open(&client, &service.url(&path), TOKEN, Some(seen.id)).await;
     server.let_out(true);
-    // Then the reader is told all that was left, once
+    // Then the reader gets all remaining events, once
     let told = reader.rest().await;
     let states: Vec<_> = told.iter().map(Told::state).collect();
     assert_eq!(states, ["CREATED", "IN_PROGRESS", "COMPLETED"].map(|state| ("change", state)));

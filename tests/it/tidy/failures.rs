@@ -1,4 +1,4 @@
-//! Every code that a task can fail with is one of those that are known, and so in the docs; and each of those is given somewhere.
+//! Failure codes of tasks: every code in the source is known and so documented, and every known code is used.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,9 +9,9 @@ use mediary::domain::task::Failure;
 use super::source::Source;
 use super::{files, is_rust};
 
-/// What stands before the code of a failure where one is made.
+/// Text before the code where a failure is constructed.
 const HEADS: [&str; 6] = ["Failure::new(", "defect(", "refused(", "failure(", "code: ", "code: Text::recorded("];
-/// Codes with a name of their own.
+/// Codes with a constant.
 const NAMED: [&str; 3] = ["cancelled", "client_gone", Failure::INTERRUPTED];
 
 #[test]
@@ -25,7 +25,7 @@ fn tasks_fail_with_the_codes_that_are_listed_and_no_others() {
     assert_eq!(given, Failure::CODES.map(str::to_owned).into());
 }
 
-/// The codes that stand as literals after `head`, outside of tests.
+/// String literals after `head`, outside of tests.
 fn codes_after(head: &str, source: &Source) -> Vec<String> {
     let heads = source.code.match_indices(head).filter(|(at, _)| !source.is_test(*at));
     let literals = heads.filter_map(|(at, _)| source.text[at + head.len()..].trim_start().strip_prefix('"'));

@@ -1,16 +1,16 @@
-//! What `docs/hazards.md` says is guarded is guarded: the tests that it names are there.
+//! Tests named in `docs/hazards.md`: all of them exist.
 
 use std::fs;
 use std::path::Path;
 
-/// What stands where no test does.
+/// Entry of a hazard without a test.
 const UNGUARDED: &str = "not guarded";
 
 #[test]
 fn every_hazard_names_tests_that_exist_or_says_that_there_is_none() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("docs/hazards.md")).expect("the page of hazards");
-    // What was tried how often is another table.
+    // The second table has the numbers of runs.
     let hazards = page.split("## How much").next().unwrap_or_default();
     let rows: Vec<_> = hazards.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| What")).collect();
     assert!(rows.len() > 20, "the table was not found");
@@ -26,7 +26,8 @@ fn every_hazard_names_tests_that_exist_or_says_that_there_is_none() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Whether there is a test of this name: `crash::name` in `tests/it/crash.rs`, `media::store::name` in `src/media/store.rs`.
+/// `true` if a test of this name exists: `crash::name` in `tests/it/crash.rs`, `media::store::name` in
+/// `src/media/store.rs`.
 fn exists(root: &Path, name: &str) -> bool {
     let (module, name) = name.rsplit_once("::").expect("a name in a module");
     let path = module.replace("::", "/");

@@ -1,8 +1,8 @@
-//! The house rules that a file can break. Each is named, and finds where it is broken.
+//! Rules for single files. Each has a name, and a function that finds violations.
 
 use super::source::{Source, block_end, name_at, words};
 
-/// Where a rule is broken, and how.
+/// Violation, with its line.
 pub struct Finding {
     pub line: usize,
     pub what: String,
@@ -19,7 +19,7 @@ pub const RULES: &[Rule] = &[
     ("no paths of somebody's machine", machine_paths),
 ];
 
-/// The rooms, lowest first: a room may name those above it in this list, not its neighbours.
+/// Modules by layer, lowest first: a module may use only lower layers, not the modules of its own.
 const LAYERS: &[&[&str]] = &[
     &["domain", "clock", "data_dir", "fairness", "priority", "space", "telemetry", "words"],
     &["personal", "quota"],
@@ -36,13 +36,13 @@ const LAYERS: &[&[&str]] = &[
     &["main"],
 ];
 
-/// Neighbours that may be named all the same.
+/// Modules of the same layer that may be used nevertheless.
 const NEIGHBOURS: &[(&str, &str)] = &[("clock", "domain")];
 
-/// Arrows that the layers would allow and that must not be.
+/// Dependencies that the layers would allow and that are forbidden.
 const NEVER: &[(&str, &str)] = &[("http", "events"), ("http", "vendors"), ("http", "outbound"), ("main", "config")];
 
-/// The rooms, or the files, in which a crate may be named.
+/// Modules or files that may use a crate.
 const HOMES: &[(&str, &[&str])] = &[
     ("reqwest", &["outbound"]),
     ("bincode", &["events/codec.rs"]),
@@ -102,12 +102,12 @@ fn layer_of(room: &str) -> Option<usize> {
     LAYERS.iter().position(|rooms| rooms.contains(&room))
 }
 
-/// The room of a file: its first folder below `src/`, or its own name.
+/// Module of a file: its first directory below `src/`, or its own name.
 fn room_of(in_src: &str) -> &str {
     in_src.split('/').next().unwrap_or(in_src).trim_end_matches(".rs")
 }
 
-/// Every name that follows the root of the crate, however the path gets there.
+/// Every name after the root of the crate, for all forms of the path.
 fn named_rooms(source: &Source) -> Vec<(usize, &str)> {
     let code = &source.code;
     let after = |root: &'static str| words(code, root).map(move |at| at + root.len());
@@ -117,7 +117,7 @@ fn named_rooms(source: &Source) -> Vec<(usize, &str)> {
     roots.chain(supers).flat_map(|at| names_of(code, at)).collect()
 }
 
-/// Where the path of `super::` that begins at `at` goes on, if it leads to the root of the crate.
+/// Offset after a `super::` path that begins at `at`, if it leads to the root of the crate.
 fn root_by_supers(source: &Source, at: usize) -> Option<usize> {
     let path = &source.code[at..];
     let length = path.len() - path.trim_start_matches("super::").len();
@@ -127,7 +127,7 @@ fn root_by_supers(source: &Source, at: usize) -> Option<usize> {
     (length / "super::".len() == depth + source.inline_modules_around(at)).then_some(at + length)
 }
 
-/// The names at `at`: one, or the first ones of each path of a group `{a::b, c::{d, e}}`.
+/// Names at `at`: one, or the first names of all paths of a group `{a::b, c::{d, e}}`.
 fn names_of(code: &str, at: usize) -> Vec<(usize, &str)> {
     let first = |at: usize| if code[at..].starts_with('*') { (at, "*") } else { (at, name_at(code, at)) };
     if !code[at..].starts_with('{') {
@@ -161,7 +161,7 @@ fn homes_of_crates(source: &Source) -> Vec<Finding> {
     findings.collect()
 }
 
-/// Whether the name at `at` is a crate: something of it is named, or it is imported whole.
+/// `true` if the name at `at` is a crate: the start of a path, or imported as a whole.
 fn is_path_root(code: &str, at: usize, name: &str) -> bool {
     let (before, after) = (&code[..at], &code[at + name.len()..]);
     let goes_on = |path: &str| path.ends_with(|last: char| last.is_alphanumeric() || "_>".contains(last));

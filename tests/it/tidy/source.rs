@@ -1,12 +1,12 @@
-//! A source file as the house rules look at it: its text, and its code without what comments and literals say.
+//! Source file for the rules: its text, and its code without the content of comments and literals.
 
 use std::ops::Range;
 
 pub struct Source {
-    /// From the root of the repository: `src/http/node.rs`.
+    /// Path from the root of the repository: `src/http/node.rs`.
     pub path: String,
     pub text: String,
-    /// As long as `text`, with spaces for comments and for what stands in literals.
+    /// Code with the length of `text`, with spaces for comments and for the content of literals.
     pub code: String,
     tests: Vec<Range<usize>>,
 }
@@ -18,23 +18,23 @@ impl Source {
         Self { path: path.to_owned(), text: text.to_owned(), code, tests }
     }
 
-    /// The path below `src/`; `None` for tests and benches.
+    /// Path below `src/`; `None` for tests and benches.
     pub fn in_src(&self) -> Option<&str> {
         self.path.strip_prefix("src/")
     }
 
-    /// Whether what stands at `offset` is only compiled for tests: in a test item, or in a file that holds the tests of another.
+    /// `true` if the code at `offset` is compiled only for tests: in a test item, or in a separate test file.
     pub fn is_test(&self, offset: usize) -> bool {
         self.in_src().is_none_or(|file| file.ends_with("/tests.rs"))
             || self.tests.iter().any(|range| range.contains(&offset))
     }
 
-    /// The first line is 1.
+    /// Line number, starting at 1.
     pub fn line_of(&self, offset: usize) -> usize {
         1 + self.text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
     }
 
-    /// How many `mod name { … }` of this file are around `offset`.
+    /// Number of `mod name { … }` blocks around `offset`.
     pub fn inline_modules_around(&self, offset: usize) -> usize {
         let opens = words(&self.code, "mod").filter_map(|at| self.code[at..].find(['{', ';']).map(|end| at + end));
         opens
@@ -43,7 +43,7 @@ impl Source {
     }
 }
 
-/// Where `word` stands on its own in `text`.
+/// Offsets of `word` as a whole word in `text`.
 pub fn words<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 't {
     let outside = |byte: Option<&u8>| byte.is_none_or(|&byte| !is_word(byte));
     let bytes = text.as_bytes();
@@ -52,13 +52,13 @@ pub fn words<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 
         .filter(move |&at| outside(bytes.get(at.wrapping_sub(1))) && outside(bytes.get(at + word.len())))
 }
 
-/// The name that begins at `at`; empty when none does.
+/// Name that begins at `at`; empty if there is none.
 pub fn name_at(code: &str, at: usize) -> &str {
     let length = code.as_bytes()[at..].iter().take_while(|&&byte| is_word(byte)).count();
     &code[at..at + length]
 }
 
-/// Where the block that opens at `open` is closed again.
+/// End of the block that opens at `open`.
 pub fn block_end(code: &str, open: usize) -> usize {
     let mut depth = 0;
     for (at, byte) in code.bytes().enumerate().skip(open) {
@@ -76,7 +76,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
 
-/// The items that follow `#[cfg(test)]`.
+/// Items after `#[cfg(test)]`.
 fn test_items(code: &str) -> Vec<Range<usize>> {
     let item = |(at, _)| {
         let end = code[at..].find(['{', ';']).map_or(code.len(), |end| at + end);
@@ -100,7 +100,7 @@ fn without_comments_and_literals(text: &str) -> String {
     String::from_utf8(code).expect("only whole comments and literals became spaces")
 }
 
-/// The comment or literal that begins at `at`: what of it is no code, and where code goes on.
+/// Comment or literal that begins at `at`: the range without code, and the offset at which code continues.
 fn silent(text: &[u8], at: usize) -> Option<(Range<usize>, usize)> {
     let literal = |open: usize, close: usize| Some((open..close.min(text.len()), (close + 1).min(text.len())));
     match &text[at..] {

@@ -1,4 +1,4 @@
-//! A vendor that is down: tasks wait, none fails, and when it is back all of them are done.
+//! Vendor that is down: tasks wait, none fails, and all complete when it is back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +34,7 @@ async fn circuit_becomes(app: &TestApp, wanted: &[&str]) {
 
 #[actix_web::test]
 async fn a_vendor_that_nobody_answers_for_fails_no_task() {
-    // Given a place where nobody listens
+    // Given an address without a listener
     let (socket, address) = vacant_port();
     let base = format!("http://{address}");
     let app = TestApp::start_with(|settings| careful(settings, &base), Surroundings::real()).await;
@@ -50,12 +50,12 @@ async fn a_vendor_that_nobody_answers_for_fails_no_task() {
         let status = app.get_as(&user.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
         assert_eq!(status["data"]["status"], "CREATED");
     }
-    // And one that comes then is told why it waits as well
+    // And a later job shows the reason for waiting as well
     tasks.push(submit(&app, &user, UPSCALER, upscale("late")).await);
     let told = hindered(&app, &user, &tasks[8]).await;
     let code = told["hindrance"]["code"].as_str().unwrap();
     assert!(["vendor_paused", "vendor_unreachable"].contains(&code), "{told}");
-    // And when somebody listens there, all of them are done and the circuit closes
+    // And when the vendor listens, all of them complete and the circuit closes
     let listener = socket.listen(64).expect("a listener");
     let vendor = VendorSim::on(listener, sim(Mode::Neither, Duration::ZERO), |_| Conduct::Usual);
     for task in &tasks {
@@ -67,7 +67,7 @@ async fn a_vendor_that_nobody_answers_for_fails_no_task() {
 
 #[actix_web::test]
 async fn a_vendor_that_fails_is_given_no_job_before_it_has_answered_a_question() {
-    // Given a vendor that fails at everything, and takes what it is given
+    // Given a vendor that accepts submissions and fails every request
     let down = Arc::new(AtomicBool::new(true));
     let fails = down.clone();
     let vendor = VendorSim::behaving(sim(Mode::Neither, Duration::ZERO), move |_| {
@@ -85,7 +85,7 @@ async fn a_vendor_that_fails_is_given_no_job_before_it_has_answered_a_question()
     };
     let app = TestApp::start_with(one_by_one, Surroundings::real()).await;
     let user = app.user("u").await;
-    // When more is submitted than opens the circuit
+    // When more jobs are submitted than it takes to open the circuit
     let mut tasks = Vec::new();
     for _ in 0..10 {
         tasks.push(submit(&app, &user, UPSCALER, upscale("risky")).await);
@@ -94,7 +94,8 @@ async fn a_vendor_that_fails_is_given_no_job_before_it_has_answered_a_question()
     while vendor.asked(Kind::Poll) < 3 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // Then three tasks are lost to the unknown, and no other was risked: the vendor was only asked whether it lives
+    // Then three tasks have an unknown outcome, and no further submission was sent: the circuit only probed the
+    // vendor's health
     assert_eq!(vendor.charges().len(), 3);
     down.store(false, Ordering::SeqCst);
     let mut codes = Vec::new();
@@ -126,9 +127,9 @@ async fn a_vendor_that_asks_for_a_pause_is_left_alone_by_every_task() {
     while vendor.asked(Kind::Submission) == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    // Then it is seen that it is left alone, though it has not failed
+    // Then the metrics show that requests are held back, although the vendor has not failed
     circuit_becomes(&app, &["held"]).await;
-    // When another job comes, then it waits too, and both are done in the end, with nothing counted as a failure
+    // When another job arrives, then it waits too, and both complete, without a recorded failure
     let second = submit(&app, &user, UPSCALER, upscale("second")).await;
     for task in [&first, &second] {
         assert_eq!(ended(&app, &user, UPSCALER, task).await["status"], "COMPLETED");

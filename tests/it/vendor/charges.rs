@@ -1,4 +1,4 @@
-//! What is asked of the vendor, what comes home, and that nothing is paid for twice.
+//! Requests to the vendor, their results, and no double charges.
 
 use std::time::Duration;
 
@@ -36,12 +36,12 @@ async fn every_kind_of_job_is_done_by_the_vendor_and_its_result_served_by_us() {
         let task = submit(&app, &user, path, json!({"image": image, "prompt": path})).await;
         let family = if path.starts_with(SKIN) { SKIN } else { path };
         let ended = ended(&app, &user, family, &task).await;
-        // Then its result is the vendor's picture, at a URL of ours
+        // Then its result is the vendor's picture, at a URL of this service
         assert_eq!(ended["status"], "COMPLETED", "{path}: {ended}");
         let url = ended["generated"][0].as_str().unwrap();
         let file = app.get(url.strip_prefix(&app.url("")).expect("a URL of this service")).await.expect(200);
         assert_eq!(file.body, picture::png(16, 16));
-        // And the vendor was asked once, with the key in its header and the id of the task
+        // And the vendor got one submission, with the key in its header and the id of the task
         let (head, body) = vendor.last_submission().unwrap();
         assert!(head.starts_with(&format!("POST {path} HTTP/1.1")), "{head}");
         for header in [format!("x-vendor-key: {API_KEY}"), format!("idempotency-key: {task}")] {
@@ -57,7 +57,7 @@ async fn every_kind_of_job_is_done_by_the_vendor_and_its_result_served_by_us() {
 #[actix_web::test]
 async fn a_restart_resumes_what_the_vendor_has_and_submits_nothing_twice() {
     for mode in [Mode::HonoursKeys, Mode::Searchable, Mode::Neither] {
-        // Given tasks that the vendor works on, for longer than the service runs
+        // Given tasks in progress at the vendor, for longer than the service runs
         let vendor = VendorSim::start(sim(mode, Duration::from_hours(1))).await;
         let first = app(&vendor, mode).await;
         let user = first.user("u").await;
@@ -68,11 +68,11 @@ async fn a_restart_resumes_what_the_vendor_has_and_submits_nothing_twice() {
         for task in &tasks {
             is_with_the_vendor(&first, &user, task).await;
         }
-        // When it starts again, and the vendor is done
+        // When the service restarts, and the vendor completes them
         let (dir, base) = (first.stop().await, vendor.base());
         vendor.finish_all();
         let again = TestApp::start_in(dir, |settings| remote(settings, &base, mode), Surroundings::real()).await;
-        // Then all of them are completed, and each was paid for once
+        // Then all of them are completed, and each was charged once
         for task in &tasks {
             assert_eq!(ended(&again, &user, UPSCALER, task).await["status"], "COMPLETED");
         }
@@ -86,7 +86,7 @@ async fn a_restart_resumes_what_the_vendor_has_and_submits_nothing_twice() {
 
 #[actix_web::test]
 async fn a_cancelled_task_is_not_asked_after_any_more() {
-    // Given a task that the vendor works on
+    // Given a task in progress at the vendor
     let vendor = VendorSim::start(sim(Mode::Neither, Duration::from_hours(1))).await;
     let app = app(&vendor, Mode::Neither).await;
     let user = app.user("u").await;
@@ -94,7 +94,7 @@ async fn a_cancelled_task_is_not_asked_after_any_more() {
     while vendor.asked(Kind::Poll) == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // When it is cancelled, and the vendor is done all the same
+    // When it is cancelled, and the vendor completes it all the same
     let cancelled = app.post_as(&user.token, &format!("/tasks/{task}/cancel"), json!({})).await.expect(200).json();
     vendor.finish_all();
     let other = submit(&app, &user, UPSCALER, upscale("wanted")).await;
@@ -104,7 +104,7 @@ async fn a_cancelled_task_is_not_asked_after_any_more() {
     }
     vendor.finish_all();
     ended(&app, &user, UPSCALER, &other).await;
-    // Then it has failed for that reason, and no result of it was fetched
+    // Then it has failed as cancelled, and its result was not fetched
     assert_eq!(cancelled["error"]["code"], "cancelled");
     assert_eq!(vendor.asked(Kind::Result), 1);
     app.stop().await;
@@ -112,7 +112,7 @@ async fn a_cancelled_task_is_not_asked_after_any_more() {
 
 #[actix_web::test]
 async fn the_key_of_the_vendor_is_shown_nowhere() {
-    // Given a vendor that repeats the key in its refusal
+    // Given a vendor that repeats the API key in its rejection
     let vendor = VendorSim::behaving(sim(Mode::Neither, Duration::ZERO), |_| {
         let body = json!({"error": {"message": format!("key {API_KEY} has no credit")}});
         crate::support::vendor_sim::Conduct::Refuse("400 Bad Request", body.to_string())
@@ -120,10 +120,10 @@ async fn the_key_of_the_vendor_is_shown_nowhere() {
     .await;
     let app = app(&vendor, Mode::Neither).await;
     let user = app.user("u").await;
-    // When a job is refused
+    // When a job is rejected
     let task = submit(&app, &user, UPSCALER, upscale("refused")).await;
     let ended = ended(&app, &user, UPSCALER, &task).await;
-    // Then the task says why, without the key, and neither has the log it
+    // Then the task has the reason, without the API key, and the log does not contain it either
     assert_eq!(ended["error"]["code"], "vendor_refused");
     assert_eq!(ended["error"]["message"], "the vendor refused the job (status 400: key ******** has no credit)");
     let events = app.get_as(app.admin_token(), "/admin/events?limit=1000").await.expect(200).text();

@@ -1,9 +1,10 @@
-//! kill -9 at every step of a task's way through the vendor: nothing is paid for twice, and nothing that was accepted is left.
+//! kill -9 at every step of a task's way through the vendor: no double charges, and no accepted task is lost.
 //!
-//! The service that ends itself is this test program started once more, as in `fail_points.rs`. The vendor lives on, with its
-//! ledger; so does who is called back. Two callers have pictures and videos made. The suite ends the service at each named place
-//! in each of the vendor's three modes, then at random places: `VENDOR_NAMED=100 VENDOR_CRASHES=1000 cargo test --test it
-//! vendor::crash` ends it so often at each named place and at random ones, in each mode.
+//! The service that kills itself is this test program, started as a child process, as in `fail_points.rs`. The vendor
+//! and its ledger survive, and so does the receiver of callbacks. Two callers submit pictures and videos. The suite
+//! kills the service at each named place in each of the vendor's three modes, then at random places: `VENDOR_NAMED=100
+//! VENDOR_CRASHES=1000 cargo test --test it vendor::crash` sets the numbers for each named place and for random ones,
+//! in each mode.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -34,14 +35,14 @@ mod books;
 
 use books::{Caller, all_told, audit, get};
 
-/// The directory, the vendor, its mode, the place and the pass at which the program that is started once more ends itself.
+/// Variables with the directory, the vendor, its mode, the place and the pass at which the child process kills itself.
 const ORDERS: [&str; 5] = ["VENDOR_DIRECTORY", "VENDOR_URL", "VENDOR_MODE", "VENDOR_PLACE", "VENDOR_PASS"];
 const MODES: [Mode; 3] = [Mode::HonoursKeys, Mode::Searchable, Mode::Neither];
-/// Tasks that are submitted in a round: a picture and two videos.
+/// Tasks submitted in a round: a picture and two videos.
 const TASKS: usize = 3;
-/// A place that is not reached within this time is not reached in this round; the service is killed then.
+/// Deadline for the place of a round; after it the test kills the service.
 const REACHED_WITHIN: Duration = Duration::from_secs(20);
-/// Steps of a commit after which the service may end too.
+/// Steps of a commit after which the service may be killed too.
 const STEPS: [Step; 7] = [
     Step::Staged,
     Step::Written,
@@ -52,24 +53,24 @@ const STEPS: [Step; 7] = [
     Step::PictureNamed,
 ];
 
-/// Where a round ends.
+/// Place of a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// In the service.
+    /// Within the service.
     Within(Place),
-    /// While the vendor has a request before it: what it takes is paid for, and no answer comes.
+    /// While the vendor processes a request: the vendor charges accepted work, and the response is lost.
     Without(Kind),
     Nowhere,
 }
 
-/// The named places, in the order of a submission.
+/// Named places, in the order of a submission.
 fn named() -> Vec<End> {
     let within = VendorStep::ALL.map(|step| End::Within(Place::Vendor(step)));
     let without = [Kind::Submission, Kind::Poll, Kind::Result].map(End::Without);
     within.into_iter().chain(without).collect()
 }
 
-/// The service that ends itself; without orders there is nothing to do.
+/// Child process that kills itself; does nothing without its variables.
 #[actix_web::test]
 async fn a_service_that_ends_itself_at_the_vendor() {
     let [Ok(directory), Ok(url), Ok(mode), Ok(place), Ok(pass)] = ORDERS.map(std::env::var) else { return };
@@ -92,7 +93,7 @@ async fn a_service_that_ends_itself_at_the_vendor() {
     app.run_until_stopped(signals).await.unwrap();
 }
 
-/// This program once more, as that service.
+/// Command that starts this program as that child process.
 fn service(directory: &Path, vendor: &str, mode: Mode, end: End, pass: u64) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "vendor::crash::a_service_that_ends_itself_at_the_vendor", "--nocapture"]);
@@ -104,7 +105,7 @@ fn service(directory: &Path, vendor: &str, mode: Mode, end: End, pass: u64) -> C
     command
 }
 
-/// Whom the vendor ends, at which kind of request, and after how many of them.
+/// Process to be killed by the vendor, at which kind of request, and after how many of them.
 type Order = Arc<Mutex<Option<(Kind, Pid, u64)>>>;
 
 fn ending(order: &Order) -> impl Fn(&Asked) -> Conduct + Send + Sync + 'static {
@@ -126,7 +127,7 @@ fn ending(order: &Order) -> impl Fn(&Asked) -> Conduct + Send + Sync + 'static {
     }
 }
 
-/// Who lives on while the service ends again and again.
+/// Participants that survive the crashes.
 struct Outside {
     vendor: VendorSim,
     mode: Mode,
@@ -135,7 +136,7 @@ struct Outside {
     callers: [Caller; 2],
 }
 
-/// Submits the tasks of a round, as far as the service lives.
+/// Submits the tasks of a round, as long as the service runs.
 async fn submit(base: String, hook: String, callers: [Caller; 2]) {
     let with = |mut body: Value, field: &str| {
         body[field] = json!(hook);
@@ -153,7 +154,7 @@ async fn submit(base: String, hook: String, callers: [Caller; 2]) {
     }
 }
 
-/// One round; whether the service ended where it should.
+/// Runs one round; returns `true` if the service was killed at the intended place.
 async fn round(directory: &Path, outside: &Outside, (end, pass): (End, u64)) -> bool {
     let Outside { vendor, mode, order, receiver, callers } = outside;
     let mut command = service(directory, &vendor.base(), *mode, end, pass);
@@ -175,7 +176,7 @@ async fn round(directory: &Path, outside: &Outside, (end, pass): (End, u64)) -> 
     reached
 }
 
-/// How every task ended: that it was completed, or what its failure says.
+/// Outcome of every task: completed, or the error code.
 async fn ends(process: &Process) -> HashMap<String, String> {
     let mut ends: HashMap<String, String> = HashMap::new();
     for kind in ["TaskSubmitted", "TaskCompleted", "VideoCompleted", "TaskFailed"] {
@@ -200,7 +201,7 @@ async fn ends(process: &Process) -> HashMap<String, String> {
     ends
 }
 
-/// All tasks end now, and the books are compared: the vendor's, those of the callers, and what was told.
+/// Waits until all tasks have ended, and compares the vendor's ledger, the callers' accounts and the callbacks.
 async fn settle(directory: &Path, outside: &Outside) -> String {
     let Outside { vendor, mode, receiver, callers, .. } = outside;
     let process = Process::try_start(&mut service(directory, &vendor.base(), *mode, End::Nowhere, 0)).unwrap();
@@ -247,7 +248,7 @@ async fn settle(directory: &Path, outside: &Outside) -> String {
     )
 }
 
-/// Who is there before the first crash.
+/// Participants before the first crash.
 async fn outside(directory: &Path, mode: Mode) -> Outside {
     let order = Order::default();
     let vendor = VendorSim::behaving(sim(mode, Duration::from_millis(20)), ending(&order)).await;

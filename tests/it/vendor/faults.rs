@@ -1,6 +1,7 @@
-//! Every way in which a vendor fails, and what becomes of the task: `docs/vendors.md` has the same table in words.
+//! Every fault of a vendor, and its effect on the task: `docs/vendors.md` has the same table in words.
 //!
-//! Each row is one job, known to the simulator by its prompt; it behaves as the row says to requests about that job.
+//! Each row is one job, which the simulator recognises by its prompt; the row determines the behaviour towards its
+//! requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::image::{UPSCALER, ended, submit};
 use crate::support::TestApp;
 use crate::support::vendor_sim::{Asked, Conduct, Kind, Mode, VendorSim};
 
-/// The fault, and to how many requests of its kind.
+/// Fault, and the number of requests of its kind that it affects.
 struct Row {
     name: &'static str,
     kind: Kind,
@@ -23,14 +24,15 @@ struct Row {
     outcome: Outcome,
 }
 
-/// What becomes of the task.
+/// Outcome of the task.
 #[derive(Clone, Copy)]
 enum Outcome {
-    /// It is done, and was paid for once.
+    /// The task completes, with one charge.
     Done,
-    /// Nobody knows whether the vendor took it: where that can be found out it is done, else it fails and says so. Paid for once.
+    /// Unknown whether the vendor accepted it: the task completes if the mode allows finding out, and otherwise fails
+    /// with that reason. One charge.
     Unknown,
-    /// It fails with this code, after so many payments.
+    /// The task fails with this code, after this many charges.
     Fails(&'static str, usize),
 }
 
@@ -47,7 +49,7 @@ fn refuse(head: &'static str) -> Conduct {
     Conduct::Refuse(head, r#"{"message": "as the test wants"}"#.to_owned())
 }
 
-/// An answer about the job itself.
+/// Response about the job itself.
 fn told(asked: &Asked, task: &Value) -> Conduct {
     let mut task = task.clone();
     if task.get("task_id").is_none() {
@@ -56,7 +58,7 @@ fn told(asked: &Asked, task: &Value) -> Conduct {
     Conduct::Answer("200 OK", json!({"data": task}).to_string())
 }
 
-/// A result that is somewhere else.
+/// Result at another URL.
 fn at(asked: &Asked, url: &str) -> Conduct {
     told(asked, &json!({"status": "COMPLETED", "generated": [url]}))
 }
@@ -160,7 +162,7 @@ fn results() -> Vec<Row> {
     ]
 }
 
-/// A service at a vendor that behaves as these rows say.
+/// Service with a vendor that behaves as these rows say.
 struct Table {
     vendor: VendorSim,
     app: TestApp,
@@ -180,7 +182,7 @@ async fn table(mode: Mode, rows: Vec<Row>, deadline: Duration) -> (Table, Vec<(&
         remote(settings, &base, mode);
         settings.tasks.deadline = deadline;
         let vendor = &mut settings.image_vendor;
-        // What has to be waited for in vain; where the answer comes at once it is long enough on a busy machine.
+        // Timeouts of missing responses; long enough on a busy machine for a response that is sent at once.
         (vendor.submit_timeout, vendor.poll_timeout) = (Duration::from_secs(3), Duration::from_secs(3));
         vendor.result_timeout = Duration::from_secs(3);
     };
@@ -266,7 +268,7 @@ async fn what_never_gets_better_ends_at_the_deadline() {
     ];
     let (known, outcomes) = table(Mode::HonoursKeys, rows, Duration::from_secs(4)).await;
     known.holds(outcomes).await;
-    // A submission of which nothing can be found out in time is unknown, and not merely late.
+    // A submission that cannot be clarified in time has an unknown outcome, and is not merely late.
     let rows = vec![
         row("d taken by a vendor that does not say so", S, ALWAYS, |_| answer("500 Internal Server Error", "{}"), Outcome::Fails("outcome_unknown", 1)),
         row("", Search, ALWAYS, |_| refuse("500 Internal Server Error"), Outcome::Fails("outcome_unknown", 0)),

@@ -1,4 +1,4 @@
-//! Hints of the vendor: each hastens a poll, and nothing in it is believed.
+//! Webhooks of the vendor: each triggers a poll, and their content is not trusted.
 
 use std::time::Duration;
 
@@ -13,13 +13,14 @@ use crate::support::vendor_sim::{Kind, Mode, VendorSim};
 
 #[actix_web::test]
 async fn a_hint_only_has_the_vendor_asked() {
-    // Given a service that would ask once an hour, and a job that is not done
+    // Given a service that polls once an hour, and an unfinished job
     let vendor = VendorSim::start(sim(Mode::Neither, Duration::from_hours(2))).await;
     let base = vendor.base();
     let seldom = |settings: &mut mediary::config::Settings| {
         remote(settings, &base, Mode::Neither);
         settings.public_url = Some("http://media.example".to_owned());
-        // The vendor serves its results on this machine, which a service behind a public URL reaches only where it is listed.
+        // The vendor serves its results on this machine, which a service with a public URL reaches only if it is
+        // listed.
         settings.egress.allow = vec![AllowEntry::parse("127.0.0.1").unwrap()];
         (settings.image_vendor.poll_min, settings.image_vendor.poll_max) =
             (Duration::from_hours(1), Duration::from_hours(1));
@@ -30,22 +31,22 @@ async fn a_hint_only_has_the_vendor_asked() {
     while vendor.asked(Kind::Poll) == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // When the vendor hints, with a lie, at the place that it was told
+    // When the vendor calls the webhook with a false status
     let told = vendor.webhook("hinted").expect("a place for hints");
     let path = told.strip_prefix("http://media.example").expect("below the public URL").to_owned();
     let lie = json!({"task_id": "job-1", "status": "COMPLETED", "generated": ["http://127.0.0.1:1/evil.png"]});
     assert_eq!(app.post(&path, lie.clone()).await.expect(200).text(), "OK");
-    // Then it is asked, and what it says then counts
+    // Then the service polls, and the polled status counts
     while vendor.asked(Kind::Poll) < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let status = app.get_as(&user.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
     assert_eq!(status["data"]["status"], "IN_PROGRESS");
-    // And a hint when the job is done brings the result at once
+    // And a call at the end of the job brings the result at once
     vendor.finish_all();
     app.post(&path, lie).await.expect(200);
     assert_eq!(ended(&app, &user, UPSCALER, &task).await["status"], "COMPLETED");
-    // And one about a task that has ended, or with another ticket, does nothing
+    // And a call about a completed task, or with another ticket, has no effect
     app.post(&path, json!({})).await.expect(200);
     for wrong in ["/hints/x".to_owned(), format!("{path}A"), path.replace("/hints/", "/hints/A")] {
         app.post(&wrong, json!({})).await.expect(404);

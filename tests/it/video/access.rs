@@ -1,4 +1,4 @@
-//! Who may use the video gateway, and who sees what.
+//! Permissions to use the video gateway and to read its tasks.
 
 use std::time::Duration;
 

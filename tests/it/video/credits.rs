@@ -1,4 +1,4 @@
-//! What is held, charged and given back.
+//! Credits: held, charged and released.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{Given, START_END, ended, made_by, of_prompt, vendor};
 use crate::support::TestApp;
 use crate::support::vendor_sim::{Asked, Conduct, Kind};
 
-/// A vendor that refuses what is to be refused, and never ends what is to last.
+/// Vendor behaviour by prompt: rejects some jobs, and never completes others.
 pub fn conduct(asked: &Asked) -> Conduct {
     let told = |state: &str| {
         let body = json!({"id": asked.id, "state": state, "err_code": "too_dark", "creations": []});
@@ -31,7 +31,7 @@ fn sums(ledger: &Value) -> [i64; 4] {
 async fn credits_are_held_then_charged_or_given_back_and_a_restart_changes_nothing() {
     let sim = vendor(Duration::ZERO, conduct).await;
     let given = Given::with(sim, |_| {}).await;
-    // Given a task that is done, two that fail, and two that last, of which one is cancelled; each costs 8
+    // Given a completed task, two failed ones, and two running ones of which one is cancelled; each costs 8
     let mut tasks = Vec::new();
     for prompt in ["done", "refused", "failed", "lasting", "lasting"] {
         tasks.push(given.submit(START_END, of_prompt(prompt)).await);
@@ -42,13 +42,13 @@ async fn credits_are_held_then_charged_or_given_back_and_a_restart_changes_nothi
     assert_eq!(sums(&given.credits().await), [-24, 16, 8, 16]);
     let path = |nth: usize| format!("/proxy/videovendor/tasks/{}/cancel", tasks[nth]["task_id"].as_str().unwrap());
     for _ in 0..2 {
-        // Once cancelled is cancelled, and what is done stays charged.
+        // A second cancellation has no effect, and a completed task stays charged.
         given.app.post_as(&given.alice.token, &path(4), json!({})).await.expect(200);
         given.app.post_as(&given.alice.token, &path(0), json!({})).await.expect(200);
     }
     let ledger = given.credits().await;
     assert_eq!(sums(&ledger), [-16, 8, 8, 24]);
-    // Then there is an entry for each, the newest first
+    // Then the ledger has an entry for each, newest first
     let states: Vec<_> = ledger["entries"].as_array().unwrap().iter().map(|entry| entry["state"].clone()).collect();
     assert_eq!(json!(states), json!(["refunded", "held", "refunded", "refunded", "charged"]));
 

@@ -1,4 +1,4 @@
-//! Videos that the engine inside makes, from the request to the file.
+//! Videos by the built-in engine, from the request to the file.
 
 use mediary::clock::Surroundings;
 use mediary::vendors::local::video::mp4::Reel;
@@ -17,7 +17,7 @@ fn smallest(prompt: &str) -> Value {
     })
 }
 
-/// The creations of a task once it has ended.
+/// Waits until a task has ended, and returns its creations.
 async fn made(app: &TestApp, owner: &TestUser, path: &str, body: Value) -> Value {
     let task = app.post_as(&owner.token, path, body).await.expect(200).json();
     let id = task["task_id"].as_str().expect("a task id");
@@ -69,15 +69,15 @@ async fn background_music_is_heard_where_the_model_heeds_it() {
         fetched(&app, &told["creations"][0]["url"]).await.1
     };
     let packets = |film: &[u8]| Reel::of(film).expect("a film").sound.map(|sound| sound.packets);
-    // Given films without other sound: with music there is sound, of the film's length, that is no silence
+    // Given films without other sound: with music they have a sound track of the film's length that is not silent
     let [quiet, piano] =
         [film("vq2-turbo", "calm piano", false, false).await, film("vq2-turbo", "calm piano", true, false).await];
     let heard = packets(&piano).expect("sound");
     assert!(packets(&quiet).is_none() && heard.len() == 50);
     assert!(heard.iter().map(|packet| packet.bytes.len()).sum::<usize>() > 2_000, "silence takes a few bytes a packet");
-    // And the prompt chooses it
+    // And the prompt selects the music
     assert_ne!(packets(&film("vq2-turbo", "techno", true, false).await).expect("sound"), heard);
-    // And under other sound it is heard too; where the model does not heed it there is no difference at all (seed)
+    // And it is mixed with other sound; with a model that ignores it there is no difference at all (same seed)
     assert_ne!(film("vq2-turbo", "rain", true, true).await, film("vq2-turbo", "rain", false, true).await);
     for audio in [true, false] {
         assert_eq!(film("vq3-pro", "rain", true, audio).await, film("vq3-pro", "rain", false, audio).await);

@@ -1,4 +1,4 @@
-//! Videos that go on.
+//! Extension of videos.
 
 use serde_json::json;
 

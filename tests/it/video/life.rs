@@ -1,4 +1,4 @@
-//! From the submission to a video.
+//! Lifecycle of a video, from the submission to the file.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn every_endpoint_echoes_what_the_seed_lists_and_makes_a_video() {
     for (path, body, echo) in cases {
         let mut answer = given.submit(path, body).await;
         let done = given.ended(&answer).await;
-        // What the service makes up is there; all the rest is exactly the echo.
+        // The fields that the service adds are there; all others equal the request.
         let own = ["task_id", "created_at"].map(|name| answer.as_object_mut().unwrap().remove(name));
         assert!(own.iter().all(Option::is_some), "{path}");
         assert_eq!(answer, echo, "{path}");

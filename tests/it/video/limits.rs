@@ -1,4 +1,4 @@
-//! Every limit of the seed's tables at its edge and one beyond.
+//! Limits of the original interface, each at its edge and one beyond.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::{EXTEND, Given, MULTIFRAME, REFERENCE, START_END, vendor};
 use crate::support::picture::base64_png;
 use crate::support::vendor_sim::{Asked, Conduct, Kind};
 
-/// A field, what fits just so, and what is just too much.
+/// Field, values at the limit, and values beyond it.
 type Limit = (&'static str, Vec<Value>, Vec<Value>);
 
-/// Four bytes a character in UTF-8.
+/// Text of characters with four bytes in UTF-8.
 fn four_bytes(characters: usize) -> Value {
     json!("\u{1F3B5}".repeat(characters))
 }
@@ -87,7 +87,7 @@ fn joined() -> Vec<Limit> {
     limits
 }
 
-/// A vendor that makes one video and is busy for ever then: what is accepted waits.
+/// Vendor that accepts one video and stays busy: accepted tasks wait.
 async fn waiting() -> Given {
     let conduct = |asked: &Asked| match (asked.kind, asked.prompt.as_str()) {
         (Kind::Submission, prompt) if prompt != "own" => Conduct::Refuse("503 Busy", String::new()),

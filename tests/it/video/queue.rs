@@ -1,4 +1,4 @@
-//! The order in which tasks that wait are handed over.
+//! Order in which waiting tasks are sent to the vendor.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ fn job(prompt: &str, priority: i32, off_peak: bool) -> Value {
     json!({"prompt": prompt, "priority": priority, "off_peak": off_peak, "model": "vq2-turbo", "duration": 1})
 }
 
-/// A service with one slot, which the video "first" has until the gate is open.
+/// Service with one slot, which the video "first" holds until the gate is open.
 async fn gated() -> (Given, Arc<AtomicBool>, Value) {
     let open = Arc::new(AtomicBool::new(false));
     let gate = open.clone();
@@ -39,7 +39,7 @@ fn place(task: &Value) -> String {
 
 #[actix_web::test]
 async fn a_backlog_of_one_account_delays_another_by_one_job() {
-    // Given one account with many urgent jobs, and then another with one that is not
+    // Given one account with many urgent jobs, and then another with one that is not urgent
     let (given, open, first) = gated().await;
     let bob = given.app.user("bob").await;
     let mut tasks = vec![first];
@@ -56,7 +56,7 @@ async fn a_backlog_of_one_account_delays_another_by_one_job() {
         given.ended(task).await;
     }
 
-    // Then the other account has the next turn
+    // Then the other account is next
     let made: Vec<_> = given.sim.charges().into_iter().map(|charge| charge.prompt).collect();
     assert_eq!(made, ["first", "bob's", "one", "two", "three"]);
     given.app.stop().await;
@@ -64,9 +64,9 @@ async fn a_backlog_of_one_account_delays_another_by_one_job() {
 
 #[actix_web::test]
 async fn high_priority_goes_first_then_age_and_what_is_off_peak_last() {
-    // Given one slot, which a video has until all have been submitted
+    // Given one slot, which a video holds until all jobs have been submitted
     let (given, open, first) = gated().await;
-    // When they are submitted in another order than they are to be made
+    // When they are submitted in an order that differs from their priority
     let jobs =
         [("off peak", 9, true), ("usual", 0, false), ("urgent", 2, false), ("later", 0, false), ("least", -1, false)];
     let mut tasks = Vec::new();
@@ -76,7 +76,7 @@ async fn high_priority_goes_first_then_age_and_what_is_off_peak_last() {
     let last = given.app.get_as(&given.alice.token, &place(&tasks[0])).await.expect(200).json();
     assert_eq!(last["queue_position"], 5);
     open.store(true, Ordering::SeqCst);
-    // Then the vendor gets them one after the other in that order
+    // Then the vendor gets them one by one in order of priority
     for task in tasks.iter().chain([&first]) {
         given.ended(task).await;
     }

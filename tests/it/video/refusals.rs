@@ -1,4 +1,4 @@
-//! Submissions that are refused: every bad field is named in one answer, and nothing is written.
+//! Rejected submissions: one response names every invalid field, and nothing is recorded.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! The accounts of callers over random submissions, failures, cancels, stops and crashes, against what a client can know of
-//! them. Two callers have accounts; the third is nobody, whom a remote vendor does not work for.
+//! Credit accounts under random submissions, failures, cancellations, stops and crashes, compared with the client's
+//! knowledge. Two callers have accounts; the third is anonymous and may not use a remote vendor.
 //!
-//! `ACCOUNT_ROUNDS=200 cargo test --test it vendor::crash::accounts` goes on for that many lives of the service.
+//! `ACCOUNT_ROUNDS=200 cargo test --test it vendor::crash::accounts` sets the number of restarts.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,22 +21,22 @@ use crate::vendor::sim;
 use crate::video::credits::conduct;
 use crate::video::{START_END, of_prompt};
 
-/// What the vendor makes of a job; most are done or fail, some last until they are cancelled.
+/// Behaviour of the vendor by prompt; most jobs succeed or fail, some run until they are cancelled.
 const PROMPTS: [&str; 6] = ["done", "done", "refused", "failed", "lasting", "lasting"];
-/// What is asked in one life of the service.
+/// Number of requests between two restarts.
 const ASKED: usize = 16;
 
-/// What a client knows.
+/// Knowledge of the client.
 #[derive(Default)]
 struct Known {
-    /// Task → whose it is, and what it costs.
+    /// Task → its caller, and its cost.
     tasks: HashMap<String, (usize, u64)>,
-    /// Submissions of each caller that were not answered: they may have arrived.
+    /// Submissions of each caller without a response: they may have arrived.
     unanswered: [usize; 2],
 }
 
 impl Known {
-    /// What the tasks of a caller cost together.
+    /// Total cost of a caller's tasks.
     fn credits_of(&self, caller: usize) -> u64 {
         self.tasks.values().filter(|(owner, _)| *owner == caller).map(|(_, credits)| credits).sum()
     }
@@ -66,7 +66,7 @@ async fn submit(process: &Process, callers: &[Caller; 2], known: &mut Known, cha
     known.tasks.insert(task["task_id"].as_str().unwrap().to_owned(), (who, credits));
 }
 
-/// Somebody cancels a task: of others, it is not there.
+/// Cancels a task; for another caller's task, the response is 404.
 async fn cancel(process: &Process, callers: &[Caller; 2], known: &Known, chance: &mut StdRng) {
     let mut tasks: Vec<_> = known.tasks.iter().collect();
     tasks.sort();
@@ -80,8 +80,8 @@ async fn cancel(process: &Process, callers: &[Caller; 2], known: &Known, chance:
     assert_eq!(status, if who == *owner { 200 } else { 404 }, "caller {who} cancels a task of {owner}");
 }
 
-/// An account at any time: what is held, charged and given back is what the tasks cost; no more than those that were not
-/// answered may have come beside.
+/// Checks an account at any time: the sum of held, charged and released credits is the cost of the tasks; only
+/// submissions without a response may add to it.
 async fn look(process: &Process, callers: &[Caller; 2], known: &mut Known) {
     for (who, caller) in callers.iter().enumerate() {
         let (mut cursor, mut ledger) = (String::new(), Value::Null);
@@ -105,7 +105,7 @@ async fn look(process: &Process, callers: &[Caller; 2], known: &mut Known) {
     }
 }
 
-/// The service stops, is killed, or is killed while something is submitted.
+/// Stops the service, kills it, or kills it during a submission.
 async fn end(process: Process, callers: &[Caller; 2], known: &mut Known, chance: &mut StdRng) {
     match chance.gen_range(0..3) {
         0 => assert!(process.terminate().0.success()),
@@ -117,13 +117,13 @@ async fn end(process: Process, callers: &[Caller; 2], known: &mut Known, chance:
             tokio::time::sleep(Duration::from_micros(chance.gen_range(0..8000))).await;
             process.kill();
             let _ = sending.await.unwrap();
-            // Its answer is not read: it may have arrived in either case.
+            // The response is not read: the submission may have arrived in either case.
             known.unanswered[who] += 1;
         }
     }
 }
 
-/// Everything that lasts is cancelled, and every account is settled.
+/// Cancels all running tasks, and waits until every account is settled.
 async fn settle(process: &Process, callers: &[Caller; 2], known: &Known) -> (usize, usize) {
     for (task, (owner, _)) in &known.tasks {
         if get(process, &format!("/tasks/{task}")).await["state"] != "success" {

@@ -1,4 +1,4 @@
-//! What callers are told after all the crashes: every account balances, and every change of a state was told.
+//! Checks after all crashes: every account balances, and every change of status was delivered.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::support::client;
 use crate::support::process::{Process, TOKEN};
 use crate::support::receiver::{Received, Receiver};
 
-/// Somebody who submits.
+/// Caller with a token.
 #[derive(Clone)]
 pub struct Caller {
     pub id: String,
@@ -16,7 +16,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A new user with a token.
+    /// Creates a user with a token.
     pub async fn new(process: &Process, name: &str) -> Self {
         let post = async |path: &str, body: Value| -> Value {
             let request = client().post(process.url(path)).bearer_auth(TOKEN).json(&body);
@@ -34,7 +34,7 @@ pub async fn get(process: &Process, path: &str) -> Value {
     client().get(process.url(path)).bearer_auth(TOKEN).send().await.unwrap().json().await.unwrap()
 }
 
-/// Holds the account of a caller against how their tasks ended: whether they were completed. Gives the tasks that cost something.
+/// Compares the account of a caller with the outcome of its tasks. Returns the tasks that cost credits.
 pub async fn audit(process: &Process, caller: &Caller, completed: &HashMap<String, bool>) -> Vec<String> {
     let (mut charged, mut refunded, mut tasks, mut cursor) = (0, 0, Vec::new(), String::new());
     let ledger = loop {
@@ -57,7 +57,7 @@ pub async fn audit(process: &Process, caller: &Caller, completed: &HashMap<Strin
     tasks
 }
 
-/// Every change of every task was told at least once; the first state is told by the answer.
+/// Asserts that every change of every task was delivered at least once; the first status is in the response.
 pub async fn all_told(process: &Process, receiver: &Receiver, tasks: impl Iterator<Item = &String>) {
     while get(process, "/admin/state").await["queues"]["deliveries"] != 0 {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -73,7 +73,7 @@ pub async fn all_told(process: &Process, receiver: &Receiver, tasks: impl Iterat
     }
 }
 
-/// The task and the state that a callback tells of.
+/// Task and status of a callback.
 fn change(callback: &Received) -> (String, String) {
     let body = callback.json();
     let either = |names: [&str; 2]| names.iter().find_map(|name| body[*name].as_str().map(str::to_owned));
