@@ -1,5 +1,7 @@
-//! How far tasks are that are being made, and what keeps those that cannot go on. This changes too often for the log (DESIGN 3), so
-//! it is kept in memory alone, as it was told last: after a restart nothing is known until it is tried again.
+//! Progress of running tasks, and the reasons why others are blocked.
+//!
+//! Progress changes too often for the log (DESIGN 3), so only the last report is kept, in memory. After a restart it is
+//! unknown until the next attempt.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,32 +13,32 @@ use crate::domain::task::Failure;
 use crate::domain::value::Timestamp;
 use crate::vendors::Progress;
 
-/// Tasks of which something is kept. What was told longest ago goes first: of tasks that have ended nothing is told any more.
+/// Maximum number of tasks. The one that was reported least recently is evicted: ended tasks are no longer reported.
 const KEPT_MAX: usize = 65_536;
 
-/// What is known of a task at its vendor.
+/// Progress of a task at its vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It waits there, at this place, from 1.
+    /// The task is queued at this place, counted from 1.
     Waiting { place: u32 },
-    /// So many thousandths of it are made.
+    /// The task is done to this many thousandths.
     Made { permille: u16 },
 }
 
-/// What keeps a task from going on, for its owner to read.
+/// Reason why a task is blocked, shown to its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hindrance {
     pub reason: Failure,
-    /// Whether it still is one of those that wait for their turn.
+    /// `true` if the task counts as queued.
     pub queues: bool,
-    /// When it was met.
+    /// Time at which the task was blocked first.
     pub at: Timestamp,
-    /// When it is tried again, at the latest.
+    /// Latest time of the next attempt.
     pub next_attempt_at: Timestamp,
 }
 
 impl Hindrance {
-    /// The codes of all reasons.
+    /// All reason codes.
     pub const CODES: [&'static str; 11] = [
         "input_unavailable",
         "input_not_taken_in",
@@ -52,25 +54,25 @@ impl Hindrance {
     ];
 }
 
-/// What is kept of a task.
+/// State of one task.
 #[derive(Debug, Default)]
 struct Kept {
     standing: Option<Standing>,
     hindrance: Option<Hindrance>,
-    /// Where it is in the order of telling.
+    /// Position in the order of reports.
     turn: u64,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     tasks: HashMap<TaskId, Kept>,
-    /// The same tasks, what was told longest ago first.
+    /// The same tasks, least recently reported first.
     turns: BTreeMap<u64, TaskId>,
     turn: u64,
 }
 
 impl Known {
-    /// What is kept of a task of which something is told now.
+    /// Returns the state of a task that is reported now.
     fn told(&mut self, task: TaskId) -> &mut Kept {
         self.turn += 1;
         if self.tasks.len() >= KEPT_MAX
@@ -87,12 +89,12 @@ impl Known {
     }
 }
 
-/// What is known of tasks that are not done yet. Cheap to clone.
+/// Progress of unfinished tasks. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Live(Arc<Mutex<Known>>);
 
 impl Live {
-    /// What a vendor has told. What was made once does not become less, also where it is made anew.
+    /// Records the progress reported by a vendor. Progress never decreases, even if the vendor starts over.
     pub fn note(&self, task: TaskId, progress: &Progress) {
         let told = match progress {
             Progress::Queued { place: Some(place) } => Standing::Waiting { place: *place },
@@ -110,25 +112,25 @@ impl Live {
         });
     }
 
-    /// The task cannot go on for this.
+    /// Marks the task as blocked.
     pub fn hinder(&self, task: TaskId, hindrance: Hindrance) {
         self.0.lock().told(task).hindrance = Some(hindrance);
     }
 
-    /// The task has gone on.
+    /// Marks the task as unblocked.
     pub fn free(&self, task: TaskId) {
         if let Some(kept) = self.0.lock().tasks.get_mut(&task) {
             kept.hindrance = None;
         }
     }
 
-    /// What keeps a task from going on, if anything does.
+    /// Returns the reason why a task is blocked, if it is.
     #[must_use]
     pub fn hindrance(&self, task: TaskId) -> Option<Hindrance> {
         self.0.lock().tasks.get(&task)?.hindrance.clone()
     }
 
-    /// How many thousandths of a task are made, if that is known.
+    /// Returns how many thousandths of a task are done, if known.
     #[must_use]
     pub fn permille(&self, task: TaskId) -> Option<u16> {
         match self.standing(task) {
@@ -137,7 +139,7 @@ impl Live {
         }
     }
 
-    /// At which place a task waits at its vendor, if that is known.
+    /// Returns the task's place in the queue of its vendor, if known.
     #[must_use]
     pub fn place(&self, task: TaskId) -> Option<u32> {
         match self.standing(task) {
