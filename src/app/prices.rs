@@ -1,14 +1,14 @@
-//! The prices of videos: those of `data/pricing.toml`, or of the file that the operator names.
+//! Prices of videos: those of `data/pricing.toml`, or of the operator's file.
 
 use std::path::Path;
 
 use super::StartError;
 use crate::domain::video::Tariff;
 
-/// What is charged unless the operator says otherwise.
+/// Default prices.
 const USUAL: &str = include_str!("../../data/pricing.toml");
 
-/// The prices, checked whole.
+/// Reads and checks the prices.
 pub(super) fn open_tariff(file: Option<&Path>) -> Result<Tariff, StartError> {
     let Some(file) = file else { return read(USUAL, "data/pricing.toml") };
     let place = file.display().to_string();

@@ -1,4 +1,4 @@
-//! The reactors: what each of them is made of, and how they are started and taken down.
+//! Builds, starts and stops the reactors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,14 +33,14 @@ use crate::projections::ReadModels;
 use crate::quota::{Account, DailyQuota};
 use crate::telemetry::trace::Tracer;
 
-/// How long an input may take to arrive.
+/// Timeout for fetching an input.
 const FETCH_WITHIN: Duration = Duration::from_mins(1);
-/// Bytes of pictures that are fetched and not stored yet, at most: five of the largest.
+/// Maximum number of fetched bytes not yet stored: five of the largest pictures.
 pub(super) const FETCHED_BYTES_MAX: usize = 256 << 20;
-/// How long the stop waits for work in progress.
+/// Time that a stop waits for work in progress.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What the reactors reach.
+/// External dependencies of the reactors.
 pub(super) struct Outside {
     pub store: Store,
     pub sender: CallbackSender,
@@ -53,23 +53,23 @@ pub(super) struct Outside {
     pub hints: Hints,
 }
 
-/// The reactors that run.
+/// Running reactors.
 pub(super) struct Reactors {
     arbiter: Arbiter,
     recorder: Recorder,
-    /// What can be seen of the vendors.
+    /// Observable state of the vendors.
     pub vendors: Vec<VendorState>,
-    /// Who is listened to, and no reactor.
+    /// Music vendor; used directly, not by a reactor.
     pub musician: Musician,
-    /// How far their tasks are.
+    /// Progress of their tasks.
     pub live: Live,
 }
 
-/// What callbacks are signed with.
+/// Dependencies of webhooks.
 pub(super) struct Callbacks {
     pub key: WebhookKey,
     pub keyring: Keyring,
-    /// Notes callbacks and what is asked of vendors.
+    /// Records spans of webhooks and vendor calls.
     pub tracer: Tracer,
 }
 
@@ -99,7 +99,7 @@ fn callback_sender(settings: &Settings, key: WebhookKey, names: Option<&Names>) 
     Ok(CallbackSender::new(client, Arc::new(key)))
 }
 
-/// What fetches inputs of at most so many bytes that clients name by their URLs.
+/// Returns a fetcher of inputs, given by clients as URLs, of at most `body_bytes`.
 fn fetcher(settings: &Settings, body_bytes: usize, names: Option<&Names>) -> Result<Fetcher, StartError> {
     let limits = Limits { total: FETCH_WITHIN, body_bytes, ..Limits::default() };
     let client = Client::resolving(address_rules(settings), limits, names);
@@ -108,7 +108,7 @@ fn fetcher(settings: &Settings, body_bytes: usize, names: Option<&Names>) -> Res
         .map_err(|error| StartError::part("the fetcher of inputs", &error))
 }
 
-/// What may be reached by callbacks, inputs and results.
+/// Returns the rules for addresses that webhooks, inputs and results may use.
 pub(super) fn address_rules(settings: &Settings) -> AddressRules {
     AddressRules { allow_private: settings.private_rule().is_allowed, allow: settings.egress.allow.clone() }
 }
@@ -159,8 +159,8 @@ impl Reactors {
         Self { arbiter, recorder, vendors, musician, live }
     }
 
-    /// Records what was counted, and then waits for the reactors, but not for pictures that are being made: those are made
-    /// anew after the next start.
+    /// Records the counts, then waits for the reactors, but not for jobs in progress: those are repeated after the next
+    /// start.
     pub(super) async fn stop(self) {
         if tokio::time::timeout(GRACE, self.recorder.record()).await.is_err() {
             tracing::warn!("some counts of installs and of uses of tokens are lost: recording them took too long");

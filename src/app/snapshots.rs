@@ -1,4 +1,4 @@
-//! Taking snapshots of the read models: every so many events, and at a clean stop.
+//! Takes snapshots of the read models: after a number of events, and on a clean stop.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,25 +21,25 @@ use crate::projections::ReadModels;
 use crate::projections::snapshot::{directory_in, file_in, remove_draft, save};
 use crate::space::Part;
 
-/// How often the position is looked at.
+/// Interval at which the position is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// A stop takes a snapshot when so many events came since the last one.
+/// Events since the last snapshot from which on a stop takes another one.
 const AT_STOP: u64 = 5_000;
 
-/// The thread that takes snapshots.
+/// Thread that takes snapshots.
 pub(super) struct Snapshots {
     taker: Arc<Taker>,
     thread: JoinHandle<()>,
 }
 
-/// What a snapshot is taken of, and where to.
+/// Source and destination of snapshots.
 struct Taker {
     directory: PathBuf,
     journal: JournalOptions,
     settings: SnapshotSettings,
     log: Arc<SledLog>,
     models: ReadModels,
-    /// Where the last one was taken.
+    /// Position of the last snapshot.
     last: Mutex<Position>,
     mishaps: Mishaps,
     ending: Mutex<bool>,
@@ -47,10 +47,10 @@ struct Taker {
 }
 
 impl Snapshots {
-    /// Begins to watch; the last snapshot was taken at `last`.
+    /// Starts the thread; the last snapshot was taken at `last`.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// If the thread cannot be started.
     pub fn of(
         data: &DataDir,
         settings: &Settings,
@@ -80,7 +80,7 @@ impl Snapshots {
         Ok(Self { taker, thread })
     }
 
-    /// Takes the last one, when it is worth it. Blocks; nothing may be appended any more.
+    /// Takes a final snapshot if enough events have come. Blocks; must be called after the last append.
     pub fn stop(self) {
         *self.taker.ending.lock() = true;
         self.taker.ended.notify_all();

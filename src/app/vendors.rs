@@ -1,4 +1,4 @@
-//! The vendors: which of them does the work, and how it is treated.
+//! Selects and configures the vendor of each gateway.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -39,17 +39,17 @@ use crate::vendors::remote::{MusicOptions, Options as RemoteOptions, RemoteImage
 use crate::vendors::traced::Traced;
 use crate::vendors::{Recovery, Vendor};
 
-/// How many tasks the engine inside has at a time, and how many inputs are fetched for it.
+/// Maximum number of tasks in a built-in engine, and of inputs fetched for it.
 const INSIDE_CONCURRENCY: usize = 256;
 
-/// Who makes the media of one gateway, and how that is treated.
+/// Vendor of one gateway with its options.
 pub(super) struct Maker {
     pub vendor: Arc<dyn Vendor>,
     pub treatment: PollerOptions,
     pub bounds: ReactorOptions,
 }
 
-/// Who makes media.
+/// Vendors of all gateways.
 pub(super) struct Makers {
     pub image: Maker,
     pub video: Maker,
@@ -57,7 +57,7 @@ pub(super) struct Makers {
 }
 
 impl Makers {
-    /// The same, with what is asked of them noted where anything is.
+    /// Adds spans to the calls, if tracing is on.
     pub(super) fn traced(mut self, tracer: &Tracer) -> Self {
         if tracer.is_on() {
             for maker in [&mut self.image, &mut self.video] {
@@ -68,7 +68,7 @@ impl Makers {
     }
 }
 
-/// For each gateway the remote vendor where one is configured, else the engine inside. What is asked of them is counted.
+/// Returns for each gateway the remote vendor, if configured, or the built-in engine. Their calls are measured.
 pub(super) fn makers(
     settings: &Settings,
     store: &Store,
@@ -85,13 +85,13 @@ pub(super) fn makers(
     Ok(Makers { image, video, musician: musician(settings, surroundings, metrics)? })
 }
 
-/// The engines inside leave off what nobody waits for any more. Their jobs have the keys of their tasks.
+/// Returns a check that lets built-in engines skip jobs of ended tasks. The key of a job is the id of its task.
 fn wanted(models: &ReadModels) -> Wanted {
     let models = models.clone();
     Arc::new(move |key| TaskId::parse(key.as_str()).is_ok_and(|task| models.read().tasks.gateway_of(task).is_some()))
 }
 
-/// Hints of vendors: their tickets are known by a key that follows from that of the upload links.
+/// Returns the hints; their ticket key is derived from that of the upload links.
 pub(super) fn hints(key: &UploadKey) -> Hints {
     Hints::new(hint_key(key))
 }
@@ -145,7 +145,7 @@ fn video_vendor(
     Ok(Maker { vendor, treatment, bounds: bounds(own.concurrency) })
 }
 
-/// What brings results of at most so many bytes home.
+/// Returns a fetcher of results of at most `body_bytes`.
 fn result_fetcher(
     settings: &Settings,
     own: &VendorSettings,
@@ -157,8 +157,8 @@ fn result_fetcher(
     Ok(Fetcher::new(client, FETCHED_BYTES_MAX))
 }
 
-/// Who makes music: the remote vendor where one is configured, else the engine inside, which makes chunks on as many threads as
-/// requests are served by.
+/// Returns the music vendor: the remote one, if configured, or the built-in engine with as many threads as HTTP
+/// workers.
 fn musician(settings: &Settings, surroundings: &Surroundings, metrics: &Metrics) -> Result<Musician, StartError> {
     let metered = |vendor: Arc<dyn MusicVendor>| Arc::new(Metered::new(vendor, metrics.clone()));
     let own = &settings.music_vendor;
@@ -211,7 +211,7 @@ fn place(url: &str, settings: &VendorSettings) -> VendorPlace {
     }
 }
 
-/// The vendor is told where to hint only when this service is known to be reached there.
+/// Returns the options of a remote vendor. It gets a webhook URL only if the public URL of this service is configured.
 fn remote_options(settings: &Settings, own: &VendorSettings, key: &UploadKey) -> RemoteOptions {
     let hint_url = settings.public_url.clone().map(|base| {
         let key = hint_key(key);
