@@ -1,14 +1,14 @@
-//! What was meant by the name of a setting that does not exist.
+//! Suggestions for the name of a setting that does not exist.
 
-/// How many names are suggested, and how many are told when none is near.
+/// Number of suggested names, and of related names shown if none is similar.
 const SUGGESTED_MAX: usize = 3;
 const TOLD_MAX: usize = 8;
 
-/// Where the whole list is, also while the settings are wrong.
+/// Points to the complete list, which is available even with invalid settings.
 const ALL: &str = "`mediary config --reference` lists all";
 
-/// The known names that are nearest to one that is not, settings as `written` and sections as `opened`; else some that have a word in
-/// common with it.
+/// Returns the known names most similar to `key`, settings formatted by `written` and sections by `opened`. If none is
+/// similar, returns some that share a word with it.
 pub(super) fn of(
     key: &str,
     known: &[&str],
@@ -25,12 +25,13 @@ pub(super) fn of(
     }
 }
 
-/// Settings and sections that differ from it in a few letters, the nearest first. Of a setting its section may be missing.
+/// Returns settings and sections within a small edit distance, the most similar first. The key of a setting may lack
+/// its section.
 fn nearest<'k>(key: &str, known: &[&'k str]) -> Vec<&'k str> {
     let mut sections: Vec<_> =
         known.iter().filter_map(|known| known.rsplit_once('.')).map(|(section, _)| section).collect();
     sections.dedup();
-    // Whoever has the section right means something in it.
+    // A key within an existing section means one of its settings.
     sections.retain(|section| key.strip_prefix(section).is_none_or(|rest| !rest.starts_with('.')));
     let settings = known.iter().map(|known| {
         let name = known.rsplit('.').next().unwrap_or(known);
@@ -38,18 +39,18 @@ fn nearest<'k>(key: &str, known: &[&'k str]) -> Vec<&'k str> {
     });
     let sections = sections.into_iter().map(|section| (distance(key, section), section));
     let mut near: Vec<_> = settings.chain(sections).filter(|(distance, _)| *distance <= far(key)).collect();
-    // Those that are equally near stay in the order of the documentation.
+    // Names of equal distance stay in the order of the documentation.
     near.sort_by_key(|(distance, _)| *distance);
     let least = near.first().map_or(0, |(distance, _)| *distance);
     near.into_iter().filter(|(distance, _)| *distance <= least + 1).map(|(_, name)| name).take(SUGGESTED_MAX).collect()
 }
 
-/// From how many letters on a name is another one.
+/// Returns the largest distance at which a name still counts as similar.
 fn far(key: &str) -> usize {
     (key.chars().count() / 4).clamp(1, 4)
 }
 
-/// The settings that have a word in common with it.
+/// Returns the settings that share a word with `key`.
 fn alike(key: &str, known: &[&str], written: impl Fn(&str) -> String) -> String {
     let words = |key: &str| key.split(['.', '_']).map(str::to_owned).collect::<Vec<_>>();
     let wanted = words(key);
@@ -62,7 +63,7 @@ fn alike(key: &str, known: &[&str], written: impl Fn(&str) -> String) -> String 
     }
 }
 
-/// How many letters must be put in, left out, exchanged for another or for their neighbour to make one name of the other.
+/// Returns the edit distance: the number of insertions, deletions, replacements and swaps of neighbours.
 #[must_use]
 pub fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());

@@ -1,4 +1,4 @@
-//! The settings as a page to read: `default.toml`, whose comments are the documentation, as tables.
+//! The settings reference: `default.toml`, whose comments are the documentation, as Markdown tables.
 
 use std::fmt::Write;
 
@@ -11,12 +11,12 @@ Every setting with its default. How they are given is in [configuration.md](conf
 `src/config/default.toml` by `mediary config --reference > docs/settings.md`; a test compares.
 ";
 
-/// The page, as Markdown.
+/// Returns the page as Markdown.
 #[must_use]
 pub fn reference() -> String {
     let mut page = Page { text: HEAD.to_owned(), said: Vec::new() };
     page.open("Without a section");
-    // What stands above the first setting is about the file.
+    // Comments above the first setting describe the file.
     let settings = DEFAULTS.split_once("\n\n# The address").map_or("", |(_, rest)| rest);
     format!("# The address{settings}").lines().for_each(|line| page.take(line));
     page.text
@@ -24,7 +24,7 @@ pub fn reference() -> String {
 
 struct Page {
     text: String,
-    /// The comment above what comes next.
+    /// Comment lines above the next setting.
     said: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ impl Page {
         } else if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             self.open(&format!("`[{section}]`"));
         } else if let Some((name, value)) = line.split_once(" = ") {
-            // Settings that follow each other share what stands above the first of them.
+            // Adjacent settings share the comment above the first one.
             let said = if self.said.is_empty() { "as above".to_owned() } else { self.said.join(" ") };
             self.said.clear();
             let _ = writeln!(self.text, "| `{name}` | `{value}` | {said} |");

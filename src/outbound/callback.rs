@@ -1,5 +1,5 @@
-//! Callbacks: one signed POST to a receiver, and what came of it (contract 8). When to try again is for
-//! `domain::delivery` to say.
+//! Webhook delivery: one signed POST to a receiver, and its outcome (contract 8). `domain::delivery` decides about
+//! retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use super::signature::{Message, WebhookKey, sign};
 use crate::domain::delivery::{AttemptOutcome, RETRY_AFTER_MAX};
 use crate::domain::value::{CallbackUrl, Text, Timestamp};
 
-/// The three forms of an HTTP date, the one in use first (RFC 9110, 5.6.7).
+/// The three formats of HTTP dates, the current one first (RFC 9110, 5.6.7).
 const HTTP_DATES: [&str; 3] = ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
 
-/// One attempt to tell a receiver.
+/// One delivery attempt.
 #[derive(Clone)]
 pub struct Callback {
     pub url: CallbackUrl,
-    /// The same for every attempt; holds no dot.
+    /// The same for all attempts; contains no dot.
     pub webhook_id: String,
-    /// JSON, sent as it is.
+    /// JSON, sent unchanged.
     pub body: Bytes,
-    /// When this attempt starts.
+    /// Start of this attempt.
     pub at: Timestamp,
-    /// The secrets of the account that sign besides the key of the service.
+    /// Secrets of the account, which sign in addition to the key of the service.
     pub secrets: Vec<Zeroizing<Vec<u8>>>,
 }
 
-/// Sends callbacks. Cheap to clone.
+/// Sends webhooks. Cheap to clone.
 #[derive(Clone)]
 pub struct CallbackSender {
     client: Client,
@@ -39,14 +39,14 @@ pub struct CallbackSender {
 }
 
 impl CallbackSender {
-    /// A sender that signs with `key`.
+    /// Returns a sender that signs with `key`.
     #[must_use]
     pub fn new(client: Client, key: Arc<WebhookKey>) -> Self {
         Self { client, key }
     }
 
-    /// Makes one attempt. Whatever goes wrong is an outcome, with a reason that tells no more than the receiver's owner
-    /// may know.
+    /// Makes one attempt. Failures are outcomes too; their reason contains only what the owner of the receiver may
+    /// know.
     pub async fn send(&self, callback: Callback) -> AttemptOutcome {
         let Ok(headers) = self.headers(&callback) else {
             return unreachable("the webhook id does not fit into a header");
@@ -74,7 +74,7 @@ fn unreachable(reason: &str) -> AttemptOutcome {
     AttemptOutcome::Unreachable { reason: Text::recorded(reason) }
 }
 
-/// How long a server asks us to wait; at most what would be honoured.
+/// Returns the pause that a server asks for, up to the maximum that is honoured.
 pub(super) fn pause(answer: &Answer, at: Timestamp) -> Option<Duration> {
     let text = answer.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let asked = if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
