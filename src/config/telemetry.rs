@@ -6,7 +6,7 @@ use super::settings::Reader;
 /// Destination of traces.
 #[derive(Debug, Clone)]
 pub struct TelemetrySettings {
-    /// Without a slash at its end; nothing is traced when there is none.
+    /// Without a trailing slash; tracing is off if `None`.
     pub otlp_endpoint: Option<String>,
     /// Percentage of traces that are recorded.
     pub sample_percent: u8,

@@ -1,4 +1,4 @@
-//! Header of a PNG: the chunks before the pixels.
+//! PNG header: the chunks before the pixels.
 
 use image::metadata::Orientation;
 
@@ -6,7 +6,7 @@ use super::{Header, Memory, PNG_METADATA_MAX, u32_be};
 use crate::domain::image::ImageFormat;
 
 const SIGNATURE: usize = 8;
-/// Length, name and checksum around the bytes of a chunk.
+/// Length, name and checksum around the content of a chunk.
 const AROUND: usize = 12;
 
 pub(super) fn read(bytes: &[u8]) -> Option<Header> {
@@ -31,19 +31,19 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
     let output = if matches!(source, 2 | 4) { 4 } else { 3 };
 
     let row = (u64::from(width) * depth * stored).div_ceil(8) + 1;
-    // Some rows wait to be unfiltered, in a buffer that grows by doubling, and a row is converted.
+    // Some rows wait to be unfiltered, in a buffer that grows by doubling, and one row is converted.
     let waiting = (12 * row).min(3 * row * u64::from(height)) + (1 << 19);
     let decoder = waiting + line_bytes(width) + 2 * PNG_METADATA_MAX as u64;
     let memory = Memory { decoder, source, output };
     Some(Header { format: ImageFormat::Png, width, height, orientation: chunks.orientation, memory })
 }
 
-/// The most bytes of a converted row.
+/// Returns the maximum size of a converted row in bytes.
 pub(in crate::media::input) fn line_bytes(width: u32) -> u64 {
     8 * u64::from(width)
 }
 
-/// What the chunks before the pixels tell.
+/// Information from the chunks before the pixels.
 struct Chunks {
     has_transparency: bool,
     orientation: Orientation,
