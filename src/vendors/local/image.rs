@@ -1,7 +1,7 @@
-//! The image engine as a vendor: jobs in memory, work on blocking threads, bounded by pixels.
+//! The built-in image engine as a vendor: jobs in memory, work on blocking threads, limited by pixels.
 //!
-//! At most [`Options::jobs_max`] jobs wait or run; beyond that the vendor is busy. Jobs that have ended are remembered until
-//! [`Options::ended_max`] younger ones have ended.
+//! At most [`Options::jobs_max`] jobs wait or run; with more, the vendor is busy. The last [`Options::ended_max`] ended
+//! jobs are remembered.
 
 use std::sync::Arc;
 
@@ -20,31 +20,31 @@ use crate::media::input::Decoded;
 use crate::media::store::{Area, Store};
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 
-/// What the engine may use.
+/// Resource limits of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Thousands of pixels that are worked on at once, those of inputs and outputs together; a pixel stands for about 16
-    /// bytes, and the input files count by that measure too. A larger job runs alone.
+    /// Thousands of pixels processed at a time, inputs and outputs together. A pixel stands for about 16 bytes, also of
+    /// input files. A larger job runs alone.
     pub kilopixels_max: u32,
-    /// Jobs that may wait or run.
+    /// Maximum number of jobs that wait or run.
     pub jobs_max: usize,
-    /// Ended jobs whose results are remembered.
+    /// Number of remembered ended jobs.
     pub ended_max: usize,
 }
 
 impl Default for Options {
-    /// About 800 MB: room for any one job, and for smaller ones beside it.
+    /// About 800 MB: enough for any single job, or several small ones.
     fn default() -> Self {
         Self { kilopixels_max: 2 * kilopixels(OUTPUT_PIXELS_MAX), jobs_max: 10_000, ended_max: 10_000 }
     }
 }
 
-/// What a pixel of the budget stands for, in bytes.
+/// Bytes per pixel of the budget.
 const PIXEL_BYTES: u64 = 16;
-/// What the smallest job counts as: even that needs a thread and a core.
+/// Minimum cost of a job: even the smallest needs a thread and a core.
 const JOB_KILOPIXELS_MIN: u32 = 2_000;
 
-/// The local image vendor. Cheap to clone.
+/// The built-in image vendor. Cheap to clone.
 #[derive(Clone)]
 pub struct LocalImage {
     engine: Arc<Engine>,
@@ -60,7 +60,8 @@ struct Engine {
 type Outcome = Result<Picture, Failure>;
 
 impl LocalImage {
-    /// An engine that reads inputs from `store` and puts results there. What is not `wanted` any more is not begun.
+    /// Returns an engine that reads inputs from `store` and stores results there. Jobs that are no longer `wanted` are
+    /// not started.
     #[must_use]
     pub fn new(store: Store, options: Options, wanted: Wanted) -> Self {
         let budget = FairSemaphore::new(options.kilopixels_max.into());
@@ -79,7 +80,7 @@ impl Vendor for LocalImage {
         Recovery::Key
     }
 
-    /// Must be called within a tokio runtime, which then carries the work.
+    /// Must be called within a tokio runtime, which runs the work.
     fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         async move {
             let (key, account) = (job.key.clone(), job.account);
@@ -108,7 +109,7 @@ impl Vendor for LocalImage {
 }
 
 impl Engine {
-    /// Waits for its share of the budget, works, and remembers the outcome.
+    /// Waits for its share of the budget, works, and stores the outcome.
     async fn work(self: Arc<Self>, key: VendorKey, account: Option<UserId>, work: Ready) {
         let _share = tokio::select! {
             biased;
@@ -121,8 +122,8 @@ impl Engine {
         self.jobs.end(key, made.unwrap_or_else(stopped));
     }
 
-    /// How much of the budget a job takes, never more than there is: the pixels of its pictures and of the result, and the
-    /// files, which may be far larger.
+    /// Returns the share of the budget that a job needs, at most all: the pixels of its pictures and of the result, and
+    /// the files, which may be far larger.
     fn share(&self, work: &Ready) -> u32 {
         let times = u64::from(work.job.times());
         let pixels = |picture: &Picture, growth: u64| {

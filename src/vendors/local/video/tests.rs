@@ -1,4 +1,4 @@
-//! Whole films, as small as they can be.
+//! Tests of whole videos of minimum size.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -130,7 +130,7 @@ fn a_film_goes_on_with_its_sound_and_its_motion() {
     assert_eq!(Reel::of(&made(other).bytes).unwrap().size, Size { width: 64, height: 48 });
 }
 
-/// Waits for so many frames.
+/// Cancels after a number of frames.
 struct Impatient {
     most: usize,
     asked: AtomicUsize,
@@ -183,7 +183,7 @@ fn what_is_no_film_is_refused_by_name() {
 
 #[test]
 fn the_frames_of_a_long_film_are_bounded_by_their_size() {
-    // Given a film of 300 seconds in a few kilobytes
+    // Given a video of 300 seconds in a few kilobytes
     let size = Size { width: 16, height: 16 };
     let (picture, mut encoder) = (Yuv::of(&Raster::new(size)), H264.encoder(size, Effort::Thrifty).unwrap());
     let (key, next) = (encoder.encode(&picture).unwrap(), encoder.encode(&picture).unwrap());
@@ -192,11 +192,11 @@ fn the_frames_of_a_long_film_are_bounded_by_their_size() {
     let file = mp4::write(&Strip { groups: vec![units] }, None).unwrap();
     assert!(file.len() < 1 << 20, "{} bytes", file.len());
 
-    // When it goes on at a size of its own
+    // When it is extended at another size
     let footage = Material::Footage { file, seconds: 1, end: None };
     let refused = render(Plan { size: Size { width: 1080, height: 1080 }, ..plan(footage, "") }, &());
 
-    // Then nothing of it is drawn, and the figures are told
+    // Then nothing is drawn, and the error contains the numbers
     let reason =
         "the film would have 7224 frames of 1080x1080, 8427 million pixels in all; at most 5000 million are allowed";
     assert_eq!(refused.unwrap_err(), Fault::Input { code: "video_too_large", reason: reason.to_owned() });

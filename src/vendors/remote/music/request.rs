@@ -1,20 +1,20 @@
-//! Our job as the vendor of music is asked for it: the form of the seed's music interface. Pure.
+//! Request for a music job: the form of the seed's music interface. Pure.
 
 use std::fmt::Write;
 
 use crate::domain::music::{MusicSeconds, MusicWork};
 
-/// Below the vendor's base URL.
+/// Path below the vendor's base URL.
 pub(super) const PATH: &str = "/proxy/musicvendor/t2m/generate";
 
-/// What is posted.
+/// Body of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Form {
     pub content_type: String,
     pub body: String,
 }
 
-/// The form for a job, its parts kept apart by a line that begins with this mark, and goes on where the prompt has the mark.
+/// Returns the form of a job. Its boundary is `mark`, extended until the prompt does not contain it.
 pub(super) fn form(work: &MusicWork, mark: &str) -> Form {
     let mut boundary = mark.to_owned();
     while work.prompt.as_str().contains(&boundary) {

@@ -1,4 +1,4 @@
-//! Reading films from anyone: bounded before anything is decoded, refused by name where they cannot be read.
+//! Reads videos from untrusted sources: checked against limits before decoding, with a specific error if unsupported.
 
 use std::num::NonZeroU32;
 
@@ -12,45 +12,45 @@ use super::super::raster::Size;
 use super::work::{DECODED_PIXELS_MAX, Slices, too_many_pixels};
 use super::{Packet, Sound, fragments, sps};
 
-/// The largest file that is read, in bytes.
+/// Maximum size of a file in bytes.
 pub const BYTES_MAX: usize = 512 << 20;
-/// The longest film that is read, in seconds.
+/// Maximum length of a video in seconds.
 pub const SECONDS_MAX: u64 = 300;
-/// The most pictures of a film, and the most packets of its sound.
+/// Maximum number of pictures, and of packets of sound.
 pub const SAMPLES_MAX: usize = 36_000;
-/// The most pixels of a picture: 4096 by 2304.
+/// Maximum number of pixels of a picture: 4096 by 2304.
 const PIXELS_MAX: usize = 4096 * 2304;
-/// The longest side of a picture, in pixels.
+/// Longest side of a picture in pixels.
 const SIDE_MAX: usize = 8192;
-/// The most pictures that others may be predicted from (H.264, A.3.1).
+/// Maximum number of reference pictures (H.264, A.3.1).
 const REFERENCES_MAX: u32 = 16;
-/// The largest picture in a file, in bytes.
+/// Maximum size of an encoded picture in bytes.
 const SAMPLE_BYTES_MAX: usize = 32 << 20;
 
-/// A film that was read: where its pictures are in the file, and its sound.
+/// An opened video: the places of its pictures in the file, and its sound.
 #[derive(Debug)]
 pub struct Reel {
     pub size: Size,
     pub units: Vec<Unit>,
     pub sound: Option<Sound>,
-    /// Ticks in a second of the pictures.
+    /// Ticks per second of the pictures.
     pub timescale: NonZeroU32,
-    /// Parameter sets, with start codes.
+    /// Parameter sets with start codes.
     pub head: Vec<u8>,
-    /// Pixels that a decoder keeps at once: of a picture as it is coded, and of those that others are predicted from.
+    /// Pixels that a decoder holds at once: one coded picture and the reference pictures.
     pub kept_pixels: u64,
-    /// Pixels of a picture as it is coded.
+    /// Coded pixels of a picture.
     coded_pixels: u64,
     length_bytes: usize,
 }
 
-/// A picture in the file, in the order of decoding.
+/// A picture in the file, in decoding order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit {
     pub key: bool,
-    /// When it is shown, in ticks.
+    /// Presentation time in ticks.
     pub shown: u64,
-    /// For how long, in ticks.
+    /// Duration in ticks.
     pub ticks: u32,
     offset: usize,
     bytes: usize,
@@ -70,10 +70,10 @@ pub(super) fn unsupported(what: &str) -> Fault {
 }
 
 impl Reel {
-    /// Looks through a file.
+    /// Reads the structure of a file.
     ///
     /// # Errors
-    /// [`Fault::Input`] when it is no film that can be read, or more than is allowed.
+    /// Returns [`Fault::Input`] if the file is not a supported video or exceeds a limit.
     pub fn of(file: &[u8]) -> Result<Self, Fault> {
         if file.len() > BYTES_MAX {
             return Err(refused("video_too_large", format!("the video has more than {} MiB", BYTES_MAX >> 20)));
@@ -82,7 +82,7 @@ impl Reel {
         match kind(file)? {
             Mp4FileKind::Mp4 => film.take_whole(file)?,
             Mp4FileKind::FragmentedMp4 => {
-                // Its beginning may stand before the fragments.
+                // The first samples may precede the fragments.
                 film.take_whole(file)?;
                 fragments::each(file, |sample| film.take(file, sample))?;
             }
@@ -92,10 +92,10 @@ impl Reel {
         Ok(reel)
     }
 
-    /// A picture as an access unit with start codes.
+    /// Returns a picture as an access unit with start codes.
     ///
     /// # Errors
-    /// When its parts do not fit into it, or it brings parameters of other pictures than were promised.
+    /// If its parts are malformed, or it contains parameters that differ from the announced ones.
     pub fn access_unit(&self, file: &[u8], unit: &Unit) -> Result<Vec<u8>, Fault> {
         let mut rest = file.get(unit.offset..unit.offset + unit.bytes).ok_or_else(|| unreadable("it is cut off"))?;
         let mut slices = Slices::default();
@@ -125,14 +125,14 @@ impl Reel {
         Ok(whole)
     }
 
-    /// How long it is, in ticks.
+    /// Returns the duration in ticks.
     #[must_use]
     pub fn ticks(&self) -> u64 {
         let begin = self.begin();
         self.units.iter().map(|unit| unit.shown + u64::from(unit.ticks) - begin).max().unwrap_or(0)
     }
 
-    /// When its first picture is shown, in ticks.
+    /// Returns the presentation time of the first picture, in ticks.
     #[must_use]
     pub fn begin(&self) -> u64 {
         self.units.iter().map(|unit| unit.shown).min().unwrap_or(0)
@@ -146,17 +146,17 @@ pub(super) fn too_long() -> Fault {
     )
 }
 
-/// The bytes that are asked for, as far as the file has them.
+/// Returns the requested bytes, as far as the file contains them.
 pub(super) fn part(file: &[u8], wanted: RequiredInput) -> Input<'_> {
     let start = usize::try_from(wanted.position).unwrap_or(usize::MAX).min(file.len());
     let end = wanted.size.and_then(|size| start.checked_add(size)).unwrap_or(file.len()).min(file.len());
     Input { position: start as u64, data: &file[start..end] }
 }
 
-/// Each step asks for the next box; an index is reached within so many, or never.
+/// Each step requests the next box; an index needs fewer steps than this.
 const STEPS_MAX: usize = 1024;
 
-/// Whether the film is whole or in fragments.
+/// Returns whether the file is fragmented.
 fn kind(file: &[u8]) -> Result<Mp4FileKind, Fault> {
     let mut detector = Mp4FileKindDetector::new();
     for _ in 0..STEPS_MAX {
@@ -166,7 +166,7 @@ fn kind(file: &[u8]) -> Result<Mp4FileKind, Fault> {
     detector.file_kind().map_err(unreadable)?.ok_or_else(|| unreadable("it has no index"))
 }
 
-/// A demuxer that has read the index.
+/// Returns a demuxer that has read the index.
 fn opened(file: &[u8]) -> Result<Mp4FileDemuxer, Fault> {
     let mut demuxer = Mp4FileDemuxer::new();
     for _ in 0..STEPS_MAX {
@@ -177,18 +177,18 @@ fn opened(file: &[u8]) -> Result<Mp4FileDemuxer, Fault> {
     Ok(demuxer)
 }
 
-/// A film as far as it was read.
+/// A video being read.
 #[derive(Default)]
 struct Film {
     samples: usize,
     bytes: u64,
     pictures: Pictures,
-    /// With the track that it is of.
+    /// With the id of its track.
     sound: Option<(u32, Sound)>,
 }
 
 impl Film {
-    /// Takes everything that the index tells of.
+    /// Takes all samples of the index.
     fn take_whole(&mut self, file: &[u8]) -> Result<(), Fault> {
         let mut demuxer = opened(file)?;
         while let Some(sample) = demuxer.next_sample().map_err(unreadable)? {
@@ -205,7 +205,7 @@ impl Film {
         let start = usize::try_from(sample.data_offset).map_err(unreadable)?;
         let end = start.checked_add(sample.data_size).ok_or_else(|| unreadable("a sample has no end"))?;
         let bytes = file.get(start..end).ok_or_else(|| unreadable("it is cut off"))?;
-        // Sound is copied, and pictures are decoded: a small file must not be read a thousand times over.
+        // Sound is copied and pictures are decoded: samples that share bytes would multiply the work of a small file.
         self.bytes += bytes.len() as u64;
         if self.bytes > file.len() as u64 {
             return Err(unreadable("the same bytes are several samples"));
@@ -224,7 +224,7 @@ impl Film {
     }
 }
 
-/// Takes a packet of the first sound track whose packets can be handed on as they are.
+/// Keeps a packet of the first sound track whose packets can be copied unchanged.
 fn keep(sound: &mut Option<(u32, Sound)>, bytes: &[u8], sample: &Sample<'_>) {
     let (packet, track) = (Packet { bytes: bytes.to_vec(), ticks: sample.duration }, sample.track.track_id);
     match (sound, sample.sample_entry) {
@@ -239,12 +239,12 @@ fn keep(sound: &mut Option<(u32, Sound)>, bytes: &[u8], sample: &Sample<'_>) {
             let timescale = sample.track.timescale;
             *none = Some((track, Sound { entry: entry.clone(), timescale, packets: vec![packet] }));
         }
-        // Another track, a second description, too many packets, or a codec that is not handed on.
+        // Another track, a second description, too many packets, or an unsupported codec.
         _ => {}
     }
 }
 
-/// What is known of the pictures so far.
+/// The pictures read so far.
 #[derive(Default)]
 struct Pictures {
     track: Option<(u32, NonZeroU32)>,
@@ -253,7 +253,7 @@ struct Pictures {
 }
 
 impl Pictures {
-    /// Takes a picture of the first track.
+    /// Keeps a picture of the first track.
     fn take(
         &mut self,
         unit: Unit,
@@ -302,7 +302,7 @@ impl Pictures {
     }
 }
 
-/// What a parameter set promises of its pictures.
+/// Sizes announced by a parameter set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Promised {
     size: Size,
@@ -310,7 +310,7 @@ struct Promised {
     kept_pixels: u64,
 }
 
-/// What the index says of the pictures: what is promised, the parameter sets, and the bytes that tell a length.
+/// Description of the pictures in the index: announced sizes, parameter sets, and the number of bytes of a length.
 #[derive(PartialEq, Eq)]
 struct Description {
     promised: Promised,
@@ -345,7 +345,7 @@ fn described(entry: &SampleEntry) -> Result<Description, Fault> {
     Ok(Description { promised, head, length_bytes: usize::from(avcc_box.length_size_minus_one.get()) + 1 })
 }
 
-/// What a parameter set promises, if pictures of it may be decoded.
+/// Returns the sizes announced by a parameter set, if its pictures may be decoded.
 fn checked(sps: &[u8]) -> Result<Promised, Fault> {
     let told = parse_sps(sps).map_err(unreadable)?;
     if told.bit_depth_luma_minus8 != 0 || told.bit_depth_chroma_minus8 != 0 {
@@ -359,7 +359,7 @@ fn checked(sps: &[u8]) -> Result<Promised, Fault> {
     if coded.interlaced {
         return Err(unsupported("interlaced"));
     }
-    // What is cut off is decoded too; a picture may have a block of each side cut off.
+    // Cropped pixels are decoded too; a picture may be cropped by one block on each side.
     let most = (PIXELS_MAX + 16 * 2 * SIDE_MAX) as u64;
     if size.area() > PIXELS_MAX || size.width.max(size.height) > SIDE_MAX || coded.pixels > most {
         return Err(refused("video_too_large", "the video has more than 4096 by 2304 pixels"));

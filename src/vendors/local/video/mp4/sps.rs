@@ -1,23 +1,23 @@
-//! What a parameter set says of the pictures as they are coded, which may be far larger than what is shown of them.
+//! Size of coded pictures from a parameter set; they may be far larger than the visible part.
 
-/// What decides whether a stream is decoded at all.
+/// Properties that determine whether a stream is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Coded {
-    /// Pixels of a picture as it is coded.
+    /// Pixels of a coded picture.
     pub pixels: u64,
-    /// Pictures that later ones are predicted from.
+    /// Maximum number of reference pictures.
     pub references: u32,
     pub interlaced: bool,
 }
 
-/// Bits of a parameter set.
+/// Bit reader of a parameter set.
 struct Bits {
     bytes: Vec<u8>,
     at: usize,
 }
 
 impl Bits {
-    /// The bits behind the header, without the bytes that keep start codes out.
+    /// Returns the bits after the header, without emulation prevention bytes.
     fn of(nal: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(nal.len());
         let mut zeros = 0;
@@ -43,7 +43,7 @@ impl Bits {
         (0..count).try_fold(0_u32, |value, _| Some((value << 1) | self.bit()?))
     }
 
-    /// An unsigned number as the standard writes it (Exp-Golomb).
+    /// Reads an unsigned Exp-Golomb number.
     fn number(&mut self) -> Option<u32> {
         let mut zeros = 0;
         while self.bit()? == 0 {
@@ -62,10 +62,10 @@ impl Bits {
     }
 }
 
-/// Profiles whose parameter sets tell the format of the colours (H.264, 7.3.2.1.1).
+/// Profiles whose parameter sets contain the chroma format (H.264, 7.3.2.1.1).
 const HIGH: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
 
-/// Reads a parameter set as far as the size; none when it ends before that.
+/// Parses a parameter set up to the size; `None` if it ends before that.
 pub(super) fn coded(nal: &[u8]) -> Option<Coded> {
     let mut bits = Bits::of(nal);
     let profile = bits.bits(8)?;
@@ -97,7 +97,7 @@ pub(super) fn coded(nal: &[u8]) -> Option<Coded> {
     Some(Coded { pixels: width.saturating_mul(rows).saturating_mul(256), references, interlaced })
 }
 
-/// The format of the colours, and lists that are skipped.
+/// Skips the chroma format and the scaling lists.
 fn high(bits: &mut Bits) -> Option<()> {
     let format = bits.number()?;
     if format == 3 {
