@@ -93,10 +93,10 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// Reads the header: format, size, orientation, and what decoding takes. Allocates nothing.
+    /// Reads the header: format, size, orientation, and memory needed to decode. Allocates nothing.
     ///
     /// # Errors
-    /// When the bytes are too many or no known picture, or the picture has no pixels or too many.
+    /// If there are too many bytes, the format is unknown, or the picture has no pixels or too many.
     pub fn read(bytes: &[u8]) -> Result<Self, Invalid> {
         if bytes.len() > INPUT_BYTES_MAX {
             return Err(too_many_bytes());

@@ -68,7 +68,7 @@ impl Raster {
         raster
     }
 
-    /// A decoded picture at a size; its middle fills the whole where the proportions differ.
+    /// Converts a decoded picture to a size, cropped to its centre if the proportions differ.
     #[must_use]
     pub fn of(pixels: &Pixels, size: Size) -> Self {
         match pixels {
@@ -78,7 +78,7 @@ impl Raster {
         .cover(size)
     }
 
-    /// Large pictures are averaged over whole pixels first, down to twice the size: a pixel here has 16 bytes.
+    /// Converts samples, averaging large pictures down to about twice the size, because a pixel here has 16 bytes.
     fn of_samples<const N: usize>(samples: &[u8], (width, height): (u32, u32), size: Size) -> Self {
         let (width, height) = (width as usize, height as usize);
         let factor = (width / (2 * size.width)).min(height / (2 * size.height)).max(1);
