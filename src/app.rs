@@ -120,6 +120,7 @@ impl App {
     ) -> Result<Option<Self>, StartError> {
         outlive_file_size_limits();
         raise_file_limit(settings.limits.connections, options::workers(&settings))?;
+
         let bound = Bound::new(settings, surroundings)?;
         let served = bound.listener.try_clone().and_then(|listener| Starting::serve(listener, &bound.surroundings));
         let starting = served.map_err(|error| StartError::part("the answers to probes", &error))?;
@@ -127,6 +128,7 @@ impl App {
             begun = bound.opened() => Some(begun),
             () = stopped => None,
         };
+
         starting.stop().await;
         match begun.transpose()? {
             Some(begun) => Self::served(begun).await.map(Some),
@@ -137,28 +139,38 @@ impl App {
     /// Starts the active parts and the HTTP server.
     async fn served(begun: Begun) -> Result<Self, StartError> {
         let Begun { bound, store, upload_key, keys, webhook_key, metrics, log, models, reports, .. } = begun;
-        let (snapshot, personal, archives) = (begun.snapshot, begun.personal, begun.archives);
+        let snapshot = begun.snapshot;
+        let personal = begun.personal;
+        let archives = begun.archives;
         let Bound { settings, surroundings, data, tariff, listener, address, public_url, token, admin_token } = bound;
         let (key, webhook_key) = webhook_key;
+
         let (tracer, sending) = traces::traces(&settings, &surroundings, &metrics)?;
         let audit = auditing(&log, Links { public_url: public_url.clone() }, &personal);
+
         let shared_log: Arc<dyn EventLog> = log.clone();
-        let (options, models) = (actor_options(&settings), ReadModels::new(shared_log.clone(), models));
+        let options = actor_options(&settings);
+        let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), options, metrics.clone()).await;
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
         streams::end_interrupted(&actors.dispatch, &models, &surroundings).await;
-        let (hints, tally) = (hints(&upload_key), Tally::default());
+
+        let hints = hints(&upload_key);
+        let tally = Tally::default();
         let makers = (makers(&settings, &store, &upload_key, (&models, &metrics), &surroundings)?, hints.clone());
         let callbacks = Callbacks { key, keyring: personal.clone(), tracer: tracer.clone() };
         let outside = Outside::new(&settings, store.clone(), callbacks, &public_url, makers, &surroundings)?;
         let bytes_per_day = DailyQuota::new(settings.limits.bytes_per_day, surroundings.clone());
-        let (dispatch, bytes) = (&actors.dispatch, bytes_per_day.clone());
+        let dispatch = &actors.dispatch;
+        let bytes = bytes_per_day.clone();
         let reactors = Reactors::start(outside, tally.clone(), dispatch, &models, &surroundings, &settings, bytes);
 
         let readiness = readiness(&log, actors.pulse());
         let lookout = Lookout::start(&readiness)?;
         let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
-        let ((closing, closes), oidc) = (watch::channel(false), issuer::oidc(&settings, &upload_key, &metrics)?);
+        let (closing, closes) = watch::channel(false);
+        let oidc = issuer::oidc(&settings, &upload_key, &metrics)?;
+
         let services = Services {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
@@ -190,9 +202,11 @@ impl App {
             tariff: Arc::new(tariff),
             options: http_options(&settings, &public_url),
         };
+
         let server = crate::http::server::serve(listener, services)
             .map_err(|error| StartError::part("the HTTP server", &error))?;
-        let (handle, serving) = (server.handle(), actix_web::rt::spawn(server));
+        let handle = server.handle();
+        let serving = actix_web::rt::spawn(server);
         announce(&data, address);
         let parts = Parts { log, models, actors, reactors, snapshots, lookout, sending, data };
         Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })

@@ -84,7 +84,9 @@ impl<D: Decider> Handler<Execute<D>> for AggregateActor<D> {
 
     fn handle(&mut self, message: Execute<D>, _: &mut Context<Self>) -> Self::Result {
         let Execute { command, why, reply, busy } = message;
-        let (live, stream, tools) = (self.live.take(), self.stream.clone(), self.tools.clone());
+        let live = self.live.take();
+        let stream = self.stream.clone();
+        let tools = self.tools.clone();
         let work = async move {
             let (live, outcome) = execute(live, stream, &tools, command, why).await;
             // The caller may have gone; the command takes effect nevertheless.
@@ -124,6 +126,7 @@ async fn execute<D: Decider>(
     if why.claim.is_some_and(|claim| tools.models.read().claims.holds(&claim, why.at)) {
         return (live, Ok(Done { changed: false }));
     }
+
     let mut live = match live {
         Some(live) => live,
         None => match load::<D>(stream.clone(), Arc::clone(&tools.log)).await {
@@ -131,14 +134,17 @@ async fn execute<D: Decider>(
             Err(failure) => return (None, Err(failure.into())),
         },
     };
+
     tools.surroundings.reach(Place::Decide, stream.as_str());
     let events = match D::decide(&live.state, command, why.at) {
         Ok(events) if events.is_empty() && why.claim.is_none() => return (Some(live), Ok(Done { changed: false })),
         Ok(events) => events,
         Err(rejection) => return (Some(live), Err(CommandError::Rejected(rejection))),
     };
+
     let changed = !events.is_empty();
     tools.surroundings.reach(Place::Append, stream.as_str());
+
     match append::<D>(stream, live.version, tools, events, why).await {
         Ok(commit) => {
             live.evolve(&commit);

@@ -92,8 +92,11 @@ impl CallbackDispatcher {
         let changes = models.delivery_changes();
         let shares = Shares::new(per_account);
         let Telling { sender, tracer, store, keyring, public_url } = telling;
+
         // Offers of work in progress are rejected too.
-        let (turns, refusals_max) = (Arc::default(), per_receiver + REFUSALS_MAX);
+        let turns = Arc::default();
+        let refusals_max = per_receiver + REFUSALS_MAX;
+
         Self {
             dispatch,
             models,
@@ -113,7 +116,8 @@ impl CallbackDispatcher {
     async fn attempt(&self, due: &Due, content: Content) -> AttemptOutcome {
         let body = self.body_of(due.task, &content).await;
         let url = content.url;
-        let (webhook_id, secrets) = (due.id.webhook_id(), self.secrets_of(due.owner).await);
+        let webhook_id = due.id.webhook_id();
+        let secrets = self.secrets_of(due.owner).await;
         let at = self.surroundings.now();
         let span = self.tracer.call("POST callback", due.task.0);
         let outcome = self.sender.send(Callback { url, webhook_id, body: body.into(), at, secrets }).await;
@@ -126,21 +130,26 @@ impl CallbackDispatcher {
     /// Returns the body: for an image task its status view, for a video task its creations view (contract 8).
     async fn body_of(&self, task: TaskId, content: &Content) -> Vec<u8> {
         let Content { subject, change, results, failure, .. } = content;
-        let (results, failure) = (results.as_ref(), failure.as_ref());
+        let results = results.as_ref();
+        let failure = failure.as_ref();
         let written = if subject.gateway == Gateway::Image {
             serde_json::to_vec(&ImageTaskView::new(task, change.to, results, failure, &self.public_url))
         } else {
-            let (status, reached, credits) = (change.to, change.from, subject.credits);
+            let status = change.to;
+            let reached = change.from;
+            let credits = subject.credits;
             let moment =
                 VideoMoment { task, status, reached: reached.max(in_sight(status)), credits, results, failure };
             serde_json::to_vec(&CreationsView::new(moment, self.payload(subject.payload).await, &self.public_url))
         };
+
         written.expect("a struct of strings and numbers can be written as JSON")
     }
 
     /// Returns the caller's payload unchanged, if it is still stored.
     async fn payload(&self, payload: Option<Document>) -> Option<String> {
-        let (store, document) = (self.store.clone(), payload?);
+        let store = self.store.clone();
+        let document = payload?;
         tokio::task::spawn_blocking(move || store.read_document(&document).ok()).await.ok().flatten()
     }
 
@@ -149,6 +158,7 @@ impl CallbackDispatcher {
         if let Some(content) = &due.content {
             return Some(content.clone());
         }
+
         match self.models.announcement(due.task, due.id).await {
             Ok(Some(told)) => Some(told.content),
             Ok(None) => {
@@ -171,15 +181,18 @@ impl CallbackDispatcher {
             let now = self.surroundings.now();
             models.users.get(owner).map_or_else(Vec::new, |user| user.webhook_secrets.valid(now).cloned().collect())
         };
+
         if sealed.is_empty() {
             return Vec::new();
         }
+
         let keyring = self.keyring.clone();
         let opening = move || {
             let open = |secret| keyring.read(owner, PersonalField::WebhookSecret, secret).map(Zeroizing::new);
             let bytes = |text: Zeroizing<String>| webhook_secret::bytes_of(&text).map(Zeroizing::new);
             sealed.iter().filter_map(|secret| open(secret).and_then(bytes)).collect()
         };
+
         tokio::task::spawn_blocking(opening).await.unwrap_or_default()
     }
 }
@@ -204,7 +217,8 @@ impl Reactor for CallbackDispatcher {
     const NAME: &'static str = "callback-dispatcher";
 
     fn due(&self, hands: &mut Hands<TaskId>) -> Vec<(TaskId, Work)> {
-        let (mut shares, mut served) = (Vec::new(), Vec::new());
+        let mut shares = Vec::new();
+        let mut served = Vec::new();
         let mut turns = self.turns.lock();
         let now = self.surroundings.now();
         let due = self.models.read().deliveries.due(now, &turns, self.refusals_max, |task, owner, lane| {
@@ -213,9 +227,11 @@ impl Reactor for CallbackDispatcher {
             served.push((lane.into(), owner));
             true
         });
+
         for turn in served {
             turns.serve(turn);
         }
+
         due.into_iter().zip(shares).map(|(due, share)| (due.task, Work { due, _share: share })).collect()
     }
 
@@ -224,8 +240,10 @@ impl Reactor for CallbackDispatcher {
         let outcome = self.attempt(&due, content).await;
         let Due { id, task, .. } = due;
         let command = DeliveryCommand::RecordAttempt { delivery: id, task, outcome, chance: self.surroundings.ratio() };
-        let (causation, at) = (Some(EventId(id.0)), self.surroundings.now());
+        let causation = Some(EventId(id.0));
+        let at = self.surroundings.now();
         let why = Circumstances::of_system(causation, at);
+
         match self.dispatch.delivery(id, command, why).await {
             Ok(_) | Err(CommandError::Rejected(_)) => Next::WhenDue,
             Err(error) => {

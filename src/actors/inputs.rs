@@ -112,8 +112,10 @@ impl Inputs {
     ) -> Result<Picture, InputFailure> {
         let file = self.fetcher.get(url.as_str()).await.map_err(|failure| unavailable(url, failure))?;
         self.charge(account, file.bytes.len())?;
+
         let _turn = self.looking.acquire(account, 1).await;
         let store = self.store.clone();
+
         blocking(move || {
             let bytes = &file.bytes;
             let Inspected { format, width, height } = measure(bytes).map_err(|reason| invalid(&reason))?;

@@ -101,8 +101,10 @@ impl Live {
             Progress::Running { permille: Some(permille) } => Standing::Made { permille: *permille },
             _ => return,
         };
+
         let mut known = self.0.lock();
         let standing = &mut known.told(task).standing;
+
         *standing = Some(match (*standing, told) {
             (Some(Standing::Made { permille: before }), Standing::Made { permille }) => {
                 Standing::Made { permille: permille.max(before) }
@@ -172,17 +174,20 @@ mod tests {
         waits(Some(2));
         waits(Some(1));
         assert_eq!((live.place(task(1)), live.permille(task(1))), (Some(1), None));
+
         for (told, shown) in [(Some(10), 10), (Some(400), 400), (None, 400), (Some(20), 400)] {
             made(told);
             waits(Some(3));
             assert_eq!((live.place(task(1)), live.permille(task(1))), (None, Some(shown)));
         }
+
         assert_eq!(live.permille(task(2)), None);
     }
 
     #[test]
     fn what_hinders_a_task_is_known_until_it_goes_on_and_takes_nothing_of_its_progress() {
-        let (live, at) = (Live::default(), Timestamp::from_micros(1));
+        let live = Live::default();
+        let at = Timestamp::from_micros(1);
         let reason = Failure::new("vendor_busy", "no room");
         let hindrance = Hindrance { reason, queues: true, at, next_attempt_at: at };
         live.note(task(1), &Progress::Running { permille: Some(400) });

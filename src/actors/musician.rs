@@ -132,6 +132,7 @@ impl Musician {
             let rest = moment.is_ok().then_some(heard);
             Some((moment, rest))
         };
+
         unfold(Some(heard), next).boxed()
     }
 }
@@ -165,7 +166,9 @@ fn unfinished(stopped: Stopped) -> Unfinished {
         Stopped::Failed(failure) | Stopped::Broken(failure) => return failure.into(),
         Stopped::Untaken(error) => error,
     };
+
     let failure = |code: &str| Failure::new(code, &error.message);
+
     match error.kind {
         ErrorKind::Refused => {
             let failure = failure("vendor_refused");
@@ -274,17 +277,21 @@ mod tests {
             let leave = musician.admit().ok()?;
             Some(musician.play(leave, TaskId(Uuid::nil()), work()))
         };
+
         for _ in 0..2 {
             let _: Vec<_> = ask().await.expect("leave").collect().await;
         }
         assert!(ask().await.is_none());
         clock.advance(MINUTE);
+
         // When they hang up before anything was heard, or before the end, or did not even ask
         drop(ask().await.expect("leave"));
+
         let mut cut_off = ask().await.expect("leave");
         assert!(cut_off.next().await.is_some() && ask().await.is_none(), "one at a time");
         drop(cut_off);
         drop(musician.admit().expect("leave"));
+
         // Then the next caller is the one, and with the end of that stream the circuit is closed
         let heard: Vec<_> = ask().await.expect("leave").collect().await;
         assert_eq!((heard.len(), musician.state().circuit()), (1, Circuit::Closed));

@@ -86,8 +86,10 @@ impl Poller {
     ) -> Self {
         let changes = models.task_changes();
         let gate = Gate::new(vendor.name(), options.breaker, options.retry, surroundings.clone());
-        let (live, hints) = (Live::default(), None);
+        let live = Live::default();
+        let hints = None;
         let turns = Arc::default();
+
         Self { dispatch, models, surroundings, vendor, inputs, options, gate, live, hints, changes, turns }
     }
 
@@ -132,15 +134,19 @@ impl Poller {
         if let Err((cause, rest)) = self.may_submit().await {
             return self.hindered(task, entry, cause, rest);
         }
+
         let recovery = self.vendor.recovery();
-        let (key, repeatable) = (VendorKey::recorded(task.to_string()), recovery == Recovery::Key);
+        let key = VendorKey::recorded(task.to_string());
+        let repeatable = recovery == Recovery::Key;
         self.at(VendorStep::BeforeIntent, task);
         if self.record(task, entry, TaskCommand::StartSubmission { key: key.clone(), repeatable }).await.is_err() {
             return self.hindered(task, entry, Cause::Unrecorded, RECORD_PAUSE);
         }
         self.at(VendorStep::IntentRecorded, task);
+
         let answer = self.vendor.submit(Job::of(entry.record.submission.clone(), key)).await;
         self.at(VendorStep::Answered, task);
+
         match answer {
             Ok(reference) => {
                 self.gate.succeeded();
@@ -173,7 +179,8 @@ impl Poller {
     async fn submission_failed(&self, task: TaskId, entry: &TaskEntry, error: VendorError) -> Next {
         self.gate.failed(&error);
         let pause = self.gate.pause_after(&error, attempts(&entry.record.stage).saturating_add(1));
-        let (kind, message) = (error.kind, Text::recorded(error.message));
+        let kind = error.kind;
+        let message = Text::recorded(error.message);
         let command = match kind {
             ErrorKind::Refused => {
                 let failure = Failure::new("vendor_refused", message.as_str());
@@ -187,10 +194,12 @@ impl Poller {
                 TaskCommand::RecordUnknown { reason: message, repeatable }
             }
         };
+
         // Pause even if this was not recorded, so that the submission is not repeated immediately.
         if let Err(error) = self.record(task, entry, command).await {
             tracing::warn!(%task, %error, "could not record what became of a submission");
         }
+
         self.hindered(task, entry, Cause::Vendor(kind), pause)
     }
 
@@ -199,6 +208,7 @@ impl Poller {
         if let Admission::Wait(wait) = self.gate.admission() {
             return self.hindered(task, entry, Cause::Gate, self.gate.wait(wait));
         }
+
         match self.vendor.find(Job::of(entry.record.submission.clone(), key)).await {
             Ok(Some(reference)) => {
                 self.gate.succeeded();
@@ -221,18 +231,21 @@ impl Poller {
 
     async fn poll(&self, task: TaskId, entry: &TaskEntry, reference: &VendorReference) -> Next {
         let late = self.is_late(&entry.record);
+
         if let Admission::Wait(wait) = self.gate.admission() {
             if late {
                 return self.expire(task, entry).await;
             }
             return self.hindered(task, entry, Cause::Gate, self.gate.wait(wait));
         }
+
         let progress = self.vendor.poll(reference).await;
         self.at(VendorStep::Polled, task);
         if let Ok(progress) = &progress {
             self.gate.succeeded();
             self.live.note(task, progress);
         }
+
         match progress {
             Ok(Progress::Queued { .. } | Progress::Running { .. } | Progress::Lost) | Err(_) if late => {
                 self.expire(task, entry).await
@@ -330,7 +343,8 @@ impl Poller {
     }
 
     async fn record(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Outcome<Task> {
-        let (causation, at) = (Some(entry.last_event), self.surroundings.now());
+        let causation = Some(entry.last_event);
+        let at = self.surroundings.now();
         self.dispatch.task(task, command, Circumstances::of_system(causation, at)).await
     }
 
@@ -339,7 +353,9 @@ impl Poller {
     }
 
     async fn act_on(&self, task: TaskId, entry: &TaskEntry) -> Next {
-        let (now, deadline) = (self.surroundings.now(), self.options.deadline_of(&entry.record));
+        let now = self.surroundings.now();
+        let deadline = self.options.deadline_of(&entry.record);
+
         match next_step(&entry.record, now, deadline, self.vendor.recovery()) {
             Step::Nothing => Next::WhenDue,
             Step::Fetch => self.fetch(task, entry).await,
@@ -382,6 +398,7 @@ impl Reactor for Poller {
                 None => std::future::pending().await,
             }
         };
+
         tokio::select! {
             _ = self.changes.changed() => false,
             () = hint => false,

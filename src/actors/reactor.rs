@@ -76,7 +76,9 @@ pub struct Hands<K> {
 
 impl<K: Clone + Eq + Hash> Hands<K> {
     fn new(options: ReactorOptions) -> Self {
-        let (under_way, lanes, resting) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let under_way = HashMap::new();
+        let lanes = HashMap::new();
+        let resting = HashMap::new();
         let now = Instant::now();
         Self { options, now, under_way, lanes, resting, forgotten_at: now }
     }
@@ -151,7 +153,9 @@ pub fn keep_running<R: Reactor>(reactor: R, options: ReactorOptions, surrounding
         let reactor = reactor.clone();
         move || ReactorActor::new(reactor.clone(), options, surroundings.clone()).start()
     };
+
     let mut changes = reactor;
+
     actix::spawn(async move {
         let mut address = start();
         let mut hinted = false;
@@ -168,7 +172,9 @@ pub fn keep_running<R: Reactor>(reactor: R, options: ReactorOptions, surrounding
 
 impl<R: Reactor> ReactorActor<R> {
     fn new(reactor: R, options: ReactorOptions, surroundings: Surroundings) -> Self {
-        let (hands, hinted, next_look) = (Hands::new(options), HashSet::new(), Instant::now());
+        let hands = Hands::new(options);
+        let hinted = HashSet::new();
+        let next_look = Instant::now();
         Self { reactor, surroundings, hands, hinted, next_look, look_arranged: false }
     }
 
@@ -177,7 +183,9 @@ impl<R: Reactor> ReactorActor<R> {
         if self.hands.are_full() || self.look_arranged {
             return;
         }
+
         let wait = self.next_look.saturating_duration_since(Instant::now());
+
         if wait.is_zero() {
             let started = Instant::now();
             self.start_due(context);
@@ -219,12 +227,15 @@ impl<R: Reactor> ReactorActor<R> {
     }
 
     fn start_one(&mut self, context: &mut Context<Self>, key: R::Key, work: R::Work) {
-        let (reactor, surroundings) = (self.reactor.clone(), self.surroundings.clone());
+        let reactor = self.reactor.clone();
+        let surroundings = self.surroundings.clone();
+
         // A separate task, so that a panic is reported here instead of ending the actor.
         let working = actix::spawn(async move {
             surroundings.reach(Place::Reactor, R::NAME);
             reactor.act(work).await
         });
+
         let finished = working.into_actor(self).map(move |next, actor, context| {
             actor.hands.finish(&key);
             let rest = match next {
@@ -241,6 +252,7 @@ impl<R: Reactor> ReactorActor<R> {
                 _ => actor.look(context),
             }
         });
+
         context.spawn(finished);
     }
 }

@@ -93,13 +93,16 @@ impl<D: Decider> Handler<Route<D>> for Router<D> {
     fn handle(&mut self, message: Route<D>, _: &mut Context<Self>) {
         let Route { stream, command, why, reply } = message;
         let known = self.live.get(&stream).is_some_and(|entry| entry.address.connected());
+
         if !known {
             // Unknown, idle or dead after a panic: a new actor replays the stream.
             let entry = self.wake(&stream);
             self.live.insert(stream.clone(), entry);
         }
+
         let Some(entry) = self.live.get_mut(&stream) else { return };
         entry.last_used = Instant::now();
+
         let command = Execute { command, why, reply, busy: Arc::clone(&entry.busy) };
         if let Err(SendError::Full(refused) | SendError::Closed(refused)) = entry.address.try_send(command) {
             let _ = refused.reply.send(Err(CommandError::Overloaded));

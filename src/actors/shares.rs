@@ -57,7 +57,8 @@ mod tests {
 
     #[test]
     fn an_account_has_its_share_and_gets_it_back() {
-        let (ada, bob) = (Some(UserId(Uuid::from_u128(1))), Some(UserId(Uuid::from_u128(2))));
+        let ada = Some(UserId(Uuid::from_u128(1)));
+        let bob = Some(UserId(Uuid::from_u128(2)));
         let shares = Shares::new(2);
         let first = shares.take(ada).unwrap();
         let second = shares.take(ada);

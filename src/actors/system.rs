@@ -73,6 +73,7 @@ impl Actors {
         let waiting = Arc::new(writer.waiting());
         let arbiter = Arbiter::new();
         arbiter.spawn(worker.run());
+
         let tools = Tools { log, writer, models, surroundings };
         let dispatch = Dispatch {
             users: start_router(&arbiter, &tools, options.router),
@@ -82,6 +83,7 @@ impl Actors {
             tasks: start_router(&arbiter, &tools, options.router),
             deliveries: start_router(&arbiter, &tools, options.router),
         };
+
         dispatch.await_routers().await;
         Self { dispatch, arbiter, waiting, alive }
     }
@@ -202,9 +204,11 @@ async fn send<D: Decider>(
         Err(SendError::Full(_)) => Err(CommandError::Overloaded),
         Err(SendError::Closed(_)) => Err(CommandError::Interrupted),
     };
+
     if let (Some(span), Err(error)) = (&mut span, &outcome) {
         end(span, error);
     }
+
     outcome
 }
 
@@ -219,6 +223,7 @@ fn end<R>(span: &mut Span, error: &CommandError<R>) {
         CommandError::Failed { .. } => ("failed", true),
         CommandError::Interrupted => ("interrupted", true),
     };
+
     span.note("mediary.outcome", Value::Text(outcome.to_owned()));
     if is_failure {
         span.fail(outcome);

@@ -208,7 +208,9 @@ mod tests {
     fn token(last_used_at: Option<Timestamp>) -> TokenRecord {
         let subject =
             TokenSubject::Publisher { publisher: PublisherId::parse("acme").unwrap(), issued_by: UserId(Uuid::nil()) };
-        let (id, name, secret_hash) = (TokenId(Uuid::nil()), Name::parse("ci").unwrap(), Digest([0; 32]));
+        let id = TokenId(Uuid::nil());
+        let name = Name::parse("ci").unwrap();
+        let secret_hash = Digest([0; 32]);
         let grant = TokenGrant { id, subject, name, description: None, secret_hash };
         TokenRecord { grant, issued_at: AT, last_used_at, revoked_at: None }
     }

@@ -85,6 +85,7 @@ impl Writer {
             mishaps,
             _pulse: pulse,
         };
+
         (Self { queue: sender }, worker, alive)
     }
 
@@ -160,7 +161,9 @@ impl Worker {
     async fn gather(&mut self, first: Request) -> Vec<Request> {
         let mut group = Vec::with_capacity(self.last_group + 1);
         group.push(first);
+
         let deadline = Instant::now() + self.pause;
+
         loop {
             yield_now().await;
             while group.len() < GROUP_MAX
@@ -177,12 +180,14 @@ impl Worker {
     fn commit(&mut self, group: Vec<Request>) {
         let mut rules = Across::new(self.projector.models());
         let (group, overtaken): (Vec<_>, Vec<_>) = group.into_iter().partition(|request| rules.allows(&request.append));
+
         for request in overtaken {
             let _ = request.asked_by.send(Err(AppendError::Overtaken));
         }
         if group.is_empty() {
             return;
         }
+
         let (appends, asked_by): (Vec<_>, Vec<_>) = group.into_iter().map(|r| (r.append, r.asked_by)).unzip();
         let started = Instant::now();
         let answers: Vec<Answer> = match self.log.append(appends) {
@@ -199,10 +204,12 @@ impl Worker {
                 asked_by.iter().map(|_| Err(failure.clone().into())).collect()
             }
         };
+
         for (asked_by, answer) in asked_by.into_iter().zip(answers) {
             // The caller may have gone; its append is recorded nevertheless.
             let _ = asked_by.send(answer);
         }
+
         self.mishaps.done(Step::Answered);
     }
 }

@@ -41,7 +41,8 @@ pub fn kept_address(data_dir: &Path) -> anyhow::Result<Option<String>> {
         Ok(text) => Ok(Some(text.trim().to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
-            let (path, help) = (path.display(), to_help(&path, &error));
+            let help = to_help(&path, &error);
+            let path = path.display();
             bail!(
                 "{path}, where the service writes down where it listens, cannot be read: {error}{help}; or name the service with --url"
             )

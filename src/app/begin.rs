@@ -91,11 +91,12 @@ impl Bound {
 
     fn open(self) -> Result<Begun, StartError> {
         let Self { data, settings, surroundings, public_url, .. } = &self;
-        let (store, upload_key) =
-            (open_store(data, surroundings, settings.media.decode_memory)?, kept_upload_key(data)?);
+        let store = open_store(data, surroundings, settings.media.decode_memory)?;
+        let upload_key = kept_upload_key(data)?;
         let keys = Keys::open(data, surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let webhook_key = open_webhook_key(data, surroundings)?;
-        let (metrics, snapshots) = (Metrics::default(), SnapshotUse::of(data.root(), settings));
+        let metrics = Metrics::default();
+        let snapshots = SnapshotUse::of(data.root(), settings);
         let log_settings = timed(log_options(data.root(), settings), &metrics);
         let links = Links { public_url: public_url.clone() };
         let opened = open_models(&log_settings, snapshots.as_ref(), surroundings, &links);
@@ -104,6 +105,7 @@ impl Bound {
         let upload_key = upload_key.map_or_else(|| new_upload_key(data, &*log, &models.users, surroundings), Ok)?;
         let personal = open_keyring(data, &models, &keys);
         let archives = open_archives(data, &models, surroundings, &mut reports)?;
+
         Ok(Begun {
             bound: self,
             store,

@@ -37,19 +37,23 @@ pub(super) fn admin_token(
     surroundings: &Surroundings,
 ) -> Result<(String, AdminToken), StartError> {
     let file = data.path("admin-token");
+
     if let Some(secret) = configured {
         let unused = file.exists().then_some(file);
         return Ok((secret.expose().to_owned(), AdminToken::Configured { unused }));
     }
+
     let failed = |error: std::io::Error| StartError::at("the administrator's token", &file, &error);
     if let Some(token) = read_private(&file).map_err(failed)? {
         return Ok((token.trim().to_owned(), AdminToken::Kept { file }));
     }
+
     let token = secret::mint(secret::Kind::User, surroundings.secret());
     write_private(&file, format!("{token}\n").as_bytes()).map_err(failed)?;
     if has_served(data) {
         tell_renewed("admin-token");
     }
+
     Ok((token.clone(), AdminToken::Generated { token, file }))
 }
 
@@ -63,11 +67,13 @@ pub(super) async fn create_bootstrap_admin(
     if models.read().users.get(BOOTSTRAP_ADMIN).is_some() {
         return Ok(());
     }
+
     let failed = |error: &dyn std::fmt::Display| StartError::part("the first administrator", error);
     let name = [(PersonalField::Name, "Administrator")];
     let name = personal.seal(BOOTSTRAP_ADMIN, Some(surroundings.secret()), name).map_err(|error| failed(&error))?.pop();
     let opening = UserOpening { id: BOOTSTRAP_ADMIN, email: None, name, is_admin: true, is_approved: true };
     let why = Circumstances::of_system(None, surroundings.now());
     let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), why).await;
+
     created.map(drop).map_err(|error| failed(&error))
 }

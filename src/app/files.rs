@@ -26,17 +26,20 @@ pub(super) fn open_archives(
 ) -> Result<Archives, StartError> {
     let root = data.path("archives");
     let archives = Archives::open(&root).map_err(|error| StartError::at("the archives", &root, &error))?;
+
     match archives.sweep(&models.nodes.archives().map(|archive| archive.digest).collect()) {
         Ok(swept) => reports.extend(swept_sentences(swept, &root.join(ORPHANS))),
         // A full disk may prevent the rename too; the next start retries.
         Err(error) => tracing::warn!(%error, "archives that no version names could not be set aside"),
     }
+
     Ok(archives.with_mishaps(surroundings.mishaps()))
 }
 
 fn swept_sentences(swept: Swept, orphans: &Path) -> Vec<String> {
     let Swept { set_aside, brought_back } = swept;
     let mut sentences = Vec::new();
+
     if set_aside > 0 {
         sentences.push(format!(
             "{} that no version names, moved to {}: of interrupted uploads, or the log is an older copy",
@@ -44,12 +47,14 @@ fn swept_sentences(swept: Swept, orphans: &Path) -> Vec<String> {
             orphans.display()
         ));
     }
+
     if brought_back > 0 {
         sentences.push(format!("{}, brought back from {}", count(brought_back as u64, "archive"), orphans.display()));
     }
     for sentence in &sentences {
         tracing::warn!("{sentence}");
     }
+
     sentences
 }
 
@@ -92,23 +97,28 @@ pub(super) fn tell_renewed(secret: &'static str) {
 pub(super) fn open_keyring(data: &DataDir, models: &Models, keys: &Keys) -> Keyring {
     let keyring = Keyring::open(data.root());
     let erased: Vec<_> = models.users.erased().collect();
+
     for user in &erased {
         keyring.mark_erased(*user);
     }
+
     let unfinished: Vec<_> = erased.into_iter().filter(|user| keyring.is_unfinished(*user)).collect();
     if unfinished.is_empty() {
         return keyring;
     }
+
     // The key is removed last: as long as it exists, the next start knows that the erasure is unfinished.
     if let Err(error) = keys.forget_answers().and_then(|()| snapshot::remove(&snapshot::directory_in(data.root()))) {
         tracing::error!(%error, "what shows users who were erased is still there: remove it, and start again");
         return keyring;
     }
+
     for user in unfinished {
         if let Err(failure) = keyring.forget(user) {
             tracing::error!(%user, %failure, "the key of a user who was erased is still there: remove the file");
         }
     }
+
     keyring
 }
 

@@ -23,7 +23,8 @@ impl Lookout {
     /// # Errors
     /// If the thread cannot be started.
     pub fn start(readiness: &Readiness) -> Result<Self, StartError> {
-        let (readiness, ending) = (Arc::clone(readiness), Arc::new(AtomicBool::new(false)));
+        let readiness = Arc::clone(readiness);
+        let ending = Arc::new(AtomicBool::new(false));
         let is_ending = Arc::clone(&ending);
         let watch = move || {
             let mut told = Told::default();
@@ -34,6 +35,7 @@ impl Lookout {
                 thread::park_timeout(LOOK_EVERY);
             }
         };
+
         let thread = thread::Builder::new().name("lookout".to_owned()).spawn(watch);
         let thread = thread.map_err(|error| StartError::part("the thread that looks after the service", &error))?;
         Ok(Self { ending, thread })
@@ -93,6 +95,7 @@ mod tests {
         let unready = |by, reason: &str| Err(Unready { by, told: String::new(), reason: reason.to_owned() });
         let not_ready = |reason: &str| Some(News::NotReady { reason: reason.to_owned() });
         let mut told = Told::default();
+
         for (now, news) in [
             (Ok(()), None),
             (unready(Hindered::Hanging, "the disk hangs for 6 s"), not_ready("the disk hangs for 6 s")),

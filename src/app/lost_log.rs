@@ -93,6 +93,7 @@ mod tests {
             "media/inputs/ab/x.png",
             "snapshots/models",
         ];
+
         for file in traces {
             let dir = tempfile::tempdir().unwrap();
             for also in [file, "log/signing.key"] {

@@ -49,7 +49,8 @@ pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
 
 /// Returns the options with syncs measured.
 pub(super) fn timed(mut options: SledLogOptions, metrics: &Metrics) -> SledLogOptions {
-    let (sync, metrics) = (options.journal.sync, metrics.clone());
+    let sync = options.journal.sync;
+    let metrics = metrics.clone();
     options.journal.sync = Arc::new(move |file| {
         let begun = Instant::now();
         let synced = sync(file);
@@ -80,7 +81,8 @@ impl SnapshotUse {
     /// Returns [`OpenError::Lost`] if it does not, and an error if the journal cannot be read.
     pub fn check_reach(&self, log: &SledLog) -> Result<(), OpenError> {
         let Ok(Some(found)) = Found::look(&self.directory) else { return Ok(()) };
-        let (head, taken) = (log.head(), found.anchor.position);
+        let head = log.head();
+        let taken = found.anchor.position;
         let is_this_log = log.anchor(head)?.is_some_and(|end| end.log == found.anchor.log);
         if is_this_log && taken > head {
             return Err(OpenError::Lost { snapshot: found.path().to_owned(), taken, head });
@@ -120,11 +122,13 @@ pub fn open_models(
         }
         Err(reason) => Some(reason),
     };
+
     // Everything is read, and damage in the log is repaired.
     let Ok(mut opened) = open_with::<Infallible>(options, None, surroundings, || Ok(Models::new(links.clone())))?;
     if let Some(snapshots) = snapshots.filter(|_| refused.is_some()) {
         snapshots.check_reach(&opened.log)?;
     }
+
     let told = refused.map(|reason| format!("a snapshot of the read models was not used: {reason}"));
     opened.reports.extend(told);
     Ok(opened)
@@ -155,10 +159,12 @@ fn open_with<E>(
         drop(folding);
         (opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), loaded)
     });
+
     let (log, report) = opened?;
     if let Some(models) = loaded.as_ref().ok().filter(|_| anchor.is_some()) {
         log.expect(models.streams.clone());
     }
+
     let snapshot = anchor.map_or(Position(0), |anchor| anchor.position);
     Ok(loaded.map(|models| OpenedLog { log: Arc::new(log), models, reports: report.sentences(), snapshot }))
 }
@@ -166,6 +172,7 @@ fn open_with<E>(
 /// Returns a callback that logs the progress of a long opening.
 fn progress() -> OpenProgress {
     let said = Mutex::new(Instant::now());
+
     Arc::new(move |OpenStep { position, head, rebuilding }| {
         let mut said = said.lock();
         if said.elapsed() < PROGRESS_EVERY {

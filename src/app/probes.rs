@@ -23,7 +23,8 @@ const STALLED_AFTER: Duration = Duration::from_secs(5);
 
 /// Returns audit queries that show objects as the HTTP interface does.
 pub(super) fn auditing(log: &Arc<SledLog>, links: Links, personal: &Keyring) -> Audit {
-    let (shows, forgets) = (personal.clone(), personal.clone());
+    let shows = personal.clone();
+    let forgets = personal.clone();
     let state_of = move |folded: &Folded, thing: &Thing| Ok(as_of::state_of(folded, thing, &shows));
     let erased = move |user: UserId| Ok(forgets.has_forgotten(user));
     Audit::new(Arc::new(Live(log.clone())), links, Arc::new(state_of), Arc::new(erased))
@@ -36,7 +37,10 @@ pub(super) fn prober(
     reports: &[String],
     now: Timestamp,
 ) -> Prober {
-    let (log, mended, started_at) = (Arc::clone(log), reports.to_vec(), now);
+    let log = Arc::clone(log);
+    let mended = reports.to_vec();
+    let started_at = now;
+
     Arc::new(move || Probe {
         indexed: log.followed().0,
         head: log.head().0,
@@ -77,6 +81,7 @@ pub(super) fn storage(log: &Arc<SledLog>) -> StorageProbe {
 /// Returns the readiness probe. Ready means that a command would be accepted and get a reply.
 pub(super) fn readiness(log: &Arc<SledLog>, writes: impl Fn() -> bool + Send + Sync + 'static) -> Readiness {
     let log = Arc::clone(log);
+
     Arc::new(move || match log.state() {
         Ok(()) if writes() => answers_in_time(log.sync_pending()),
         Ok(()) => {

@@ -33,11 +33,14 @@ pub(super) fn raise_file_limit(connections: usize, workers: usize) -> Result<(),
         Ok(()) => maximum,
         Err(_) => current,
     };
+
     let least = FILES_MIN + FILES_PER_WORKER * workers as u64;
     if let Some(allowed) = allowed.filter(|allowed| *allowed < least) {
         return Err(StartError::Files { allowed, least });
     }
+
     let needed = connections as u64 + OWN_FILES;
+
     if let Some(allowed) = allowed.filter(|allowed| *allowed < needed) {
         tracing::warn!(
             allowed,
@@ -45,6 +48,7 @@ pub(super) fn raise_file_limit(connections: usize, workers: usize) -> Result<(),
             "too few files and connections may be open: raise the limit (ulimit -Hn, LimitNOFILE), or lower limits.connections"
         );
     }
+
     Ok(())
 }
 

@@ -86,8 +86,10 @@ impl Outside {
         let names = names.as_ref();
         let sender = callback_sender(settings, key, names)?;
         let footage_fetcher = fetcher(settings, Clip::BYTES_MAX, names)?;
-        let (fetcher, public_url) = (fetcher(settings, INPUT_BYTES_MAX, names)?, public_url.to_owned());
+        let fetcher = fetcher(settings, INPUT_BYTES_MAX, names)?;
+        let public_url = public_url.to_owned();
         let makers = makers.traced(&tracer);
+
         Ok(Self { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, makers, hints })
     }
 }
@@ -125,9 +127,12 @@ impl Reactors {
     ) -> Self {
         let arbiter = Arbiter::new();
         let recorder = Recorder::new(tally, dispatch.clone(), surroundings.clone());
-        let (recording, dispatch, models) = (recorder.clone(), dispatch.clone(), models.clone());
+        let recording = recorder.clone();
+        let dispatch = dispatch.clone();
+        let models = models.clone();
         let surroundings = surroundings.clone();
-        let (concurrency, retention) = (settings.callbacks.concurrency, settings.media.retention);
+        let concurrency = settings.callbacks.concurrency;
+        let retention = settings.media.retention;
         let per_receiver = settings.callbacks.per_receiver;
         let Outside { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, makers, hints } = outside;
         let live = Live::default();
@@ -135,12 +140,15 @@ impl Reactors {
             .with_footage(footage_fetcher, &public_url)
             .with_daily_bytes(daily_bytes);
         let pollers = [makers.image, makers.video].map(|Maker { vendor, treatment, bounds }| {
-            let (models, inputs) = (models.clone(), inputs.clone());
+            let models = models.clone();
+            let inputs = inputs.clone();
             let poller = Poller::new(dispatch.clone(), models, surroundings.clone(), vendor, inputs, treatment);
             (poller.with_hints(hints.clone()).with_live(live.clone()), bounds)
         });
+
         let musician = makers.musician;
         let vendors = pollers.iter().map(|(poller, _)| poller.state()).chain([musician.state()]).collect();
+
         arbiter.spawn(async move {
             yield_to_answers(Work::Outside);
             let sweeper = Sweeper::new(store.clone(), models.clone(), surroundings.clone(), retention);
@@ -156,6 +164,7 @@ impl Reactors {
             keep_running(dispatcher, calling, surroundings.clone());
             keep_running(recording, ReactorOptions { concurrency: 1, lane: 1 }, surroundings);
         });
+
         Self { arbiter, recorder, vendors, musician, live }
     }
 

@@ -63,6 +63,7 @@ impl Snapshots {
         if let Err(error) = remove_draft(&directory) {
             tracing::warn!(%error, "what a crash left of a snapshot could not be removed");
         }
+
         let taker = Arc::new(Taker {
             directory,
             journal: log_options(data.root(), settings).journal,
@@ -74,6 +75,7 @@ impl Snapshots {
             ending: Mutex::new(false),
             ended: Condvar::new(),
         });
+
         let working = Arc::clone(&taker);
         let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(move || working.work());
         let thread = thread.map_err(|error| StartError::part("the thread that takes snapshots", &error))?;
@@ -120,17 +122,22 @@ impl Taker {
         let models = self.models.read().captured();
         let held = started.elapsed();
         *self.last.lock() = models.position;
+
         let anchor = self.log.anchor(models.position).map_err(|error| error.to_string())?;
         let Some(anchor) = anchor else { return Err(format!("no commit ends at position {}", models.position)) };
         if anchor.check(&self.journal)? < self.settings.whole_below {
             return Ok(());
         }
+
         let before = file_in(&self.directory).metadata().map_or(0, |before| before.len());
         let room = self.log.space().check_for(Part::Directory, "a snapshot of the read models", before);
         room.map_err(|shortage| shortage.to_string())?;
+
         let bytes = save(&models, &anchor, &self.directory, &self.mishaps).map_err(|error| error.to_string())?;
-        let (held, took) = (format!("{held:.1?}"), format!("{:.1?}", started.elapsed()));
+        let held = format!("{held:.1?}");
+        let took = format!("{:.1?}", started.elapsed());
         tracing::info!(position = %anchor.position, bytes, held, took, "a snapshot of the read models was taken");
+
         Ok(())
     }
 }

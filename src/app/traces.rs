@@ -29,11 +29,13 @@ pub(super) fn traces(
     let Some(endpoint) = &own.otlp_endpoint else { return Ok((Tracer::default(), Traces(None))) };
     let collector = Collector::new(endpoint, own.service_name.clone());
     let collector = collector.map_err(|error| StartError::part("the collector of traces", &error))?;
-    let (clock, chance) = (surroundings.clone(), surroundings.clone());
+    let clock = surroundings.clone();
+    let chance = surroundings.clone();
     let sources = Sources {
         now: Arc::new(move || u64::try_from(clock.now().micros()).unwrap_or(0).saturating_mul(1000)),
         chance: Arc::new(move || chance.secret()),
     };
+
     let tracer = Tracer::new(sources, own.sample_percent, metrics.clone());
     let (stop, stopping) = watch::channel(false);
     let work = actix_web::rt::spawn(collector.run(tracer.clone(), stopping));

@@ -44,11 +44,14 @@ pub(super) fn new_upload_key(
 ) -> Result<UploadKey, StartError> {
     let path = place(data);
     check_unused(&path, log, users)?;
+
     let key = UploadKey::make(&path, surroundings).map_err(|error| StartError::part("the uploads", &error))?;
+
     // The first start creates that account last.
     if users.get(BOOTSTRAP_ADMIN).is_some() {
         tell_renewed("url-key");
     }
+
     Ok(key)
 }
 

@@ -79,9 +79,11 @@ pub(super) fn makers(
     let wanted = wanted(models);
     let mut image = image_vendor(settings, store.clone(), key, &wanted, surroundings)?;
     let mut video = video_vendor(settings, store.clone(), key, &wanted, surroundings)?;
+
     for maker in [&mut image, &mut video] {
         maker.vendor = Arc::new(Metered::new(Arc::clone(&maker.vendor), metrics.clone()));
     }
+
     Ok(Makers { image, video, musician: musician(settings, surroundings, metrics)? })
 }
 
@@ -112,12 +114,14 @@ fn image_vendor(
         let treatment = PollerOptions::inside(Gateway::Image, settings.tasks.deadline);
         return Ok(Maker { vendor: inside(settings, store, wanted), treatment, bounds: bounds(INSIDE_CONCURRENCY) });
     };
+
     let failed = |error: &dyn std::fmt::Display| StartError::part("the image vendor", error);
     let caller = VendorCaller::new(&place(url, own)).map_err(|error| failed(&error))?;
     let fetcher = result_fetcher(settings, own, INPUT_BYTES_MAX, surroundings).map_err(|error| failed(&error))?;
     let options = remote_options(settings, own, key);
     let vendor = Arc::new(RemoteImage::new(caller, options, store, fetcher, surroundings.clone()));
     let treatment = treatment(Gateway::Image, usize::MAX, settings, own);
+
     Ok(Maker { vendor, treatment, bounds: bounds(own.concurrency) })
 }
 
@@ -136,12 +140,14 @@ fn video_vendor(
             Arc::new(LocalVideo::new(store, LocalVideoOptions::default(), Some(Arc::new(bed)), Arc::clone(wanted)));
         return Ok(Maker { vendor, treatment, bounds: bounds(INSIDE_CONCURRENCY) });
     };
+
     let failed = |error: &dyn std::fmt::Display| StartError::part("the video vendor", error);
     let caller = VendorCaller::new(&place(url, own)).map_err(|error| failed(&error))?;
     let fetcher = result_fetcher(settings, own, Clip::BYTES_MAX, surroundings).map_err(|error| failed(&error))?;
     let options = remote_options(settings, own, key);
     let vendor = Arc::new(RemoteVideo::new(caller, options, store, fetcher, surroundings.clone()));
     let treatment = treatment(Gateway::Video, settings.video.slots, settings, own);
+
     Ok(Maker { vendor, treatment, bounds: bounds(own.concurrency) })
 }
 
@@ -167,6 +173,7 @@ fn musician(settings: &Settings, surroundings: &Surroundings, metrics: &Metrics)
             if settings.workers == 0 { available_parallelism().map_or(1, NonZero::get) } else { settings.workers };
         return Ok(Musician::new(metered(Arc::new(LocalMusic::new(threads))), None, surroundings.clone()));
     };
+
     let place = VendorPlace {
         base: url.clone(),
         auth_header: own.auth_header.clone(),
@@ -175,6 +182,7 @@ fn musician(settings: &Settings, surroundings: &Surroundings, metrics: &Metrics)
         submit: own.line_timeout,
         poll: own.line_timeout,
     };
+
     let caller = VendorCaller::new(&place).map_err(|error| StartError::part("the music vendor", &error))?;
     let options = MusicOptions {
         key_header: own.key_header.clone(),
@@ -182,7 +190,9 @@ fn musician(settings: &Settings, surroundings: &Surroundings, metrics: &Metrics)
         line_bytes: usize::try_from(own.line_bytes).unwrap_or(usize::MAX),
         api_key: place.api_key,
     };
+
     let vendor = Arc::new(RemoteMusic::new(caller, options, surroundings.clone()));
+
     Ok(Musician::new(
         metered(vendor),
         Some(breaker(own.breaker_failures, own.breaker_pause, own.breaker_pause_max)),
@@ -219,6 +229,7 @@ fn remote_options(settings: &Settings, own: &VendorSettings, key: &UploadKey) ->
             Arc::new(move |task| format!("{base}/hints/{}", key.ticket(task)));
         url
     });
+
     RemoteOptions {
         recovery: match own.recovery {
             RecoverySetting::Key => Recovery::Key,

@@ -63,6 +63,7 @@ impl Settings {
             }
             PrivateAccess::Auto => (true, "the service is local"),
         };
+
         PrivateRule { is_allowed, reason }
     }
 }

@@ -18,6 +18,7 @@ pub(super) fn of(
     let near = nearest(key, known);
     let names: Vec<_> =
         near.iter().map(|name| if known.contains(name) { written(name) } else { opened(name) }).collect();
+
     match names.as_slice() {
         [] => alike(key, known, written),
         [name] => format!("did you mean {name}? {ALL}"),
@@ -31,16 +32,21 @@ fn nearest<'k>(key: &str, known: &[&'k str]) -> Vec<&'k str> {
     let mut sections: Vec<_> =
         known.iter().filter_map(|known| known.rsplit_once('.')).map(|(section, _)| section).collect();
     sections.dedup();
+
     // A key within an existing section means one of its settings.
     sections.retain(|section| key.strip_prefix(section).is_none_or(|rest| !rest.starts_with('.')));
+
     let settings = known.iter().map(|known| {
         let name = known.rsplit('.').next().unwrap_or(known);
         (distance(key, known).min(distance(key, name)), *known)
     });
+
     let sections = sections.into_iter().map(|section| (distance(key, section), section));
     let mut near: Vec<_> = settings.chain(sections).filter(|(distance, _)| *distance <= far(key)).collect();
+
     // Names of equal distance stay in the order of the documentation.
     near.sort_by_key(|(distance, _)| *distance);
+
     let least = near.first().map_or(0, |(distance, _)| *distance);
     near.into_iter().filter(|(distance, _)| *distance <= least + 1).map(|(_, name)| name).take(SUGGESTED_MAX).collect()
 }
@@ -66,8 +72,10 @@ fn alike(key: &str, known: &[&str], written: impl Fn(&str) -> String) -> String 
 /// Returns the edit distance: the number of insertions, deletions, replacements and swaps of neighbours.
 #[must_use]
 pub fn distance(one: &str, other: &str) -> usize {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let one: Vec<char> = one.chars().collect();
+    let other: Vec<char> = other.chars().collect();
     let mut rows = vec![(0..=other.len()).collect::<Vec<_>>()];
+
     for i in 1..=one.len() {
         let mut row = vec![i];
         for j in 1..=other.len() {
@@ -78,6 +86,7 @@ pub fn distance(one: &str, other: &str) -> usize {
         }
         rows.push(row);
     }
+
     rows[one.len()][other.len()]
 }
 

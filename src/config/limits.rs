@@ -60,7 +60,11 @@ impl LimitSettings {
             per_minute: reader.read(&format!("limits.{kind}_per_minute"), &whole(0, 60_000_000)),
             burst: reader.read(&format!("limits.{kind}_burst"), &whole(1, 1_000_000)),
         };
-        let (reads, changes, submissions) = (rate("reads"), rate("changes"), rate("submissions"));
+
+        let reads = rate("reads");
+        let changes = rate("changes");
+        let submissions = rate("submissions");
+
         Self {
             submissions_per_caller,
             submissions_per_day: reader.read("limits.submissions_per_day", &whole(0, 1_000_000_000)),

@@ -248,6 +248,7 @@ mod tests {
             ("MEDIARY_PORT_8080_TCP_PROTO", "tcp"),
             ("MEDIARY_PORT_8080_UDP_ADDR", "10.96.0.7"),
         ];
+
         assert_eq!(given().environment(&links).configuration().settings.listen.port(), 8080);
         for wrong in ["PORT", "PORT_8080", "PORT_HTTP_TCP", "SERVICE_HOSTS", "SERVICE_PORTS", "PORTS_8080_TCP"] {
             let told = given().environment(&[(&format!("MEDIARY_{wrong}"), "8080")]).problems();

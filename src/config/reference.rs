@@ -63,6 +63,7 @@ mod tests {
         let page = reference();
         let defaults: toml::Table = DEFAULTS.parse().unwrap();
         let mut rows = 0;
+
         for (section, inside) in sections("", &defaults) {
             let title = if section.is_empty() { "Without a section".to_owned() } else { format!("`[{section}]`") };
             let (_, rest) = page.split_once(&format!("## {title}\n")).unwrap();
@@ -73,6 +74,7 @@ mod tests {
                 rows += 1;
             }
         }
+
         assert_eq!(page.lines().filter(|line| line.starts_with("| `")).count(), rows);
     }
 

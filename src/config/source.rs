@@ -117,7 +117,9 @@ impl Layers {
             .filter(|(variable, _)| variable.starts_with(ENVIRONMENT_PREFIX))
             .filter(|(variable, text)| !is_service_link(variable, text))
             .collect();
+
         variables.sort();
+
         for (variable, text) in variables {
             let key = self.key_of(&variable);
             let source = Source::Environment { variable };
@@ -189,8 +191,10 @@ fn is_service_link(variable: &str, text: &OsStr) -> bool {
         let protocol = protocol.split('_').next().unwrap_or_default();
         !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) && PROTOCOLS.contains(&protocol)
     };
+
     let url = text.to_string_lossy();
     let is_url = url.split_once("://").is_some_and(|(scheme, _)| PROTOCOLS.contains(&scheme.to_uppercase().as_str()));
+
     name == "SERVICE_HOST"
         || after("SERVICE_PORT").is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
         || (name == "PORT" && is_url)

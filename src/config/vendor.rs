@@ -61,6 +61,7 @@ impl VendorSettings {
             [("key", RecoverySetting::Key), ("search", RecoverySetting::Search), ("nothing", RecoverySetting::Nothing)];
         let timeout = || duration("10ms", "1h");
         let pause = || duration("1ms", "1h");
+
         Self {
             url: reader.read(&key("url"), &base_url()),
             api_key: reader.read(&key("api_key"), &credential()),

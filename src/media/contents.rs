@@ -31,6 +31,7 @@ pub struct Contents {
 pub fn check(root: &Path, named: &[Archive], mut progress: impl FnMut(u64)) -> io::Result<Contents> {
     let mut contents = Contents::default();
     let mut there = HashSet::new();
+
     for area in AREAS {
         for (path, digest) in files(root, area)? {
             match digest_of(&path, &mut progress) {
@@ -52,12 +53,14 @@ pub fn check(root: &Path, named: &[Archive], mut progress: impl FnMut(u64)) -> i
             }
         }
     }
+
     for Archive { digest, .. } in named {
         if there.insert(*digest) {
             let path = path_of(root, "archives", &format!("{digest}.zip"));
             contents.findings.push((path, "the archive that a version names is missing".to_owned()));
         }
     }
+
     Ok(contents)
 }
 
@@ -68,6 +71,7 @@ pub fn check(root: &Path, named: &[Archive], mut progress: impl FnMut(u64)) -> i
 /// If an existing directory cannot be read.
 pub fn files(root: &Path, area: &str) -> io::Result<Vec<(PathBuf, Digest)>> {
     let mut files = Vec::new();
+
     for prefix in 0..=u8::MAX {
         let folder = root.join(area).join(format!("{prefix:02x}"));
         let entries = match fs::read_dir(&folder) {
@@ -82,6 +86,7 @@ pub fn files(root: &Path, area: &str) -> io::Result<Vec<(PathBuf, Digest)>> {
             files.extend(digest.filter(|_| whole).map(|digest| (path, digest)));
         }
     }
+
     files.sort();
     Ok(files)
 }
@@ -96,7 +101,10 @@ fn path_of(root: &Path, area: &str, name: &str) -> PathBuf {
 /// If the file cannot be read.
 pub fn digest_of(path: &Path, progress: &mut impl FnMut(u64)) -> io::Result<(Digest, u64)> {
     let mut file = File::open(path)?;
-    let (mut hash, mut buffer, mut bytes) = (Sha256::new(), vec![0; 1 << 18], 0);
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 18];
+    let mut bytes = 0;
+
     loop {
         let read = file.read(&mut buffer)?;
         if read == 0 {

@@ -65,13 +65,16 @@ fn decode_base64(text: &str, bytes_max: usize) -> Result<Vec<u8>, Invalid> {
             other => other,
         })
         .collect();
+
     if digits.is_empty() {
         return Err(Invalid::new("must not be empty"));
     }
+
     // Padding is at most two digits, so this may accept two bytes too many; the size of the file is checked again.
     if digits.len() / 4 * 3 > bytes_max + 2 {
         return Err(too_many_bytes());
     }
+
     LENIENT.decode(digits).map_err(|_| Invalid::new("must be an http or https URL, base64, or a data URI with base64"))
 }
 

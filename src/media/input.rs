@@ -171,7 +171,8 @@ impl Measured {
         limits.max_alloc = Some(self.header.memory.decoder + source + DECODER_SLACK);
         decoder.set_limits(limits).map_err(|error| refusal(&error))?;
 
-        let (color, profile) = (decoder.color_type(), decoder.icc_profile().ok().flatten());
+        let color = decoder.color_type();
+        let profile = decoder.icc_profile().ok().flatten();
         let mut buffer = vec![0; length];
         let start = usize::try_from(source).ok().and_then(|source| length.checked_sub(source));
         decoder.read_image(&mut buffer[start.ok_or_else(contradiction)?..]).map_err(|error| refusal(&error))?;
@@ -238,6 +239,7 @@ fn is_usable(profile: &[u8]) -> bool {
 /// Scans the segments of a JPEG for its end marker. The end marker of a thumbnail inside a segment does not count.
 fn reaches_its_end(jpeg: &[u8]) -> bool {
     let mut at = 2;
+
     loop {
         let Some(offset) = jpeg.get(at..).and_then(|rest| rest.windows(2).position(is_marker)) else { return false };
         at += offset + 2;

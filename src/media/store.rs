@@ -1,9 +1,8 @@
 //! Content-addressed store: a picture, video or text is named by the SHA-256 of its bytes and never changes.
 //!
-//! Inputs and results are in separate areas, so that no name, guessed or known, serves a client's input: inputs are
-//! read only by vendors, results are served. A file is complete or absent: it is written under a temporary name, synced
-//! and renamed, and the directory is synced before [`Store::put`] returns. All calls block on the disk; call them from
-//! a blocking thread.
+//! Inputs and results are in separate areas, so that no name, guessed or known, serves a client's input: only results
+//! are served. A file is complete or absent: it is written under a temporary name, synced and renamed, and the
+//! directory is synced before [`Store::put`] returns. All calls block on the disk; call them from a blocking thread.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -84,9 +83,13 @@ impl Store {
             }
             sync_directory(&area_root)?;
         }
+
         sync_directory(root)?;
         let surroundings = Surroundings::real();
-        let (unfinished, fresh, decoders) = (Arc::default(), Arc::default(), Decoders::default());
+        let unfinished = Arc::default();
+        let fresh = Arc::default();
+        let decoders = Decoders::default();
+
         Ok(Self { root: root.into(), unfinished, fresh, surroundings, decoders })
     }
 
@@ -142,8 +145,10 @@ impl Store {
     fn put_file(&self, area: Area, bytes: &[u8], file_name: &str) -> io::Result<()> {
         let path = self.path(area, file_name);
         let directory = path.parent().unwrap_or(&self.root);
+
         // From here on a sweep skips the file. If it was removed just before, it is written again.
         self.fresh.lock().insert(path.clone(), self.surroundings.now());
+
         if !is_complete(&path, bytes.len() as u64)? {
             let number = self.unfinished.fetch_add(1, Ordering::Relaxed);
             let unfinished = path.with_extension(format!("{number}{UNFINISHED}"));
@@ -153,6 +158,7 @@ impl Store {
             }
             self.surroundings.mishaps().done(Step::PictureRenamed);
         }
+
         sync_directory(directory)?;
         self.surroundings.mishaps().done(Step::PictureNamed);
         Ok(())
@@ -199,7 +205,9 @@ impl Store {
     pub fn sweep(&self, keep: &dyn Fn(&Digest) -> bool) -> io::Result<Swept> {
         let now = self.surroundings.now();
         self.fresh.lock().retain(|_, put| now.since(*put) < FRESH);
+
         let mut swept = Swept::default();
+
         for directory in Area::ALL.iter().flat_map(|area| self.directories(*area)) {
             for entry in fs::read_dir(directory)? {
                 let entry = entry?;
@@ -217,6 +225,7 @@ impl Store {
                 }
             }
         }
+
         Ok(swept)
     }
 
@@ -370,7 +379,9 @@ mod tests {
         let (_root, store) = store();
         let hash = "a5".repeat(32);
         assert!(["png", "mp4"].iter().all(|known| store.path_of(Area::Result, &format!("{hash}.{known}")).is_some()));
+
         let upper = hash.to_uppercase();
+
         for bad in [
             String::new(),
             hash.clone(),

@@ -153,10 +153,13 @@ impl Api {
         if answer.status == 200 {
             return Ok(Ok(incoming));
         }
+
         let mut body = Vec::new();
+
         while let Some(chunk) = incoming.next().await? {
             body.extend_from_slice(&chunk[..chunk.len().min(LIMITS.body_bytes - body.len())]);
         }
+
         Ok(Err(reply((answer, body.into()))))
     }
 
@@ -217,6 +220,7 @@ impl Api {
 
     async fn attempts(&self, method: Method, url: &str, headers: HeaderMap, body: Bytes) -> Result<Reply, CallFailure> {
         let mut pause = PAUSE;
+
         for _ in 1..ATTEMPTS {
             match self.client.exchange(method.clone(), url, headers.clone(), body.clone()).await {
                 Ok((answer, _)) if matches!(answer.status, 429 | 503) => {
@@ -228,6 +232,7 @@ impl Api {
             }
             pause *= 2;
         }
+
         self.client.exchange(method, url, headers, body).await.map(reply)
     }
 }
@@ -288,6 +293,7 @@ mod tests {
             }
             heads
         });
+
         (base, serving)
     }
 
@@ -304,13 +310,17 @@ mod tests {
             "HTTP/1.1 201 Created\r\nidempotent-replayed: true\r\ncontent-length: 8\r\n\r\n{\"a\": 1}",
         ])
         .await;
+
         // When something is created
         let reply = Api::new(&base, "mdu_x").unwrap().create("/things", &serde_json::json!({"id": "a"})).await.unwrap();
+
         // Then the third answer counts, and all three requests were the same
         assert_eq!((reply.status, reply.replayed, reply.json()["a"].as_u64()), (201, true, Some(1)));
+
         let heads = serving.await.unwrap();
         assert!(heads.iter().all(|head| head.starts_with("POST /things HTTP/1.1\r\n")), "{heads:?}");
         assert_eq!(header(&heads[0], "authorization").as_deref(), Some("Bearer mdu_x"));
+
         let key = header(&heads[0], "idempotency-key").unwrap();
         assert_eq!(key.len(), 64);
         assert!(heads.iter().all(|head| header(head, "idempotency-key").as_ref() == Some(&key)), "{heads:?}");

@@ -215,10 +215,12 @@ mod tests {
         let (port, mut requests) = receiver(Reply::status("204 No Content")).await;
         let sender = sender(open(), Limits::default());
         assert_eq!(outcome_with(&sender, &format!("http://127.0.0.1:{port}/hook?a=b")).await, answered(204));
+
         let request = requests.recv().await.unwrap();
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
         let message = Message { id: "evt-1", at: AT, body: BODY.as_bytes() };
         let signature = sign(message, &sender.key, &[]);
+
         for line in [
             "POST /hook?a=b HTTP/1.1",
             "content-type: application/json",
@@ -229,6 +231,7 @@ mod tests {
         ] {
             assert!(head.lines().any(|found| found == line), "{line} in {head}");
         }
+
         assert_eq!(body, BODY);
     }
 
@@ -294,12 +297,16 @@ mod tests {
         let sender = sender(open(), Limits::default());
         let refused = reason(outcome_with(&sender, &format!("http://{free}/")).await);
         assert!(refused.starts_with("no connection: ") && refused.contains("refused"), "{refused}");
+
         let garbled = reason(outcome(Reply::Text("what?\r\n\r\n".to_owned()), Limits::default()).await);
         assert!(garbled.starts_with("no answer: "), "{garbled}");
+
         let untrusted = reason(outcome_with(&sender, &format!("https://127.0.0.1:{}/", without_tls().await)).await);
         assert!(untrusted.starts_with("no connection: ") && !untrusted.contains("timed out"), "{untrusted}");
+
         let unknown = reason(outcome_with(&sender, &format!("http://{}/", too_long_for_a_name())).await);
         assert_eq!(unknown, "the host name could not be resolved");
+
         let mut callback = callback("http://127.0.0.1/");
         callback.webhook_id = "a\nb".to_owned();
         assert_eq!(reason(sender.send(callback).await), "the webhook id does not fit into a header");
@@ -324,8 +331,11 @@ mod tests {
     async fn a_private_receiver_is_called_only_when_it_is_allowed() {
         let canary = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         canary.set_nonblocking(true).unwrap();
+
         let port = canary.local_addr().unwrap().port();
-        let (strict, allowed) = (sender(AddressRules::default(), hurried()), sender(open(), hurried()));
+        let strict = sender(AddressRules::default(), hurried());
+        let allowed = sender(open(), hurried());
+
         for host in ["127.0.0.1", "2130706433", "0x7f.1", "localhost", "[::ffff:127.0.0.1]"] {
             let url = format!("http://{host}:{port}/");
             let reason = reason(outcome_with(&strict, &url).await);
@@ -334,6 +344,7 @@ mod tests {
             outcome_with(&allowed, &url).await;
             assert!(canary.accept().is_ok(), "{host} was not called: the canary is deaf");
         }
+
         assert!(reason(outcome_with(&strict, &format!("http://[::1]:{port}/")).await).contains("egress rules"));
     }
 

@@ -141,6 +141,7 @@ impl Client {
             tracing::warn!(%error, "no trusted certificates on this machine: https will not be reachable");
             builder().tls_certs_only([]).build()
         });
+
         Ok(Self { http: http.map_err(ClientFailure)?, rules, limits })
     }
 
@@ -195,8 +196,10 @@ impl Client {
         if response.content_length().is_some_and(|length| length > most as u64) {
             return Err(CallFailure::TooLarge(most));
         }
+
         let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
         let mut body = Vec::new();
+
         while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&error))? {
             let length = body.len() + chunk.len();
             if length > most {
@@ -207,6 +210,7 @@ impl Client {
             }
             body.extend_from_slice(&chunk);
         }
+
         Ok((answer, body.into()))
     }
 
@@ -251,12 +255,14 @@ impl Client {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(CallFailure::Url("must not carry a user name or password"));
         }
+
         let permitted = match url.host() {
             Some(Host::Ipv4(ip)) => self.rules.permits(ip.into()),
             Some(Host::Ipv6(ip)) => self.rules.permits(ip.into()),
             Some(Host::Domain(_)) => true,
             None => return Err(CallFailure::Url("must have a host")),
         };
+
         if permitted { Ok(url) } else { Err(CallFailure::Forbidden) }
     }
 

@@ -81,6 +81,7 @@ impl Collector {
     async fn send(&self, spans: &[Ended], rests: &[Duration], stopping: &mut watch::Receiver<bool>) -> bool {
         let body = Bytes::from(otlp::batch(&self.service, spans));
         let mut rests = rests.iter();
+
         loop {
             let reason = match self.attempt(body.clone()).await {
                 Attempt::Taken => return true,

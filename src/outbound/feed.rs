@@ -72,8 +72,10 @@ impl Feed {
             let event = std::mem::replace(&mut self.event, FeedEvent { last_id, ..FeedEvent::default() });
             return (!event.data.is_empty()).then_some(event);
         }
+
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
+
         match field {
             "event" => value.clone_into(&mut self.event.kind),
             "id" => value.clone_into(&mut self.event.last_id),
@@ -86,6 +88,7 @@ impl Feed {
             // Comments and unknown fields.
             _ => {}
         }
+
         None
     }
 }

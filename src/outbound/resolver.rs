@@ -25,7 +25,8 @@ impl PermittedAddresses {
 
 impl Resolve for PermittedAddresses {
     fn resolve(&self, name: Name) -> Resolving {
-        let (rules, names) = (Arc::clone(&self.rules), self.names.clone());
+        let rules = Arc::clone(&self.rules);
+        let names = self.names.clone();
         Box::pin(async move {
             let found: Vec<_> = match names {
                 Some(names) => names(name.as_str()).into_iter().map(|ip| SocketAddr::new(ip, 0)).collect(),

@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn another_implementation_makes_the_same_symmetric_signatures() {
-        let (old, new): (&[u8], &[u8]) = (&[1; 24], &[2; 64]);
+        let old: &[u8] = &[1; 24];
+        let new: &[u8] = &[2; 64];
         let header = sign(MESSAGE, &key(), &[old, new]);
         for (secret, signature) in [old, new].into_iter().zip(header.split(' ').skip(1)) {
             let webhook = standardwebhooks::Webhook::from_bytes(secret.to_vec()).unwrap();

@@ -132,6 +132,7 @@ impl VendorCaller {
         let kind = HeaderValue::from_str(&content_type).map_err(|_| CallFailure::Url("has an odd content type"))?;
         let mut headers = self.headers_with(key, kind);
         headers.insert(ACCEPT, HeaderValue::from_static("application/x-ndjson"));
+
         let url = format!("{}{path}", self.base);
         let (answer, incoming) = self.submitting.open(Method::POST, &url, (headers, body), silence).await?;
         Ok((told((answer, Bytes::new()), at), Lines::new(incoming, line_bytes)))

@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn only_own_tickets_are_read() {
-        let (own, other) = (HintKey::new([1; 32]), HintKey::new([2; 32]));
+        let own = HintKey::new([1; 32]);
+        let other = HintKey::new([2; 32]);
         let task = TaskId(Uuid::from_u128(7));
         let ticket = own.ticket(task);
         assert_eq!(own.read(&ticket), Some(task));

@@ -109,7 +109,9 @@ impl MusicVendor for Metered<dyn MusicVendor> {
 
     /// Measures the time to the first moment as the submission.
     fn play(&self, task: TaskId, work: MusicWork) -> Playing {
-        let (metrics, name, mut playing) = (self.metrics.clone(), self.name(), self.vendor.play(task, work));
+        let metrics = self.metrics.clone();
+        let name = self.name();
+        let mut playing = self.vendor.play(task, work);
         let first = async move {
             let begun = Instant::now();
             let first = playing.next().await;
@@ -121,6 +123,7 @@ impl MusicVendor for Metered<dyn MusicVendor> {
             metrics.called(name, "submit", outcome, begun.elapsed());
             stream::iter(first).chain(playing)
         };
+
         stream::once(first).flatten().boxed()
     }
 }
@@ -144,6 +147,7 @@ mod tests {
         assert_eq!(of_poll(&Ok(Progress::Lost)), ("poll", "ok"));
         outcomes.extend([done.1, unfetched.1]);
         outcomes.sort_unstable();
+
         let mut foreseen = CALL_OUTCOMES;
         foreseen.sort_unstable();
         assert_eq!(outcomes, foreseen);

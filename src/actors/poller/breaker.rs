@@ -92,6 +92,7 @@ impl Breaker {
         if let Some(wait) = self.held_until.and_then(|until| left(until, now)) {
             return Admission::Wait(wait);
         }
+
         match self.state {
             State::Closed { .. } => Admission::Go,
             State::Open { until, openings } | State::HalfOpen { until, openings } => {
@@ -126,6 +127,7 @@ impl Breaker {
                 0
             }
         };
+
         let BreakerOptions { pause, pause_max, .. } = self.options;
         let pause = pause.saturating_mul(1 << openings.min(16)).min(pause_max);
         self.state = State::Open { until: now.after(pause), openings: openings + 1 };

@@ -96,16 +96,21 @@ impl Gate {
         if error.kind == ErrorKind::Refused {
             return self.succeeded();
         }
+
         let Some(breaker) = &self.state.breaker else { return };
-        let (now, mut breaker) = (self.surroundings.now(), breaker.lock());
+        let now = self.surroundings.now();
+        let mut breaker = breaker.lock();
+
         if let Some(pause) = error.retry_after {
             breaker.hold(now, pause.min(ASKED_PAUSE_MAX));
             if error.kind == ErrorKind::Busy {
                 return;
             }
         }
+
         if breaker.failed(now) {
-            let (vendor, reason) = (self.state.name, error.message.as_str());
+            let vendor = self.state.name;
+            let reason = error.message.as_str();
             tracing::error!(vendor, reason, "the vendor keeps failing: the circuit is open, and tasks wait");
         }
     }

@@ -48,6 +48,7 @@ impl Cause {
                 return Failure::new(failure.code.as_str(), message);
             }
         };
+
         Failure::new(code, message)
     }
 }
@@ -56,7 +57,8 @@ impl Poller {
     /// Pauses a blocked task and records the reason for its owner. An open breaker does not replace an earlier reason,
     /// which is more specific.
     pub(super) fn hindered(&self, task: TaskId, entry: &TaskEntry, cause: Cause, rest: Duration) -> Next {
-        let (at, rest) = (self.surroundings.now(), self.until_deadline(&entry.record, rest));
+        let at = self.surroundings.now();
+        let rest = self.until_deadline(&entry.record, rest);
         // `vendor_busy` is outdated once the breaker opens.
         let before = self.live.hindrance(task).filter(|before| cause == Cause::Gate && !before.queues);
         let queues = cause == Cause::Vendor(ErrorKind::Busy);

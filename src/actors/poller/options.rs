@@ -39,9 +39,17 @@ impl PollerOptions {
     pub const fn inside(gateway: Gateway, deadline: Duration) -> Self {
         let poll = Pauses { min: Duration::from_secs(1), max: Duration::from_secs(1) };
         let retry = Pauses { min: Duration::from_secs(5), max: Duration::from_mins(5) };
-        let (none, slots, deadline_off_peak) = (Duration::ZERO, usize::MAX, Self::OFF_PEAK);
-        let (lost_after, search_settles, breaker) = (none, none, None);
-        Self { gateway, slots, deadline, deadline_off_peak, poll, retry, lost_after, search_settles, breaker }
+        Self {
+            gateway,
+            slots: usize::MAX,
+            deadline,
+            deadline_off_peak: Self::OFF_PEAK,
+            poll,
+            retry,
+            lost_after: Duration::ZERO,
+            search_settles: Duration::ZERO,
+            breaker: None,
+        }
     }
 
     /// Returns the longest time of this task from its submission.
@@ -66,11 +74,15 @@ mod tests {
 
     fn record(off_peak: bool) -> TaskRecord {
         let job = VideoJob::StartEnd(Generate { off_peak, ..Generate::default() });
-        let (images, seed, payload, meta_data) = (Vec::new(), Seed::drawn(1), None, None);
+        let images = Vec::new();
+        let seed = Seed::drawn(1);
+        let payload = None;
+        let meta_data = None;
         let work = Work::Video(VideoWork { job, images, seed, payload, meta_data, credits: 0 });
         let submission = Submission { task: TaskId(uuid::Uuid::nil()), owner: None, work, webhook: None };
         let at = Timestamp::from_micros(0);
-        let (stage, status) = (Stage::Waiting { attempts: 0 }, TaskStatus::Queueing);
+        let stage = Stage::Waiting { attempts: 0 };
+        let status = TaskStatus::Queueing;
         TaskRecord { submission, stage, status, created_at: at, updated_at: at }
     }
 

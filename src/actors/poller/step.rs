@@ -52,6 +52,7 @@ const STILL_UNKNOWN: &str = "it was not known in time whether the vendor took th
 
 pub(super) fn next_step(record: &TaskRecord, now: Timestamp, deadline: Duration, recovery: Recovery) -> Step {
     let late = now.since(record.created_at) >= deadline;
+
     match &record.stage {
         // Streams are not processed by the poller.
         Stage::Completed { .. } | Stage::Failed { .. } | Stage::Streaming => Step::Nothing,
@@ -93,7 +94,8 @@ mod tests {
         let picture = Picture { digest: Digest([1; 32]), format: ImageFormat::Png, bytes: 1, width: 1, height: 1 };
         let job = ImageJob::Upscale(Upscale::default());
         let work = Work::Image(ImageWork { job, image: Source::Kept(picture), reference: None, seed: None });
-        let (task, owner) = (TaskId(Uuid::nil()), Some(UserId(Uuid::nil())));
+        let task = TaskId(Uuid::nil());
+        let owner = Some(UserId(Uuid::nil()));
         let submission = Submission { task, owner, work, webhook: None };
         let at = Timestamp::from_micros(0);
         TaskRecord { submission, stage, status: TaskStatus::Created, created_at: at, updated_at: at }

@@ -103,21 +103,26 @@ pub fn check(mut file: impl Read + Seek) -> Result<(), Refusal> {
     let mut archive = open(file, &directory)?;
     let mut entries = survey(&archive, &directory);
     note_conflicts(&mut entries);
+
     let sum = |bytes: fn(&Sizes) -> u64| entries.iter().fold(0, |sum: u64, e| sum.saturating_add(bytes(&e.sizes)));
     let unpacked = sum(|sizes| sizes.unpacked);
     if unpacked > UNPACKED_MAX {
         return Err(whole(format!("the archive unpacks to {unpacked} bytes: at most {UNPACKED_MAX} are taken")));
     }
+
     // Entries may claim to share bytes; together they have at most those before the directory.
     let together = Sizes { packed: sum(|sizes| sizes.packed).min(directory.start), unpacked };
     if together.swell() && entries.iter().all(|entry| entry.flaw.is_none()) {
         return Err(whole(format!("the archive unpacks to more than {RATIO_MAX} times its size")));
     }
+
     let mut buffer = vec![0; CHUNK];
+
     for (index, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.flaw.is_none()) {
         let flaw = unpack(&mut archive, index, entry, &mut buffer).map_err(Refusal::Io)?;
         entry.flaw = flaw.map(Flaw::Said);
     }
+
     settle(&mut archive, &entries, &directory)
 }
 
@@ -131,13 +136,16 @@ fn open<F: Read + Seek>(file: F, directory: &Directory) -> Result<ZipArchive<F>,
     if archive.len() == directory.headers.len() {
         return Ok(archive);
     }
+
     let mut flaws = Flaws::default();
     let mut seen = HashSet::new();
+
     for header in &directory.headers {
         if !seen.insert(&header.name) {
             flaws.add(|| format!("{} is there twice", shown(&String::from_utf8_lossy(&header.name))));
         }
     }
+
     // The library renames entries whose headers contain a second name.
     Err(if flaws.count == 0 { whole("two entries have the same name") } else { Refusal::Bad(flaws) })
 }
@@ -208,8 +216,11 @@ fn survey<F: Read + Seek>(archive: &ZipArchive<F>, directory: &Directory) -> Vec
         let data = archive.by_index_data(index);
         let found = data.ok().and_then(|data| Some((headers.get(&data.central_header_start())?, data)));
         let Some((header, data)) = found else {
-            let (name, flaw) = (format!("entry {index}"), Some(Flaw::Said("is not where the directory says".into())));
-            let (key, kind, described_after) = (name.clone(), Kind::File, false);
+            let name = format!("entry {index}");
+            let flaw = Some(Flaw::Said("is not where the directory says".into()));
+            let key = name.clone();
+            let kind = Kind::File;
+            let described_after = false;
             return Entry { key, name, kind, sizes: Sizes::default(), span: 0..0, described_after, flaw };
         };
         let name = data.name().map(Cow::into_owned);
@@ -220,6 +231,7 @@ fn survey<F: Read + Seek>(archive: &ZipArchive<F>, directory: &Directory) -> Vec
         let described_after = header.flags & DESCRIBED_AFTER != 0;
         Entry { key: path::key(&name), name, kind, sizes, span: 0..0, described_after, flaw }
     });
+
     entries.collect()
 }
 
@@ -248,17 +260,20 @@ fn flaw(name: &str, header: &Header, kind: Kind, sizes: Sizes) -> Option<Cow<'st
     if header.flags & ENCRYPTED != 0 {
         return Some("is encrypted".into());
     }
+
     if !matches!(header.method, 0 | 8) {
         return Some(
             format!("is packed by method {}: only stored and deflated entries are taken", header.method).into(),
         );
     }
+
     if kind == Kind::Other {
         return Some("is neither a file, a directory nor a symbolic link".into());
     }
     if sizes.swell() {
         return Some(format!("unpacks to more than {RATIO_MAX} times its size").into());
     }
+
     None
 }
 
@@ -267,7 +282,10 @@ fn flaw(name: &str, header: &Header, kind: Kind, sizes: Sizes) -> Option<Cow<'st
 fn note_conflicts(entries: &mut [Entry]) {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by(|a, b| in_tree_order(&entries[*a].key).cmp(in_tree_order(&entries[*b].key)));
-    let (mut first, mut around): (Option<usize>, Option<usize>) = (None, None);
+
+    let mut first: Option<usize> = None;
+    let mut around: Option<usize> = None;
+
     for index in order {
         let entry = &entries[index];
         let same = first.filter(|first| entries[*first].key == entry.key);
@@ -306,9 +324,13 @@ fn unpack<F: Read + Seek>(
         Ok(file) => file,
         Err(error) => return does_not(error),
     };
+
     let data_start = file.data_start().unwrap_or_default();
     entry.span = file.header_start()..data_start.saturating_add(file.compressed_size());
-    let (mut unpacked, mut target) = (0, Vec::new());
+
+    let mut unpacked = 0;
+    let mut target = Vec::new();
+
     loop {
         let read = match file.read(buffer) {
             Ok(0) => break,
@@ -321,9 +343,11 @@ fn unpack<F: Read + Seek>(
             target.extend_from_slice(&buffer[..read]);
         }
     }
+
     if unpacked != entry.sizes.unpacked {
         return Ok(Some(format!("says that it has {} bytes, and has {unpacked}", entry.sizes.unpacked).into()));
     }
+
     let target = (entry.kind == Kind::Link).then(|| String::from_utf8_lossy(&target).into_owned());
     Ok(target.and_then(|target| path::target_flaw(&entry.name, &target)).map(Cow::Borrowed))
 }
@@ -336,15 +360,18 @@ fn settle<F: Read + Seek>(
     directory: &Directory,
 ) -> Result<(), Refusal> {
     let mut flaws = Flaws::default();
+
     for entry in entries {
         if let Some(flaw) = &entry.flaw {
             flaws.add(|| format!("{} {}", shown(&entry.name), flaw.words(entries)));
         }
     }
+
     if flaws.count > 0 {
         return Err(Refusal::Bad(flaws));
     }
     check_gaps(entries, directory)?;
+
     archive.validate_header_consistency().map_err(|error| match refused(error) {
         Ok(reason) => whole(format!("the entries and the directory of the archive differ: {reason}")),
         Err(error) => Refusal::Io(error),
@@ -356,7 +383,10 @@ fn settle<F: Read + Seek>(
 fn check_gaps(entries: &[Entry], directory: &Directory) -> Result<(), Refusal> {
     let mut entries: Vec<&Entry> = entries.iter().collect();
     entries.sort_by_key(|entry| entry.span.start);
-    let (mut end, mut slack) = (0, 0);
+
+    let mut end = 0;
+    let mut slack = 0;
+
     for (start, entry) in entries.iter().map(|entry| (entry.span.start, Some(entry))).chain([(directory.start, None)]) {
         match start.checked_sub(end) {
             None => return Err(whole("entries of the archive overlap")),
@@ -368,6 +398,7 @@ fn check_gaps(entries: &[Entry], directory: &Directory) -> Result<(), Refusal> {
             slack = if entry.described_after { DESCRIPTION_MAX } else { 0 };
         }
     }
+
     Ok(())
 }
 

@@ -93,6 +93,7 @@ pub fn read(file: &mut (impl Read + Seek)) -> Result<Directory, DirectoryError> 
     if extent.bytes > DIRECTORY_MAX {
         return Err(bad(format!("the directory of the archive is larger than {DIRECTORY_MAX} bytes")));
     }
+
     let bytes = read_at(file, extent.start, usize::try_from(extent.bytes).unwrap_or(usize::MAX))?;
     headers(&bytes, extent).map(|headers| Directory { start: extent.start, headers })
 }
@@ -109,12 +110,16 @@ fn extent(file: &mut (impl Read + Seek)) -> Result<Extent, DirectoryError> {
     if !ends_the_file {
         return Err(bad("the archive does not end where it says"));
     }
+
     let end = tail_at + last as u64;
     if let Some(extent) = extent64(file, end)? {
         return Ok(extent);
     }
     one_disk([u16_at(record, 4), u16_at(record, 6)].map(u32::from), u16_at(record, 8) == u16_at(record, 10))?;
-    let (entries, bytes, start) = (u16_at(record, 10).into(), u32_at(record, 12).into(), u32_at(record, 16).into());
+
+    let entries = u16_at(record, 10).into();
+    let bytes = u32_at(record, 12).into();
+    let start = u32_at(record, 16).into();
     Ok(Extent { start, bytes, entries, end })
 }
 
@@ -125,6 +130,7 @@ fn extent64(file: &mut (impl Read + Seek), end: u64) -> Result<Option<Extent>, D
     if locator[..4] != LOCATOR_MAGIC {
         return Ok(None);
     }
+
     let at = u64_at(&locator, 8);
     let fits = at.checked_add(END64_BYTES as u64).is_some_and(|after| after <= locator_at);
     let record = if fits { read_at(file, at, END64_BYTES)? } else { Vec::new() };
@@ -132,7 +138,10 @@ fn extent64(file: &mut (impl Read + Seek), end: u64) -> Result<Option<Extent>, D
         return Err(bad("the archive does not end where it says"));
     }
     one_disk([u32_at(&record, 16), u32_at(&record, 20)], u64_at(&record, 24) == u64_at(&record, 32))?;
-    let (entries, bytes, start) = (u64_at(&record, 32), u64_at(&record, 40), u64_at(&record, 48));
+
+    let entries = u64_at(&record, 32);
+    let bytes = u64_at(&record, 40);
+    let start = u64_at(&record, 48);
     Ok(Some(Extent { start, bytes, entries, end: at }))
 }
 

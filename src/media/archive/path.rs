@@ -121,6 +121,7 @@ mod tests {
         for (name, target) in [("a", "b"), ("a/b/c", "../../d"), ("a/b", "./c/d"), ("./a/b", "../x")] {
             assert_eq!(target_flaw(name, target), None, "{name} -> {target}");
         }
+
         for (name, target) in [
             ("a", ".."),
             ("a", "../b"),
@@ -149,6 +150,7 @@ mod tests {
         }
         assert_ne!(key("a/b"), key("ab"));
         assert_ne!(key("a/..."), key("a"));
+
         for (one, other) in [
             // Composed and decomposed, in either case.
             ("caf\u{e9}.py", "CAFE\u{301}.py"),
@@ -164,6 +166,7 @@ mod tests {
         ] {
             assert_eq!(key(one), key(other), "{one} and {other}");
         }
+
         for (one, other) in [("a.b", "ab"), (" a", "a"), (".a", "a"), ("\u{e9}", "e")] {
             assert_ne!(key(one), key(other), "{one} and {other}");
         }

@@ -113,6 +113,7 @@ impl Archives {
     /// If a directory cannot be read or a file cannot be moved.
     pub fn sweep(&self, named: &HashSet<Digest>) -> io::Result<Swept> {
         let mut swept = Swept::default();
+
         for prefix in 0..=u8::MAX {
             for (path, digest) in archives_in(&self.root.join(format!("{prefix:02x}")))? {
                 if self.path_of(&digest) == path && !named.contains(&digest) {
@@ -122,6 +123,7 @@ impl Archives {
                 }
             }
         }
+
         for (path, digest) in archives_in(&self.root.join(ORPHANS))? {
             let place = self.path_of(&digest);
             if named.contains(&digest) && !place.exists() {
@@ -129,6 +131,7 @@ impl Archives {
                 swept.brought_back += 1;
             }
         }
+
         Ok(swept)
     }
 

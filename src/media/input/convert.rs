@@ -8,6 +8,7 @@ use super::Pixels;
 pub(super) fn into_pixels(mut buffer: Vec<u8>, color: ColorType, (width, height): (u32, u32)) -> Option<Pixels> {
     let count = width as usize * height as usize;
     let narrow = |low: u8, high: u8| narrow(u16::from_ne_bytes([low, high]));
+
     match color {
         ColorType::L8 => convert(&mut buffer, count, |[l]: [u8; 1]| [l; 3]),
         ColorType::La8 => convert(&mut buffer, count, |[l, a]: [u8; 2]| [l, l, l, a]),
@@ -24,6 +25,7 @@ pub(super) fn into_pixels(mut buffer: Vec<u8>, color: ColorType, (width, height)
         ColorType::Rgba32F => convert(&mut buffer, count, |samples: [u8; 16]| quantized::<4>(&samples)),
         _ => return None,
     }
+
     if !color.has_alpha() {
         return RgbImage::from_raw(width, height, fitted(buffer)).map(Pixels::Opaque);
     }
@@ -31,6 +33,7 @@ pub(super) fn into_pixels(mut buffer: Vec<u8>, color: ColorType, (width, height)
         return RgbaImage::from_raw(width, height, fitted(buffer)).map(Pixels::Transparent);
     }
     convert(&mut buffer, count, |[r, g, b, _]: [u8; 4]| [r, g, b]);
+
     RgbImage::from_raw(width, height, fitted(buffer)).map(Pixels::Opaque)
 }
 
@@ -42,6 +45,7 @@ fn convert<const FROM: usize, const TO: usize>(
     pixel: impl Fn([u8; FROM]) -> [u8; TO],
 ) {
     let start = buffer.len() - count * FROM;
+
     if FROM != TO || start != 0 {
         for at in 0..count {
             let from = start + at * FROM;
@@ -50,6 +54,7 @@ fn convert<const FROM: usize, const TO: usize>(
             buffer[at * TO..(at + 1) * TO].copy_from_slice(&pixel(source));
         }
     }
+
     buffer.truncate(count * TO);
 }
 

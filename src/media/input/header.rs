@@ -130,8 +130,10 @@ const fn colour_table_bytes(packed: u8) -> usize {
 
 /// Reads the logical screen and the first frame, which may be larger than the screen.
 fn gif(bytes: &[u8]) -> Option<Header> {
-    let (width, height) = (u16_le(bytes, 6)?, u16_le(bytes, 8)?);
+    let width = u16_le(bytes, 6)?;
+    let height = u16_le(bytes, 8)?;
     let mut at = 13 + colour_table_bytes(*bytes.get(10)?);
+
     loop {
         match bytes.get(at)? {
             // An extension: a label and blocks up to an empty one.
@@ -149,14 +151,19 @@ fn gif(bytes: &[u8]) -> Option<Header> {
             _ => return None,
         }
     }
-    let (frame_width, frame_height) = (u64::from(u16_le(bytes, at + 5)?), u64::from(u16_le(bytes, at + 7)?));
+
+    let frame_width = u64::from(u16_le(bytes, at + 5)?);
+    let frame_height = u64::from(u16_le(bytes, at + 7)?);
     let frame = frame_width * frame_height;
     if frame > INPUT_PIXELS_MAX {
         return None;
     }
+
     // The frame is decoded separately unless it has the width of the screen; extensions are copied.
     let memory = Memory { decoder: 4 * frame + bytes.len() as u64, source: 4, output: 4 };
-    let (width, height) = (width.into(), height.into());
+    let width = width.into();
+    let height = height.into();
+
     Some(Header { format: ImageFormat::Gif, width, height, orientation: Orientation::NoTransforms, memory })
 }
 

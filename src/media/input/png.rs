@@ -42,6 +42,7 @@ pub(super) fn decode(
         png::ColorType::Rgba => ColorType::Rgba8,
         png::ColorType::Indexed => return Err(truncated("its palette is missing")),
     };
+
     let length = reader.output_buffer_size().unwrap_or(usize::MAX);
     let start = buffer.len().checked_sub(length).ok_or_else(super::contradiction)?;
     reader.next_frame(&mut buffer[start..]).map_err(|error| refusal(&error))?;

@@ -168,16 +168,20 @@ fn cmyk_becomes_rgb() {
         (279, 4, 1, 4),
         (284, 3, 1, 1),
     ];
+
     tiff.extend(10_u16.to_le_bytes());
+
     for (tag, kind, count, value) in entries {
         tiff.extend(tag.to_le_bytes());
         tiff.extend(kind.to_le_bytes());
         tiff.extend(count.to_le_bytes());
         tiff.extend(value.to_le_bytes());
     }
+
     tiff.extend([0; 4]);
     tiff.extend([8u16; 4].iter().flat_map(|bits| bits.to_le_bytes()));
     tiff.write_all(&[255, 0, 0, 0]).unwrap();
+
     let Pixels::Opaque(pixels) = decode(&tiff).unwrap().pixels else { panic!("no pixel is transparent") };
     assert_eq!(pixels.get_pixel(0, 0).0, [0, 255, 255]);
 }

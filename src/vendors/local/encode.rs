@@ -20,6 +20,7 @@ const JPEG_SIDE_MAX: u32 = 65_535;
 pub fn encode(picture: &Decoded, came_as: ImageFormat) -> ImageResult<(Vec<u8>, ImageFormat)> {
     let (width, height) = picture.dimensions();
     let mut bytes = Vec::new();
+
     match &picture.pixels {
         Pixels::Opaque(pixels) if came_as == ImageFormat::Jpeg && width.max(height) <= JPEG_SIDE_MAX => {
             let encoder = JpegEncoder::new_with_quality(&mut bytes, JPEG_QUALITY);

@@ -83,7 +83,8 @@ impl Vendor for LocalImage {
     /// Must be called within a tokio runtime, which runs the work.
     fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         async move {
-            let (key, account) = (job.key.clone(), job.account);
+            let key = job.key.clone();
+            let account = job.account;
             let work = Ready::of(job.image()?).map_err(|reason| VendorError::new(ErrorKind::Refused, reason))?;
             if self.engine.jobs.admit(&key, account, "image")? {
                 tokio::spawn(Arc::clone(&self.engine).work(key.clone(), account, work));
@@ -116,7 +117,8 @@ impl Engine {
             () = self.jobs.unwanted(&key) => return self.jobs.forget(&key),
             share = self.budget.acquire(account, self.share(&work).into()) => share,
         };
-        let (engine, own) = (Arc::clone(&self), key.clone());
+        let engine = Arc::clone(&self);
+        let own = key.clone();
         let made = tokio::task::spawn_blocking(move || guarded("image", || engine.make(&own, &work))).await;
         let stopped = |_| Err(Failure::new("engine_stopped", "the engine was stopped before the job had ended"));
         self.jobs.end(key, made.unwrap_or_else(stopped));
@@ -141,15 +143,19 @@ impl Engine {
         let picture = self.read(key, &work.image, "image")?;
         let reference = work.reference.as_ref().map(|kept| self.read(key, kept, "reference")).transpose()?;
         let (width, height) = picture.dimensions();
+
         work.job
             .check_output(width, height)
             .map_err(|reason| Failure::new("output_too_large", &format!("image {reason}")))?;
+
         let result = work.make(picture, reference.as_ref());
         drop(reference);
+
         let (width, height) = result.dimensions();
         let (bytes, format) = encode::encode(&result, work.image.format)
             .map_err(|error| defect("result_unwritable", "the result cannot be encoded", &error))?;
         drop(result);
+
         self.jobs
             .patiently(key, || self.store.put(Area::Result, &bytes, format, width, height))
             .map_err(|error| defect("result_unwritable", "the result cannot be stored", &error))
@@ -205,7 +211,8 @@ mod tests {
     }
 
     fn job(key: &str, input: Picture) -> Job {
-        let (task, key) = (TaskId(uuid::Uuid::nil()), Text::recorded(key.to_owned()));
+        let task = TaskId(uuid::Uuid::nil());
+        let key = Text::recorded(key.to_owned());
         Job { task, account: None, key, work: Work::Image(work(input)) }
     }
 

@@ -118,22 +118,27 @@ impl<T: Clone> Jobs<T> {
     /// If too many jobs wait or run, in total or of this account; the message names `engine`.
     pub fn admit(&self, key: &VendorKey, account: Option<UserId>, engine: &str) -> Result<bool, VendorError> {
         let mut known = self.known.lock();
+
         if let Some(entry) = known.jobs.get_mut(key) {
             entry.asked = Instant::now();
             return Ok(false);
         }
+
         // One account may use half of the places.
         let own_max = self.open_max.div_ceil(2).max(2);
         let own = known.open.get(&account).copied().unwrap_or(0);
+
         if known.jobs.len() - known.ended.len() >= self.open_max || own >= own_max {
             let mut busy = VendorError::new(ErrorKind::Busy, format!("the {engine} engine has too many jobs waiting"));
             busy.retry_after = Some(BUSY_PAUSE);
             return Err(busy);
         }
+
         known.came += 1;
         let came = known.came;
         known.waiting.entry(account).or_default().push_back(came);
         *known.open.entry(account).or_default() += 1;
+
         let entry = Entry { account, standing: Standing::Waiting, asked: Instant::now(), came };
         known.jobs.insert(key.clone(), entry);
         Ok(true)
@@ -174,17 +179,20 @@ impl<T: Clone> Jobs<T> {
     pub fn end(&self, key: VendorKey, outcome: Result<T, Failure>) {
         let mut known = self.known.lock();
         known.leave_queue(&key);
+
         if let Some(entry) = known.jobs.get_mut(&key) {
             entry.standing = Standing::Ended(outcome);
             let account = entry.account;
             known.close(account);
             known.ended.push_back(key);
         }
+
         while known.ended.len() > self.ended_max {
             if let Some(oldest) = known.ended.pop_front() {
                 known.jobs.remove(&oldest);
             }
         }
+
         drop(known);
         self.moved.notify_one();
     }
@@ -249,6 +257,7 @@ impl<T: Clone> Jobs<T> {
         mut attempt: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
         let mut is_told = false;
+
         loop {
             match attempt() {
                 Err(error) if lacking(&error).is_some() && !self.is_forsaken(key) => {

@@ -77,6 +77,7 @@ pub(super) fn told<T>(
 /// ignored the key.
 pub(super) fn found(status: u16, body: &[u8]) -> Result<Option<String>, VendorError> {
     let unreadable = || unknown(format!("the vendor's answer to the search cannot be read ({})", said(status, body)));
+
     match status {
         200..=299 => {
             let whole: Value = serde_json::from_slice(body).map_err(|_| unreadable())?;
@@ -205,7 +206,9 @@ mod tests {
         let recordings: Vec<Recording> =
             serde_json::from_str(include_str!("../../../tests/golden/vendor/answers.json")).unwrap();
         assert!(recordings.len() > 20);
+
         let mut differences = Vec::new();
+
         for Recording { name, status, body, submitted, polled, found } in recordings {
             // Text stands for what is not JSON.
             let body = if let Value::String(text) = &body { text.clone() } else { body.to_string() };
@@ -219,6 +222,7 @@ mod tests {
                 differences.push(format!("{name}: {meant:#?}"));
             }
         }
+
         assert!(differences.is_empty(), "{}", differences.join("\n"));
     }
 

@@ -87,7 +87,8 @@ impl RemoteImage {
     }
 
     async fn submit_job(&self, job: Job) -> Result<VendorReference, VendorError> {
-        let (task, key) = (job.task, job.key.clone());
+        let task = job.task;
+        let key = job.key.clone();
         let work = job.image()?;
         let bytes = work.sources().filter_map(Source::kept).map(|picture| picture.bytes).sum();
         let Ok(_room) = self.room.acquire_many(permits(bytes)).await else {
@@ -102,7 +103,8 @@ impl RemoteImage {
 
     /// Returns path and body; the pictures are read and encoded on a blocking thread.
     async fn request_for(&self, work: ImageWork, task: TaskId) -> Result<(String, Bytes), VendorError> {
-        let (store, webhook) = (self.store.clone(), self.line.options.hint_url.as_ref().map(|url| url(task)));
+        let store = self.store.clone();
+        let webhook = self.line.options.hint_url.as_ref().map(|url| url(task));
         let made = tokio::task::spawn_blocking(move || {
             let read = |source: &Source| source.kept().and_then(|picture| base64_of(&store, picture));
             let pictures = Pictures { image: read(&work.image)?, reference: work.reference.as_ref().and_then(read) };
@@ -112,6 +114,7 @@ impl RemoteImage {
             let request = request(&work.job, pictures, webhook);
             Some((request.path, Bytes::from(serde_json::to_vec(&request.body).ok()?)))
         });
+
         let unsent = || VendorError::new(ErrorKind::Refused, "an input picture cannot be read; nothing was sent");
         made.await.ok().flatten().ok_or_else(unsent)
     }
@@ -120,6 +123,7 @@ impl RemoteImage {
         // A reference of another vendor: this one never accepted the job.
         let Some((family, id)) = reference.as_str().split_once(':') else { return Ok(Progress::Forgotten) };
         let answer = self.line.ask(&status_path(family, id)).await?;
+
         match answer::polled(answer.status, &answer.body, id).map_err(|error| self.line.of(&answer, error))? {
             Polled::Running => Ok(Progress::Running { permille: None }),
             Polled::Lost => Ok(Progress::Lost),

@@ -78,13 +78,16 @@ impl RemoteMusic {
         let key = task.to_string();
         let Form { content_type, body } = form(work, &key);
         let MusicOptions { line_timeout: silence, line_bytes, .. } = self.options;
-        let (posted, listening) = (Posted { content_type, body: body.into() }, Listening { silence, line_bytes });
-        let (key, at) = ((self.options.key_header.as_str(), key.as_str()), self.surroundings.now());
+        let posted = Posted { content_type, body: body.into() };
+        let listening = Listening { silence, line_bytes };
+        let key = (self.options.key_header.as_str(), key.as_str());
+        let at = self.surroundings.now();
         let asked = self.caller.listen(PATH, key, posted, listening, at).await;
         let (answer, lines) = asked.map_err(|failure| unanswered(&failure, "the vendor was not reached"))?;
         if (200..=299).contains(&answer.status) {
             return Ok(lines);
         }
+
         let said = tokio::time::timeout(silence, lines.beginning(REFUSAL_BYTES_MAX)).await.unwrap_or_default();
         let mut error = untaken(answer.status, &said);
         error.retry_after = answer.retry_after;
@@ -159,6 +162,7 @@ impl Heard {
                 }
             }
         }
+
         Err(self.broken("it went on without saying anything that is known here"))
     }
 

@@ -39,6 +39,7 @@ pub(super) fn request(job: &ImageJob, pictures: Pictures, webhook: Option<String
         },
         ImageJob::Relight(_) => "image-relight",
     };
+
     let body = members(&job.parameters(pictures.image, pictures.reference));
     Request { path: format!("{INTERFACE}{endpoint}"), body: with(body, "webhook_url", webhook) }
 }
@@ -103,6 +104,7 @@ mod tests {
         let portrait = Portrait { beautifier: Some(PortraitBeautifier::FaceMax), style: PortraitStyle::Pop };
         let style = StyleTransfer { portrait: Some(portrait), fixed_generation: true, ..StyleTransfer::default() };
         let skin = |mode| ImageJob::SkinEnhance(SkinEnhance::of(mode));
+
         vec![
             ImageJob::Upscale(Upscale { prompt: prompt.clone(), ..Upscale::default() }),
             ImageJob::Upscale(Upscale::default()),
@@ -133,6 +135,7 @@ mod tests {
                 json!({"post": path, "body": body, "get": status_path(status_family(job), "3f2c")})
             })
             .collect();
+
         assert_eq!(asked, recorded, "asked for:\n{}", serde_json::to_string_pretty(&asked).unwrap());
     }
 

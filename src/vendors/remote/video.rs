@@ -56,7 +56,8 @@ impl RemoteVideo {
     }
 
     async fn submit_job(&self, job: Job) -> Result<VendorReference, VendorError> {
-        let (task, key) = (job.task, job.key.clone());
+        let task = job.task;
+        let key = job.key.clone();
         let work = job.video()?;
         let bytes = work.sources().filter_map(Source::kept).map(|picture| picture.bytes).sum();
         let Ok(_room) = self.room.acquire_many(permits(bytes)).await else {
@@ -70,7 +71,8 @@ impl RemoteVideo {
 
     /// Returns path and body; the pictures are read and encoded on a blocking thread.
     async fn request_for(&self, work: VideoWork, task: TaskId) -> Result<(String, Bytes), VendorError> {
-        let (store, callback) = (self.store.clone(), self.line.options.hint_url.as_ref().map(|url| url(task)));
+        let store = self.store.clone();
+        let callback = self.line.options.hint_url.as_ref().map(|url| url(task));
         let made = tokio::task::spawn_blocking(move || {
             let mut read = |source: Source| source.kept().and_then(|picture| base64_of(&store, picture)).ok_or(());
             let images = work.images.into_iter().map(&mut read).collect::<Result<Vec<_>, ()>>().ok()?;
@@ -85,6 +87,7 @@ impl RemoteVideo {
     async fn poll_job(&self, reference: &VendorReference) -> Result<Progress, VendorError> {
         let id = reference.as_str();
         let answer = self.line.ask(&creations_path(id)).await?;
+
         match answer::polled(answer.status, &answer.body, id).map_err(|error| self.line.of(&answer, error))? {
             Polled::Queued => Ok(Progress::Queued { place: None }),
             Polled::Running { permille } => Ok(Progress::Running { permille }),

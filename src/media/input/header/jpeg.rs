@@ -9,7 +9,8 @@ use crate::domain::image::ImageFormat;
 const EXIF: &[u8] = b"Exif\0\0";
 
 pub(super) fn read(bytes: &[u8]) -> Option<Header> {
-    let (mut frame, mut orientation) = (None, Orientation::NoTransforms);
+    let mut frame = None;
+    let mut orientation = Orientation::NoTransforms;
     let mut at = 2;
     loop {
         let offset = bytes.get(at..)?.windows(2).position(super::super::is_marker)?;
@@ -41,7 +42,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
     let decoder = 3 * bytes.len() as u64 + coefficients + rows;
     let source = if frame.components == 1 { 1 } else { 3 };
     let memory = Memory { decoder, source, output: 3 };
-    let (width, height) = (frame.width, frame.height);
+    let width = frame.width;
+    let height = frame.height;
     Some(Header { format: ImageFormat::Jpeg, width, height, orientation, memory })
 }
 
@@ -55,7 +57,8 @@ struct Frame {
 
 impl Frame {
     fn read(segment: &[u8]) -> Option<Self> {
-        let (height, width) = (u16_be(segment, 1)?.into(), u16_be(segment, 3)?.into());
+        let height = u16_be(segment, 1)?.into();
+        let width = u16_be(segment, 3)?.into();
         let components = u64::from(*segment.get(5)?);
         let factors = *segment.get(7)?;
         let sampling = if components == 1 { u64::from(factors >> 4) * u64::from(factors & 0xF) } else { 1 };

@@ -14,8 +14,10 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
     if bytes.get(SIGNATURE + 4..first)? != b"IHDR" {
         return None;
     }
-    let (width, height) = (u32_be(bytes, first)?, u32_be(bytes, first + 4)?);
-    let (depth, colour) = (u64::from(*bytes.get(first + 8)?), *bytes.get(first + 9)?);
+    let width = u32_be(bytes, first)?;
+    let height = u32_be(bytes, first + 4)?;
+    let depth = u64::from(*bytes.get(first + 8)?);
+    let colour = *bytes.get(first + 9)?;
     let has_palette = colour == 3;
     let stored = match colour {
         0 | 3 => 1,
@@ -53,6 +55,7 @@ impl Chunks {
     fn walk(bytes: &[u8]) -> Self {
         let mut chunks = Self { has_transparency: false, orientation: Orientation::NoTransforms };
         let mut at = SIGNATURE;
+
         while let Some((length, name)) = u32_be(bytes, at).zip(bytes.get(at + 4..at + 8)) {
             let end = (at + AROUND).saturating_add(length as usize);
             match name {
@@ -66,6 +69,7 @@ impl Chunks {
             }
             at = end;
         }
+
         chunks
     }
 }

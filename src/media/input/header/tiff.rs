@@ -26,7 +26,8 @@ impl Numbers<'_> {
 
     /// Returns the first value of the 12-byte tag at `at`.
     fn value(&self, at: usize) -> Option<u32> {
-        let (kind, count) = (self.u16(at + 2)?, self.u32(at + 4)?);
+        let kind = self.u16(at + 2)?;
+        let count = self.u32(at + 4)?;
         let bytes = if kind == 3 { 2 } else { 4 };
         let place = if count.checked_mul(bytes)? <= 4 { at + 8 } else { self.u32(at + 8)? as usize };
         if kind == 3 { self.u16(place).map(u32::from) } else { self.u32(place) }
@@ -36,9 +37,14 @@ impl Numbers<'_> {
 pub(super) fn read(bytes: &[u8]) -> Option<Header> {
     let numbers = Numbers { bytes, is_big_endian: bytes.first()? == &b'M' };
     let page = numbers.u32(4)? as usize;
-    let (mut width, mut height, mut bits, mut samples) = (0, 0, 1, 1);
-    let (mut photometric, mut compression) = (1, 1);
-    let (mut orientation, mut values) = (Orientation::NoTransforms, 0_u64);
+    let mut width = 0;
+    let mut height = 0;
+    let mut bits = 1;
+    let mut samples = 1;
+    let mut photometric = 1;
+    let mut compression = 1;
+    let mut orientation = Orientation::NoTransforms;
+    let mut values = 0_u64;
     for entry in 0..usize::from(numbers.u16(page)?) {
         let at = page.checked_add(2 + 12 * entry)?;
         let tag = numbers.u16(at)?;

@@ -20,7 +20,8 @@ struct Bitstream {
 type Chunk<'a> = (&'a [u8], &'a [u8], usize);
 
 fn chunk(bytes: &[u8], at: usize) -> Option<Chunk<'_>> {
-    let (name, length) = (bytes.get(at..at + 4)?, u32_le(bytes, at + 4)? as usize);
+    let name = bytes.get(at..at + 4)?;
+    let length = u32_le(bytes, at + 4)? as usize;
     let end = (at + 8).checked_add(length)?;
     let content = bytes.get(at + 8..end.min(bytes.len()))?;
     Some((name, content, end.checked_add(length % 2)?))
@@ -52,12 +53,14 @@ fn header(bytes: &[u8], (width, height): (u64, u64), has_alpha: bool, decoder: u
     let channels = if has_alpha { 4 } else { 3 };
     let memory = Memory { decoder: decoder + bytes.len() as u64, source: channels, output: channels };
     let orientation = exif(bytes).and_then(Orientation::from_exif_chunk).unwrap_or(Orientation::NoTransforms);
-    let (width, height) = (u32::try_from(width).ok()?, u32::try_from(height).ok()?);
+    let width = u32::try_from(width).ok()?;
+    let height = u32::try_from(height).ok()?;
     Some(Header { format: ImageFormat::Webp, width, height, orientation, memory })
 }
 
 fn bitstream(name: &[u8], content: &[u8]) -> Option<Bitstream> {
     let length = content.len() as u64;
+
     match name {
         b"VP8 " => {
             let [width, height] = [u16_le(content, 6)?, u16_le(content, 8)?].map(|side| u64::from(side & 0x3FFF));
@@ -88,8 +91,10 @@ const fn alpha(pixels: u64, length: u64) -> u64 {
 
 /// Reads a picture with a canvas. Like the decoder, it uses the first chunk of each kind.
 fn extended(bytes: &[u8], info: &[u8], first: usize) -> Option<Header> {
-    let (flags, canvas) = (*info.first()?, (u24(info, 4)? + 1, u24(info, 7)? + 1));
-    let (is_animated, has_alpha) = (flags & 0x02 != 0, flags & 0x10 != 0);
+    let flags = *info.first()?;
+    let canvas = (u24(info, 4)? + 1, u24(info, 7)? + 1);
+    let is_animated = flags & 0x02 != 0;
+    let has_alpha = flags & 0x10 != 0;
     let find = |wanted: &[u8]| {
         let mut at = first;
         while let Some((name, content, next)) = chunk(bytes, at) {

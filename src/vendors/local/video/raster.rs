@@ -80,10 +80,12 @@ impl Raster {
 
     /// Converts samples, averaging large pictures down to about twice the size, because a pixel here has 16 bytes.
     fn of_samples<const N: usize>(samples: &[u8], (width, height): (u32, u32), size: Size) -> Self {
-        let (width, height) = (width as usize, height as usize);
+        let width = width as usize;
+        let height = height as usize;
         let factor = (width / (2 * size.width)).min(height / (2 * size.height)).max(1);
         let share = 1.0 / (255 * factor * factor) as f32;
         let reduced = Size { width: width / factor, height: height / factor };
+
         Self::from_fn(reduced, |x, y| {
             let mut sum = [0_u32; 4];
             for row in samples.chunks_exact(N * width).skip(y * factor).take(factor) {
@@ -141,20 +143,26 @@ impl Raster {
         if self.size == size {
             return self.clone();
         }
-        let (width, height) = (self.size.width as f64, self.size.height as f64);
+
+        let width = self.size.width as f64;
+        let height = self.size.height as f64;
         let scale = (width / size.width as f64).min(height / size.height as f64);
-        let (across, down) = (size.width as f64 * scale, size.height as f64 * scale);
+        let across = size.width as f64 * scale;
+        let down = size.height as f64 * scale;
         let part = [(width - across) / 2.0, (height - down) / 2.0, across, down];
         let channels: Vec<Plane> = (0..4_usize)
             .into_par_iter()
             .map(|at| resample::fit(&self.channel(at), part, size.width, size.height))
             .collect();
+
         let mut raster = Self::new(size);
+
         for (at, plane) in channels.iter().enumerate() {
             for (pixel, value) in raster.pixels.iter_mut().zip(plane.values()) {
                 pixel[at] = value.clamp(0.0, 1.0);
             }
         }
+
         raster
     }
 
@@ -163,8 +171,13 @@ impl Raster {
     pub fn sample(&self, x: f32, y: f32) -> Pixel {
         let (left, right, across) = between(x, self.size.width);
         let (top, bottom, down) = between(y, self.size.height);
-        let (upper, lower) = (self.row(top), self.row(bottom));
-        let (a, b, c, d) = (upper[left], upper[right], lower[left], lower[right]);
+        let upper = self.row(top);
+        let lower = self.row(bottom);
+        let a = upper[left];
+        let b = upper[right];
+        let c = lower[left];
+        let d = lower[right];
+
         std::array::from_fn(|at| {
             let above = a[at] + across * (b[at] - a[at]);
             let below = c[at] + across * (d[at] - c[at]);

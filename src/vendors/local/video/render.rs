@@ -86,7 +86,8 @@ pub(super) fn render_with(codec: &dyn Codec, plan: Plan<'_>, watch: &dyn Watch) 
     let frames = made + head.as_ref().map_or(0, Head::frames);
     let progress = Progress { watch, frames, drawn: AtomicUsize::new(0) };
 
-    let (mut strip, mut cover) = (Strip::default(), None);
+    let mut strip = Strip::default();
+    let mut cover = None;
     if let Some(head) = &head {
         ready.head(head, &progress, &mut cover, &mut strip)?;
     }
@@ -143,6 +144,7 @@ impl Stage<'_> {
             let groups: Vec<Result<Group, Fault>> = full.map(|frames| self.encoded(frames)).collect();
             groups.into_iter().try_for_each(|group| group.map(|group| strip.groups.push(group)))
         };
+
         head.play(self.codec, self.size, |frame| {
             progress.step()?;
             if cover.is_none() {
@@ -158,6 +160,7 @@ impl Stage<'_> {
             }
             Ok(())
         })?;
+
         encode(&mut waiting)
     }
 
@@ -215,10 +218,12 @@ impl Stage<'_> {
         let pose = part.shot.draw(seconds, share, &mut frame);
         let time = part.begins + seconds;
         let length = self.made() as f32 / FPS as f32;
+
         for sky in &part.sky {
             sky.draw(time, &pose, part.shot.depth(), &mut frame);
         }
         Light::of(&part.moods, time, time / length, self.seed).fall(&mut frame);
+
         frame
     }
 
@@ -282,6 +287,7 @@ fn parts(plan: Plan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<H
     let way = |wishes: &Wishes, seconds: u32, seed: u32| Track::of(wishes, amplitude, seconds as f32, seed);
     let mut parts = Parts { list: Vec::new(), seed, begins: 0.0 };
     let mut head = None;
+
     match plan.material {
         Material::Words { seconds } => {
             let mut view = scene::paint(wishes, &plan.prompt, size, seed);
@@ -301,7 +307,8 @@ fn parts(plan: Plan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<H
         Material::Legs { start, legs } => {
             let mut from = View::of(dresser.dress(&start, size));
             for (number, leg) in (0..).zip(legs) {
-                let (wishes, seconds) = (of_leg(wishes, &leg), leg.seconds);
+                let wishes = of_leg(wishes, &leg);
+                let seconds = leg.seconds;
                 let to = View::of(dresser.dress(&leg.picture, size));
                 let track = way(&wishes, seconds, seed.wrapping_add(number));
                 // Between two equal pictures, the camera leaves the picture and returns to it.
@@ -330,6 +337,7 @@ fn parts(plan: Plan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<H
             head = Some(film);
         }
     }
+
     Ok((head, parts.list))
 }
 

@@ -122,7 +122,8 @@ fn a_film_goes_on_with_its_sound_and_its_motion() {
     let first = made(Plan { sound: Some(sound), ..still("fast pan right") });
     let on = |end| plan(Material::Footage { file: first.bytes.clone(), seconds: 1, end }, "");
     let longer = made(on(None));
-    let (before, after) = (Reel::of(&first.bytes).unwrap(), Reel::of(&longer.bytes).unwrap());
+    let before = Reel::of(&first.bytes).unwrap();
+    let after = Reel::of(&longer.bytes).unwrap();
     assert_eq!((longer.frames, after.units.len()), (48, 48));
     assert_eq!(before.sound, after.sound);
     assert_ne!(longer.bytes, made(on(Some(picture(2)))).bytes);
@@ -185,8 +186,10 @@ fn what_is_no_film_is_refused_by_name() {
 fn the_frames_of_a_long_film_are_bounded_by_their_size() {
     // Given a video of 300 seconds in a few kilobytes
     let size = Size { width: 16, height: 16 };
-    let (picture, mut encoder) = (Yuv::of(&Raster::new(size)), H264.encoder(size, Effort::Thrifty).unwrap());
-    let (key, next) = (encoder.encode(&picture).unwrap(), encoder.encode(&picture).unwrap());
+    let picture = Yuv::of(&Raster::new(size));
+    let mut encoder = H264.encoder(size, Effort::Thrifty).unwrap();
+    let key = encoder.encode(&picture).unwrap();
+    let next = encoder.encode(&picture).unwrap();
     let frames = 300 * FPS as usize;
     let units = std::iter::once(key).chain(std::iter::repeat_n(next, frames - 1)).collect();
     let file = mp4::write(&Strip { groups: vec![units] }, None).unwrap();

@@ -86,7 +86,8 @@ impl Vendor for LocalVideo {
     /// Must be called within a tokio runtime, which runs the work.
     fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         async move {
-            let (key, account) = (job.key.clone(), job.account);
+            let key = job.key.clone();
+            let account = job.account;
             let work = job.video()?;
             if work.lacks_inputs() {
                 return Err(VendorError::new(ErrorKind::Refused, "an input was not fetched"));
@@ -124,12 +125,16 @@ impl Engine {
             () = self.jobs.unwanted(&key) => return self.jobs.forget(&key),
             share = self.granted(account, &work) => share,
         };
+
         if self.jobs.is_forsaken(&key) {
             return self.jobs.forget(&key);
         }
         self.jobs.begin(&key);
-        let (engine, own) = (Arc::clone(&self), key.clone());
+
+        let engine = Arc::clone(&self);
+        let own = key.clone();
         let made = tokio::task::spawn_blocking(move || guarded("video", || engine.make(&own, &work))).await;
+
         match made {
             Ok(Ok(None)) => self.jobs.forget(&key),
             Ok(Ok(Some(creation))) => self.jobs.end(key, Ok(creation)),
@@ -151,7 +156,8 @@ impl Engine {
     /// is released before the next is acquired, so that jobs cannot deadlock.
     async fn decoding(self: &Arc<Self>, account: Option<UserId>, work: &Arc<VideoWork>) -> u64 {
         let _share = self.budget.acquire(account, self.share(work, 0).into()).await;
-        let (engine, work) = (Arc::clone(self), Arc::clone(work));
+        let engine = Arc::clone(self);
+        let work = Arc::clone(work);
         let read = move || {
             let VideoJob::Extend(job) = &work.job else { return None };
             extend::bytes(&engine.store.read_clip(Area::Input, job.video.kept.as_ref()?).ok()?)
@@ -173,6 +179,7 @@ impl Engine {
             VideoJob::Extend(job) => job.video.kept.map_or(0, |clip| clip.bytes.div_ceil(PIXEL_BYTES)),
             _ => 0,
         };
+
         let film = film.saturating_add(decoding.div_ceil(PIXEL_BYTES));
         let pixels = inputs.fold(frame.saturating_add(prepared).saturating_add(film), u64::saturating_add);
         u32::try_from(pixels.div_ceil(1000)).unwrap_or(u32::MAX).clamp(1, self.options.kilopixels_max)
@@ -185,10 +192,12 @@ impl Engine {
             VideoJob::StartEnd(job) | VideoJob::Reference(job) => job.prompt.as_ref().map_or("", VideoPrompt::as_str),
             VideoJob::Extend(_) | VideoJob::Multiframe(_) => "",
         };
+
         let bed = self.music.as_ref().map(|music| move |samples| music(prompt, seed, samples));
         let interest = Interest { engine: self, key };
         let plan = plan(work, &interest, bed.as_ref().map(|bed| bed as Bed<'_>))?;
         let stamped = plan.stamp.is_some();
+
         match render(plan, &interest) {
             Ok(film) => interest.keep(&film, stamped).map(Some),
             Err(Fault::Cancelled) => Ok(None),
@@ -210,7 +219,8 @@ impl Interest<'_> {
         let video = self
             .patiently(|| self.engine.store.put_clip(Area::Result, &film.bytes, VideoFormat::Mp4))
             .map_err(unwritable)?;
-        let (width, height) = (film.size.width as u32, film.size.height as u32);
+        let width = film.size.width as u32;
+        let height = film.size.height as u32;
         let cover = || self.engine.store.put(Area::Result, &film.cover, ImageFormat::Jpeg, width, height);
         let cover = self.patiently(cover).map_err(unwritable)?;
         Ok(Creation { video, cover: Some(cover), watermarked: stamped.then_some(video), at_vendor: None })
@@ -278,13 +288,16 @@ mod tests {
         let heeded = Arc::clone(&wanted);
         let heed: Wanted = Arc::new(move |_| heeded.load(Ordering::Relaxed));
         let vendor = LocalVideo::new(Store::open(dir.path()).unwrap(), Options::default(), None, heed);
+
         // Given a film that is being drawn
         let work = Work::Video(work_of(VideoJob::StartEnd(Generate::of(VideoModel::Vq1))));
         let job = Job { task: TaskId(uuid::Uuid::nil()), account: None, key: Text::recorded("a".to_owned()), work };
         let film = vendor.submit(job).await.unwrap();
+
         while !matches!(vendor.poll(&film).await.unwrap(), Progress::Running { .. }) {
             vendor.moved().notified().await;
         }
+
         // When nobody wants it any more, then it is left off, and nothing of it is kept
         wanted.store(false, Ordering::Relaxed);
         while matches!(vendor.poll(&film).await.unwrap(), Progress::Running { .. }) {
@@ -313,13 +326,16 @@ mod tests {
             }),
             ..work_of(VideoJob::StartEnd(Generate::of(VideoModel::Vq1)))
         };
+
         let engine = LocalVideo::new(store, Options::default(), None, Arc::new(|_| true)).engine;
         let whole = engine.budget.available();
+
         // Of 64 by 48 pixels, with at least three others that it is predicted from; 25 wait.
         let bytes = engine.decoding(None, &Arc::new(work(Some(kept)))).await;
         assert!((29 * 64 * 48 * 3 / 2..42 * 64 * 48 * 3 / 2).contains(&bytes), "{bytes}");
         assert_eq!(engine.decoding(None, &Arc::new(work(None))).await, 0);
         assert_eq!(engine.budget.available(), whole, "nothing is kept of it");
+
         // Rounded up to thousands, as the whole is.
         let large = 1 << 29;
         let more = engine.share(&work(None), large) - engine.share(&work(None), 0);

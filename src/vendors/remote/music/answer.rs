@@ -136,7 +136,9 @@ mod tests {
         let recordings: Vec<Recording> =
             serde_json::from_str(include_str!("../../../../tests/golden/vendor/music-lines.json")).unwrap();
         assert!(recordings.len() > 20);
+
         let mut differences = Vec::new();
+
         for Recording { name, line, said } in recordings {
             // Text stands for what is not JSON.
             let line = if let Value::String(text) = &line { text.clone() } else { line.to_string() };
@@ -145,6 +147,7 @@ mod tests {
                 differences.push(format!("{name}: {means}"));
             }
         }
+
         assert!(differences.is_empty(), "{}", differences.join("\n"));
     }
 }

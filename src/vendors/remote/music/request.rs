@@ -17,16 +17,20 @@ pub(super) struct Form {
 /// Returns the form of a job. Its boundary is `mark`, extended until the prompt does not contain it.
 pub(super) fn form(work: &MusicWork, mark: &str) -> Form {
     let mut boundary = mark.to_owned();
+
     while work.prompt.as_str().contains(&boundary) {
         boundary.push('-');
     }
+
     let duration = work.seconds.map(|seconds| MusicSeconds::get(seconds).to_string());
     let parts = [("prompt", Some(work.prompt.as_str())), ("duration", duration.as_deref())];
     let mut body = String::new();
+
     for (name, value) in parts.into_iter().filter_map(|(name, value)| Some((name, value?))) {
         // Writing to a string cannot fail.
         let _ = write!(body, "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
     }
+
     let _ = write!(body, "--{boundary}--\r\n");
     Form { content_type: format!("multipart/form-data; boundary={boundary}"), body }
 }
@@ -52,6 +56,7 @@ mod tests {
                 json!({"post": PATH, "content_type": content_type, "body": body})
             })
             .collect();
+
         assert_eq!(asked, recorded, "asked for:\n{}", serde_json::to_string_pretty(&asked).unwrap());
     }
 }

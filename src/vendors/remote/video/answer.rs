@@ -98,7 +98,9 @@ mod tests {
         let recordings: Vec<Recording> =
             serde_json::from_str(include_str!("../../../../tests/golden/vendor/video-answers.json")).unwrap();
         assert!(recordings.len() >= 15);
+
         let mut differences = Vec::new();
+
         for Recording { name, status, body, submitted: as_submitted, polled: as_polled } in recordings {
             // Text stands for what is not JSON.
             let body = if let Value::String(text) = &body { text.clone() } else { body.to_string() };
@@ -108,6 +110,7 @@ mod tests {
                 differences.push(format!("{name}: {meant:#?}"));
             }
         }
+
         assert!(differences.is_empty(), "{}", differences.join("\n"));
     }
 

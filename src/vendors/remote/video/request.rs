@@ -46,6 +46,7 @@ mod tests {
             priority: -3,
             ..Generate::of(VideoModel::Vq2Pro)
         };
+
         let url = CallbackUrl::recorded("https://media.example/x.mp4".to_owned());
         let video =
             |at_vendor| Footage { creation: TaskId(uuid::Uuid::nil()), url: url.clone(), kept: None, at_vendor };
@@ -56,6 +57,7 @@ mod tests {
             prompt: prompt(),
             video: video(at_vendor),
         };
+
         let frame = |image: &str, prompt| KeyFrame { image: image.to_owned(), seconds: Seconds::USUAL, prompt };
         let joined = Multiframe {
             model: ExtendModel::Vq2Turbo,
@@ -63,6 +65,7 @@ mod tests {
             start_image: Some("c3RhcnQ=".to_owned()),
             key_frames: vec![frame("YQ==", prompt()), frame("Yg==", None)],
         };
+
         vec![
             (VideoJob::StartEnd(full), vec!["aW1hZ2U=".to_owned()]),
             (VideoJob::Reference(Generate { prompt: prompt(), ..Generate::default() }), Vec::new()),

@@ -15,6 +15,7 @@ const STEPS_MAX: usize = 8 * SAMPLES_MAX;
 /// If the fragments cannot be read or announce too much, and the errors of `take`.
 pub(super) fn each(file: &[u8], mut take: impl FnMut(&Sample<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
     let mut demuxer = Fmp4FileDemuxer::new();
+
     for _ in 0..STEPS_MAX {
         let wanted = loop {
             if let Some(wanted) = demuxer.required_input() {
@@ -29,6 +30,7 @@ pub(super) fn each(file: &[u8], mut take: impl FnMut(&Sample<'_>) -> Result<(), 
         }
         demuxer.handle_input(part);
     }
+
     Err(too_long())
 }
 
@@ -39,14 +41,17 @@ fn promised(fragment: &[u8]) -> u64 {
     if !kind.starts_with(b"moof") {
         return 0;
     }
+
     let length = match u32::from_be_bytes(*length) {
         // The length is in a later field, or extends to the end of the file.
         0 | 1 => fragment.len(),
         length => fragment.len().min(length as usize),
     };
+
     let head = &fragment[..length];
     let number = |at: usize| head.get(at..)?.first_chunk().map(|bytes| u64::from(u32::from_be_bytes(*bytes)));
     let lists = head.windows(4).enumerate().filter(|(_, name)| name == b"trun");
+
     // Version and flags precede the number, as does an 8-byte length.
     lists.map(|(at, _)| number(at + if number(at.wrapping_sub(4)) == Some(1) { 16 } else { 8 }).unwrap_or(0)).sum()
 }

@@ -78,7 +78,9 @@ impl Reel {
         if file.len() > BYTES_MAX {
             return Err(refused("video_too_large", format!("the video has more than {} MiB", BYTES_MAX >> 20)));
         }
+
         let mut film = Film::default();
+
         match kind(file)? {
             Mp4FileKind::Mp4 => film.take_whole(file)?,
             Mp4FileKind::FragmentedMp4 => {
@@ -87,6 +89,7 @@ impl Reel {
                 fragments::each(file, |sample| film.take(file, sample))?;
             }
         }
+
         let mut reel = film.pictures.reel()?;
         reel.sound = film.sound.map(|(_, sound)| sound).filter(|sound| sound.packets.len() <= SAMPLES_MAX);
         Ok(reel)
@@ -101,6 +104,7 @@ impl Reel {
         let mut slices = Slices::default();
         let mut whole = if unit.key { self.head.clone() } else { Vec::new() };
         whole.reserve(unit.bytes + 16);
+
         while !rest.is_empty() {
             let (length, after) =
                 rest.split_at_checked(self.length_bytes).ok_or_else(|| unreadable("a picture is cut off"))?;
@@ -122,6 +126,7 @@ impl Reel {
             }
             rest = after;
         }
+
         Ok(whole)
     }
 
@@ -202,14 +207,17 @@ impl Film {
         if self.samples > 2 * SAMPLES_MAX {
             return Err(too_long());
         }
+
         let start = usize::try_from(sample.data_offset).map_err(unreadable)?;
         let end = start.checked_add(sample.data_size).ok_or_else(|| unreadable("a sample has no end"))?;
         let bytes = file.get(start..end).ok_or_else(|| unreadable("it is cut off"))?;
+
         // Sound is copied and pictures are decoded: samples that share bytes would multiply the work of a small file.
         self.bytes += bytes.len() as u64;
         if self.bytes > file.len() as u64 {
             return Err(unreadable("the same bytes are several samples"));
         }
+
         match sample.track.kind {
             TrackKind::Video => {
                 let shown = sample.timestamp.saturating_add_signed(sample.composition_time_offset.unwrap_or(0));
@@ -220,13 +228,16 @@ impl Film {
             TrackKind::Audio => keep(&mut self.sound, bytes, sample),
             TrackKind::Subtitle => {}
         }
+
         Ok(())
     }
 }
 
 /// Keeps a packet of the first sound track whose packets can be copied unchanged.
 fn keep(sound: &mut Option<(u32, Sound)>, bytes: &[u8], sample: &Sample<'_>) {
-    let (packet, track) = (Packet { bytes: bytes.to_vec(), ticks: sample.duration }, sample.track.track_id);
+    let packet = Packet { bytes: bytes.to_vec(), ticks: sample.duration };
+    let track = sample.track.track_id;
+
     match (sound, sample.sample_entry) {
         (Some((first, sound)), entry)
             if *first == track
@@ -265,6 +276,7 @@ impl Pictures {
         if first != track {
             return Ok(());
         }
+
         if let Some(entry) = entry {
             let described = described(entry)?;
             if self.description.as_ref().is_some_and(|known| *known != described) {
@@ -272,6 +284,7 @@ impl Pictures {
             }
             self.description = Some(described);
         }
+
         let end = unit.shown.saturating_add(u64::from(unit.ticks));
         if self.units.len() >= SAMPLES_MAX || end > SECONDS_MAX.saturating_mul(u64::from(timescale.get())) {
             return Err(too_long());
@@ -280,6 +293,7 @@ impl Pictures {
             return Err(refused("video_too_large", "a picture of the video is too large"));
         }
         self.units.push(unit);
+
         Ok(())
     }
 
@@ -289,15 +303,18 @@ impl Pictures {
         let Description { promised, head, length_bytes } = self.description.ok_or_else(nothing)?;
         let Promised { size, coded_pixels, kept_pixels } = promised;
         let pixels = coded_pixels.saturating_mul(self.units.len() as u64);
+
         if pixels > DECODED_PIXELS_MAX {
             let told = format!("the video has {} pictures of {size}", self.units.len());
             return Err(refused("video_too_large", too_many_pixels(&told, pixels, DECODED_PIXELS_MAX)));
         }
+
         let reel =
             Reel { size, units: self.units, sound: None, timescale, head, kept_pixels, coded_pixels, length_bytes };
         if reel.ticks() == 0 || !reel.units.first().is_some_and(|unit| unit.key) {
             return Err(refused("video_unreadable", "the video does not begin with a whole picture"));
         }
+
         Ok(reel)
     }
 }
@@ -327,19 +344,24 @@ fn described(entry: &SampleEntry) -> Result<Description, Fault> {
         SampleEntry::Av01(_) => return Err(unsupported("AV1")),
         _ => return Err(unsupported("in a codec that is not known")),
     };
+
     let Avc1Box { avcc_box, .. } = avc1;
     let mut promised: Option<Promised> = None;
+
     for sps in &avcc_box.sps_list {
         let next = checked(sps)?;
         let kept_pixels = promised.map_or(0, |before| before.kept_pixels).max(next.kept_pixels);
         let coded_pixels = promised.map_or(0, |before| before.coded_pixels).max(next.coded_pixels);
         promised = Some(Promised { coded_pixels, kept_pixels, ..next });
     }
+
     let mut head = Vec::new();
+
     for set in avcc_box.sps_list.iter().chain(&avcc_box.pps_list) {
         head.extend([0, 0, 0, 1]);
         head.extend(set);
     }
+
     parse_annexb_nal_units(&head).map_err(unreadable)?;
     let promised = promised.ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
     Ok(Description { promised, head, length_bytes: usize::from(avcc_box.length_size_minus_one.get()) + 1 })
@@ -354,11 +376,13 @@ fn checked(sps: &[u8]) -> Result<Promised, Fault> {
     if told.chroma_format_idc != 1 {
         return Err(unsupported("coded with other colours than 4:2:0"));
     }
+
     let size = Size { width: told.width.into(), height: told.height.into() };
     let coded = sps::coded(sps).ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
     if coded.interlaced {
         return Err(unsupported("interlaced"));
     }
+
     // Cropped pixels are decoded too; a picture may be cropped by one block on each side.
     let most = (PIXELS_MAX + 16 * 2 * SIDE_MAX) as u64;
     if size.area() > PIXELS_MAX || size.width.max(size.height) > SIDE_MAX || coded.pixels > most {
@@ -370,6 +394,7 @@ fn checked(sps: &[u8]) -> Result<Promised, Fault> {
     if size.width < 16 || size.height < 16 || !size.width.is_multiple_of(2) || !size.height.is_multiple_of(2) {
         return Err(unsupported("of an odd size or of less than 16 pixels"));
     }
+
     Ok(Promised { size, coded_pixels: coded.pixels, kept_pixels: coded.pixels * (1 + u64::from(coded.references)) })
 }
 

@@ -75,6 +75,7 @@ pub(super) fn coded(nal: &[u8]) -> Option<Coded> {
         high(&mut bits)?;
     }
     bits.number()?;
+
     match bits.number()? {
         0 => {
             bits.number()?;
@@ -89,11 +90,15 @@ pub(super) fn coded(nal: &[u8]) -> Option<Coded> {
         }
         _ => {}
     }
+
     let references = bits.number()?;
     bits.bit()?;
-    let (width, height) = (u64::from(bits.number()?) + 1, u64::from(bits.number()?) + 1);
+
+    let width = u64::from(bits.number()?) + 1;
+    let height = u64::from(bits.number()?) + 1;
     let interlaced = bits.bit()? == 0;
     let rows = height * if interlaced { 2 } else { 1 };
+
     Some(Coded { pixels: width.saturating_mul(rows).saturating_mul(256), references, interlaced })
 }
 
@@ -106,6 +111,7 @@ fn high(bits: &mut Bits) -> Option<()> {
     bits.number()?;
     bits.number()?;
     bits.bit()?;
+
     if bits.bit()? == 1 {
         for list in 0..if format == 3 { 12 } else { 8 } {
             if bits.bit()? == 1 {
@@ -113,11 +119,13 @@ fn high(bits: &mut Bits) -> Option<()> {
             }
         }
     }
+
     Some(())
 }
 
 fn skip_list(bits: &mut Bits, length: usize) -> Option<()> {
-    let (mut last, mut next) = (8_i64, 8_i64);
+    let mut last = 8_i64;
+    let mut next = 8_i64;
     for _ in 0..length {
         if next != 0 {
             next = (last + bits.signed()?).rem_euclid(256);

@@ -30,11 +30,13 @@ pub fn write(strip: &Strip, sound: Option<&Sound>) -> Result<Vec<u8>, CodecError
         reserved_moov_box_size: estimate_maximum_moov_box_size(&[frames, packets]),
         ..Mp4FileMuxerOptions::default()
     };
+
     let muxer = Mp4FileMuxer::with_options(options).map_err(odd)?;
     let mut film = Film { bytes: muxer.initial_boxes_bytes().to_vec(), muxer };
     let mut entry = Some(SampleEntry::Avc1(described(first)?));
     let mut waiting = Waiting::of(sound);
     let mut shown = 0;
+
     for group in &strip.groups {
         for (at, unit) in group.iter().enumerate() {
             film.picture(unit, at == 0, entry.take())?;
@@ -44,6 +46,7 @@ pub fn write(strip: &Strip, sound: Option<&Sound>) -> Result<Vec<u8>, CodecError
             film.sound(packet, entry, waiting.timescale)?;
         }
     }
+
     film.end()
 }
 
@@ -142,6 +145,7 @@ impl Film {
             data_offset: start as u64,
             data_size: self.bytes.len() - start,
         };
+
         self.muxer.append_sample(&sample).map_err(odd)
     }
 
