@@ -196,7 +196,7 @@ mod tests {
         let clock = noon();
         let quota = DailyQuota::new(10, clock.clone());
         quota.charge("alice", 7).unwrap().keep();
-        // Then 3 are left for her, and 10 for others
+        // Then 3 are left for alice, and 10 for others
         assert_eq!(quota.charge("alice", 4).err(), Some(QuotaExceeded { limit: 10, left: 3 }));
         assert_eq!((quota.left(&"alice"), quota.left(&"bob")), (3, 10));
         // And all of it after midnight

@@ -200,14 +200,14 @@ mod tests {
 
     #[test]
     fn of_many_tasks_those_are_forgotten_of_which_nothing_was_told_for_longest() {
-        // Given as many as are kept, of which the first is told of once more
+        // Given as many tasks as are kept, of which the first is reported once more
         let live = Live::default();
         let tell = |number: usize| live.note(task(number as u128), &Progress::Running { permille: Some(400) });
         (0..KEPT_MAX).for_each(tell);
         tell(0);
-        // When one more comes
+        // When one more task is reported
         tell(KEPT_MAX);
-        // Then the second, which was told of longest ago, has left, and no other
+        // Then only the second one, reported least recently, is evicted
         let known = |number: usize| live.permille(task(number as u128)).is_some();
         let forgotten: Vec<_> = (0..=KEPT_MAX).filter(|number| !known(*number)).collect();
         assert_eq!(forgotten, [1]);

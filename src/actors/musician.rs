@@ -197,7 +197,7 @@ mod tests {
     use parking_lot::Mutex;
     use uuid::Uuid;
 
-    /// A vendor that tells these things, a list for each stream.
+    /// A vendor that returns these items, one list per stream.
     struct Told(Mutex<Vec<Vec<Result<MusicMoment, Stopped>>>>);
 
     impl MusicVendor for Told {
@@ -267,7 +267,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_listener_who_hangs_up_leaves_the_probe_to_the_next() {
-        // Given a vendor that was left alone, and a caller by whom it is to show whether it is back
+        // Given a vendor whose breaker was open, and a caller that gets the probe
         let clock = Surroundings::manual(Timestamp::from_micros(0), 1);
         let taken = || Ok(MusicMoment::Length { millis: 1 });
         let streams =
@@ -284,7 +284,7 @@ mod tests {
         assert!(ask().await.is_none());
         clock.advance(MINUTE);
 
-        // When they hang up before anything was heard, or before the end, or did not even ask
+        // When callers hang up before the first sound, before the end, or before asking
         drop(ask().await.expect("leave"));
 
         let mut cut_off = ask().await.expect("leave");
@@ -292,7 +292,7 @@ mod tests {
         drop(cut_off);
         drop(musician.admit().expect("leave"));
 
-        // Then the next caller is the one, and with the end of that stream the circuit is closed
+        // Then the next caller gets the probe, and the end of its stream closes the circuit
         let heard: Vec<_> = ask().await.expect("leave").collect().await;
         assert_eq!((heard.len(), musician.state().circuit()), (1, Circuit::Closed));
     }

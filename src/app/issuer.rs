@@ -1,4 +1,4 @@
-//! The OpenID Connect issuer whose tokens are accepted, if one is configured.
+//! The `OpenID` Connect issuer whose tokens are accepted, if one is configured.
 
 use super::StartError;
 use super::reactors::address_rules;

@@ -279,7 +279,7 @@ pub(super) fn log_filter() -> Kind<Filter> {
 mod tests {
     use super::*;
 
-    /// Which of `values`, each written as TOML, a kind allows.
+    /// Returns those of `values`, each written as TOML, that a kind allows.
     fn allowed_by<'v, T>(kind: &Kind<T>, values: &[&'v str]) -> Vec<&'v str> {
         values.iter().copied().filter(|value| kind.read(&value.parse().unwrap()).is_some()).collect()
     }

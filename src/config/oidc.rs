@@ -1,4 +1,4 @@
-//! Settings of the OpenID Connect issuer whose tokens are accepted.
+//! Settings of the `OpenID` Connect issuer whose tokens are accepted.
 
 use super::check::{issuer, label, url};
 use super::settings::Reader;

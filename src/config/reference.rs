@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(page.lines().filter(|line| line.starts_with("| `")).count(), rows);
     }
 
-    /// The sections with the names of their own settings.
+    /// Returns the sections with the names of their settings.
     fn sections(path: &str, table: &toml::Table) -> Vec<(String, Vec<String>)> {
         let is_section = |value: &toml::Value| value.is_table();
         let own: Vec<_> = table.iter().filter(|(_, value)| !is_section(value)).map(|(name, _)| name.clone()).collect();

@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(order(&turns, "aaab"), "baaa");
         turns.serve('b');
         assert_eq!(order(&turns, "bbba"), "abbb");
-        // One that comes and goes does not come first each time.
+        // A key that comes and goes is not first each time.
         turns.serve('a');
         assert_eq!(order(&turns, "ab"), "ba");
     }

@@ -278,7 +278,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// A server that gives these answers in turn, a connection each, and the heads of the requests that it got.
+    /// Starts a server that gives these responses in turn, one per connection, and returns the heads of the requests.
     async fn server(answers: &'static [&'static str]) -> (String, tokio::task::JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}/", listener.local_addr().unwrap());
@@ -303,7 +303,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_gets_no_answer_is_sent_again_under_the_same_key() {
-        // Given a service that hangs up once, is busy once, and then answers
+        // Given a service that hangs up once, is busy once, and then responds
         let (base, serving) = server(&[
             "",
             "HTTP/1.1 503 Busy\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n",
@@ -311,10 +311,10 @@ mod tests {
         ])
         .await;
 
-        // When something is created
+        // When the client creates something
         let reply = Api::new(&base, "mdu_x").unwrap().create("/things", &serde_json::json!({"id": "a"})).await.unwrap();
 
-        // Then the third answer counts, and all three requests were the same
+        // Then the third response counts, and all three requests were the same
         assert_eq!((reply.status, reply.replayed, reply.json()["a"].as_u64()), (201, true, Some(1)));
 
         let heads = serving.await.unwrap();

@@ -102,16 +102,16 @@ mod tests {
 
     const AT: Timestamp = Timestamp::from_micros(1_431_703_961_500_000); // Fri, 15 May 2015 15:32:41.5 GMT
     const BODY: &str = r#"{"status":"COMPLETED"}"#;
-    /// Far more than any test needs, so that only a hanging one meets it.
+    /// Far longer than any test needs, so that only a hanging test reaches it.
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    /// How a receiver behaves once it has read a request.
+    /// Behaviour of a receiver after it has read a request.
     #[derive(Clone)]
     enum Reply {
         Text(String),
-        /// This head, then the same line for as long as somebody reads.
+        /// Sends this head, then repeats the line while the client reads.
         Endless(&'static str),
-        /// This much, then nothing more while the connection is open.
+        /// Sends this text, then nothing while the connection is open.
         Stall(&'static str),
     }
 
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// A receiver on loopback, and the requests that reached it.
+    /// Starts a receiver on loopback; also returns the requests that it received.
     async fn receiver(reply: Reply) -> (u16, mpsc::UnboundedReceiver<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -154,7 +154,7 @@ mod tests {
         (port, requests)
     }
 
-    /// A receiver that speaks before it listens, as no TLS server does.
+    /// Starts a receiver that writes before it reads, unlike a TLS server.
     async fn without_tls() -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -188,13 +188,13 @@ mod tests {
         tokio::time::timeout(PATIENCE, sender.send(callback(url))).await.expect("an attempt that hangs")
     }
 
-    /// What comes of an attempt at a receiver that replies like this.
+    /// Returns the outcome of an attempt at a receiver that replies like this.
     async fn outcome(reply: Reply, limits: Limits) -> AttemptOutcome {
         let (port, _requests) = receiver(reply).await;
         outcome_with(&sender(open(), limits), &format!("http://127.0.0.1:{port}/hook")).await
     }
 
-    /// A name that cannot be looked up, so that no name server is asked.
+    /// A name that cannot be resolved, so no name server is queried.
     fn too_long_for_a_name() -> String {
         "x".repeat(64)
     }

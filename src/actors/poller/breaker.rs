@@ -246,7 +246,7 @@ mod tests {
         assert_eq!((breaker.circuit(at(31)), breaker.admit(at(31))), (Circuit::Open, Admission::Probe));
         assert!(breaker.failed(at(31)));
         assert_eq!(breaker.admit(at(31)), Admission::Wait(PAUSE * 2), "as long as after the first probe");
-        // Where there is no probe under way, nothing is given back
+        // Without a probe in progress, `give_back` changes nothing
         breaker.give_back(at(40));
         assert_eq!(breaker.admit(at(40)), Admission::Wait(Duration::from_secs(51)));
         assert!(breaker.succeeded());

@@ -234,7 +234,7 @@ mod tests {
         assert_eq!((pictures.len(), pictures[0].width, pictures[0].height), (1, 32, 32));
         let bytes = house.store.read(Area::Result, &pictures[0]).unwrap();
         assert_eq!(house.store.decoders().inspect(&bytes).unwrap().format, ImageFormat::Png);
-        // Asked again, it says the same.
+        // A second poll returns the same.
         assert_eq!(house.vendor.poll(&reference).await.unwrap(), done);
     }
 
@@ -271,7 +271,7 @@ mod tests {
         let house = house(Options::default());
         let absent = Picture { digest: Digest([7; 32]), ..house.input };
         let broken = house.store.put(Area::Input, b"no picture", ImageFormat::Png, 16, 16).unwrap();
-        // Owners are told what is wrong, never what the operating system said.
+        // The failure shown to owners does not contain the message of the operating system.
         for (key, input, code, message) in [
             ("a", absent, "input_unreadable", "the input picture cannot be read"),
             ("b", broken, "input_undecodable", "image must be a png, jpeg, webp, gif, bmp or tiff picture"),
@@ -326,7 +326,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_backlog_of_one_account_delays_another_by_one_job() {
-        // Given jobs that run alone: several of one account, and then one of another
+        // Given jobs that run alone: several of one account, then one of another
         let house = house(Options { kilopixels_max: 1, ..Options::default() });
         let bob = Some(UserId(uuid::Uuid::from_u128(2)));
         let mut references = Vec::new();
@@ -335,7 +335,7 @@ mod tests {
         }
         let [_, _, last, other] = &references[..] else { panic!("four jobs") };
 
-        // When the backlog has ended, then so has the job of the other account, which came last
+        // Then the job of the other account, submitted last, ends no later than the backlog
         end_of(&house.vendor, last).await;
         assert!(matches!(house.vendor.poll(other).await.unwrap(), Progress::Done(_)));
     }

@@ -186,7 +186,7 @@ fn message_in(value: &Value) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// An answer as it came, and what it means.
+    /// A recorded response and its meaning.
     #[derive(serde::Deserialize)]
     struct Recording {
         name: String,
@@ -210,7 +210,7 @@ mod tests {
         let mut differences = Vec::new();
 
         for Recording { name, status, body, submitted, polled, found } in recordings {
-            // Text stands for what is not JSON.
+            // Text represents bodies that are not JSON.
             let body = if let Value::String(text) = &body { text.clone() } else { body.to_string() };
             let body = body.as_bytes();
             let meant = [

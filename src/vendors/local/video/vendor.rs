@@ -289,7 +289,7 @@ mod tests {
         let heed: Wanted = Arc::new(move |_| heeded.load(Ordering::Relaxed));
         let vendor = LocalVideo::new(Store::open(dir.path()).unwrap(), Options::default(), None, heed);
 
-        // Given a film that is being drawn
+        // Given a video that is being drawn
         let work = Work::Video(work_of(VideoJob::StartEnd(Generate::of(VideoModel::Vq1))));
         let job = Job { task: TaskId(uuid::Uuid::nil()), account: None, key: Text::recorded("a".to_owned()), work };
         let film = vendor.submit(job).await.unwrap();
@@ -298,7 +298,7 @@ mod tests {
             vendor.moved().notified().await;
         }
 
-        // When nobody wants it any more, then it is left off, and nothing of it is kept
+        // When it is no longer wanted, then the job stops, and nothing is kept
         wanted.store(false, Ordering::Relaxed);
         while matches!(vendor.poll(&film).await.unwrap(), Progress::Running { .. }) {
             vendor.moved().notified().await;
@@ -330,13 +330,13 @@ mod tests {
         let engine = LocalVideo::new(store, Options::default(), None, Arc::new(|_| true)).engine;
         let whole = engine.budget.available();
 
-        // Of 64 by 48 pixels, with at least three others that it is predicted from; 25 wait.
+        // 64 by 48 pixels with at least three reference pictures; 25 frames wait.
         let bytes = engine.decoding(None, &Arc::new(work(Some(kept)))).await;
         assert!((29 * 64 * 48 * 3 / 2..42 * 64 * 48 * 3 / 2).contains(&bytes), "{bytes}");
         assert_eq!(engine.decoding(None, &Arc::new(work(None))).await, 0);
         assert_eq!(engine.budget.available(), whole, "nothing is kept of it");
 
-        // Rounded up to thousands, as the whole is.
+        // Rounded up to thousands, like the total.
         let large = 1 << 29;
         let more = engine.share(&work(None), large) - engine.share(&work(None), 0);
         assert!(more.abs_diff((large / PIXEL_BYTES / 1000) as u32) <= 1, "{more}");

@@ -123,7 +123,7 @@ fn shortened(text: &str, characters: usize) -> String {
 mod tests {
     use super::*;
 
-    /// A line as it came, and what it means.
+    /// A recorded line and its meaning.
     #[derive(serde::Deserialize)]
     struct Recording {
         name: String,
@@ -140,7 +140,7 @@ mod tests {
         let mut differences = Vec::new();
 
         for Recording { name, line, said } in recordings {
-            // Text stands for what is not JSON.
+            // Text represents lines that are not JSON.
             let line = if let Value::String(text) = &line { text.clone() } else { line.to_string() };
             let means = super::said(line.as_bytes()).map_or_else(|| "nothing".to_owned(), |said| format!("{said:?}"));
             if means != said {

@@ -41,7 +41,7 @@ mod tests {
     use crate::domain::music::MusicPrompt;
     use serde_json::{Value, json};
 
-    /// The recording is what the seed's interface takes, kept by hand.
+    /// The expected requests are recorded by hand from the seed's interface.
     #[test]
     fn every_job_is_asked_for_as_recorded() {
         let recorded: Vec<Value> =

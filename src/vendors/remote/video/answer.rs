@@ -79,7 +79,7 @@ mod tests {
     use super::super::super::answer::submitted;
     use super::*;
 
-    /// An answer as it came, and what it means.
+    /// A recorded response and its meaning.
     #[derive(serde::Deserialize)]
     struct Recording {
         name: String,
@@ -102,7 +102,7 @@ mod tests {
         let mut differences = Vec::new();
 
         for Recording { name, status, body, submitted: as_submitted, polled: as_polled } in recordings {
-            // Text stands for what is not JSON.
+            // Text represents bodies that are not JSON.
             let body = if let Value::String(text) = &body { text.clone() } else { body.to_string() };
             let body = body.as_bytes();
             let meant = [shown(submitted(status, body)), shown(polled(status, body, "3f2c"))];

@@ -68,7 +68,7 @@ mod tests {
     fn films_in_fragments_are_read_with_their_sound() {
         let reel = Reel::of(FRAGMENTS).unwrap();
         assert_eq!((reel.size.width, reel.size.height, reel.units.len()), (64, 48, 12));
-        // The program that wrote it is not sure how long the last picture of a fragment is shown.
+        // The encoder does not know the duration of the last picture of a fragment.
         assert_eq!(reel.ticks() * 24 / u64::from(reel.timescale.get()), 12);
         assert_eq!(reel.units.iter().filter(|unit| unit.key).count(), 2);
         assert!(reel.sound.is_some_and(|sound| sound.packets.len() > 20));
