@@ -1,7 +1,8 @@
-//! Weighted semaphore that grants permits round robin by key, so that one caller's backlog delays another by one job at most.
+//! Weighted semaphore that grants permits round robin by key, so that one caller's backlog delays another by one job at
+//! most.
 //!
-//! `tokio::sync::Semaphore` grants in the order of arrival: a thousand waiters of one caller come before the first of the next.
-//! No published crate combines weights with turns by key, so this one does.
+//! `tokio::sync::Semaphore` grants in the order of arrival: a thousand waiters of one caller come before the first of
+//! the next. No published crate combines weights with turns by key, so this one does.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, mpsc};
@@ -116,7 +117,7 @@ impl<K: TurnKey> FairSemaphore<K> {
 }
 
 impl<K: TurnKey> Inner<K> {
-    /// Grants at once if nobody waits and the weight fits, else queues the waiter.
+    /// Grants immediately if the queue is empty and the weight fits, else queues the waiter.
     fn enqueue(self: &Arc<Self>, key: K, weight: u64, grant: Grant<K>) -> Result<FairPermit<K>, WaiterGuard<'_, K>> {
         let mut state = self.state.lock();
         if state.turns.is_empty() && weight <= state.available {

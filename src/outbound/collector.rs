@@ -58,6 +58,7 @@ impl Collector {
                     () = tokio::time::sleep(EVERY) => false,
                     _ = stopping.changed() => true,
                 };
+
             loop {
                 let spans = tracer.take();
                 if spans.is_empty() {
@@ -71,6 +72,7 @@ impl Collector {
                     break;
                 }
             }
+
             if is_last {
                 return;
             }

@@ -38,12 +38,15 @@ impl Lines {
                     return Ok(Some(Bytes::copy_from_slice(line)));
                 }
             }
+
             if self.waiting.len() > self.line_bytes {
                 return Err(CallFailure::TooLarge(self.line_bytes));
             }
+
             if self.ended {
                 return Ok(None);
             }
+
             match self.incoming.next().await? {
                 Some(chunk) => self.waiting.extend_from_slice(&chunk),
                 None => self.ended = true,
