@@ -1,4 +1,4 @@
-//! The composition root: builds the service out of its parts, runs it and takes it down in order. The tests use it too.
+//! The composition root: builds the service from its modules, runs it, and stops it in order. Also used by the tests.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -65,20 +65,20 @@ use snapshots::Snapshots;
 use traces::Traces;
 use vendors::{hints, makers};
 
-/// The running service.
+/// A running service.
 pub struct App {
     address: SocketAddr,
     public_url: String,
     admin_token: AdminToken,
     reports: Vec<String>,
-    /// Tells what has no end by itself that the service stops.
+    /// Tells endless responses, such as event streams, that the service is stopping.
     closing: watch::Sender<bool>,
     parts: Parts,
     server: ServerHandle,
     serving: JoinHandle<std::io::Result<()>>,
 }
 
-/// Everything below HTTP, and the directory, whose lock keeps a second service away.
+/// Everything below HTTP, and the data directory, whose lock excludes a second process.
 struct Parts {
     log: Arc<SledLog>,
     models: ReadModels,
@@ -90,29 +90,29 @@ struct Parts {
     data: DataDir,
 }
 
-/// Runs a future on a new system of this thread: the program's outermost call.
+/// Runs a future on a new actix system of this thread: the outermost call of the program.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     actix_web::rt::System::new().block_on(future)
 }
 
 impl App {
-    /// Builds and starts everything. When this returns, requests are answered.
+    /// Builds and starts everything. When this returns, requests are served.
     ///
     /// # Errors
-    /// [`StartError`]. The program ends then: threads that were started are not taken down.
+    /// Returns [`StartError`]. The program should end then, because started threads are not stopped.
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
         match Box::pin(Self::start_unless(settings, surroundings, std::future::pending())).await? {
             Some(app) => Ok(app),
-            // Nobody stops it.
+            // The future `stopped` never completes.
             None => std::future::pending().await,
         }
     }
 
-    /// The same; `None` when it was `stopped` while it opened the log, after which the program ends as well. Nothing is half done then
-    /// that the next start would not do: it is as after a crash.
+    /// Like [`App::start`], but returns `None` if `stopped` completes while the log is being opened. The program then
+    /// ends as well; the next start continues as after a crash.
     ///
     /// # Errors
-    /// As above.
+    /// As [`App::start`].
     pub async fn start_unless(
         settings: Settings,
         surroundings: Surroundings,
@@ -120,6 +120,7 @@ impl App {
     ) -> Result<Option<Self>, StartError> {
         outlive_file_size_limits();
         raise_file_limit(settings.limits.connections, options::workers(&settings))?;
+
         let bound = Bound::new(settings, surroundings)?;
         let served = bound.listener.try_clone().and_then(|listener| Starting::serve(listener, &bound.surroundings));
         let starting = served.map_err(|error| StartError::part("the answers to probes", &error))?;
@@ -127,6 +128,7 @@ impl App {
             begun = bound.opened() => Some(begun),
             () = stopped => None,
         };
+
         starting.stop().await;
         match begun.transpose()? {
             Some(begun) => Self::served(begun).await.map(Some),
@@ -134,31 +136,41 @@ impl App {
         }
     }
 
-    /// Starts what acts, and serves.
+    /// Starts the active parts and the HTTP server.
     async fn served(begun: Begun) -> Result<Self, StartError> {
         let Begun { bound, store, upload_key, keys, webhook_key, metrics, log, models, reports, .. } = begun;
-        let (snapshot, personal, archives) = (begun.snapshot, begun.personal, begun.archives);
+        let snapshot = begun.snapshot;
+        let personal = begun.personal;
+        let archives = begun.archives;
         let Bound { settings, surroundings, data, tariff, listener, address, public_url, token, admin_token } = bound;
         let (key, webhook_key) = webhook_key;
+
         let (tracer, sending) = traces::traces(&settings, &surroundings, &metrics)?;
         let audit = auditing(&log, Links { public_url: public_url.clone() }, &personal);
+
         let shared_log: Arc<dyn EventLog> = log.clone();
-        let (options, models) = (actor_options(&settings), ReadModels::new(shared_log.clone(), models));
+        let options = actor_options(&settings);
+        let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), options, metrics.clone()).await;
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
         streams::end_interrupted(&actors.dispatch, &models, &surroundings).await;
-        let (hints, tally) = (hints(&upload_key), Tally::default());
+
+        let hints = hints(&upload_key);
+        let tally = Tally::default();
         let makers = (makers(&settings, &store, &upload_key, (&models, &metrics), &surroundings)?, hints.clone());
         let callbacks = Callbacks { key, keyring: personal.clone(), tracer: tracer.clone() };
         let outside = Outside::new(&settings, store.clone(), callbacks, &public_url, makers, &surroundings)?;
         let bytes_per_day = DailyQuota::new(settings.limits.bytes_per_day, surroundings.clone());
-        let (dispatch, bytes) = (&actors.dispatch, bytes_per_day.clone());
+        let dispatch = &actors.dispatch;
+        let bytes = bytes_per_day.clone();
         let reactors = Reactors::start(outside, tally.clone(), dispatch, &models, &surroundings, &settings, bytes);
 
         let readiness = readiness(&log, actors.pulse());
         let lookout = Lookout::start(&readiness)?;
         let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
-        let ((closing, closes), oidc) = (watch::channel(false), issuer::oidc(&settings, &upload_key, &metrics)?);
+        let (closing, closes) = watch::channel(false);
+        let oidc = issuer::oidc(&settings, &upload_key, &metrics)?;
+
         let services = Services {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
@@ -190,54 +202,56 @@ impl App {
             tariff: Arc::new(tariff),
             options: http_options(&settings, &public_url),
         };
+
         let server = crate::http::server::serve(listener, services)
             .map_err(|error| StartError::part("the HTTP server", &error))?;
-        let (handle, serving) = (server.handle(), actix_web::rt::spawn(server));
+        let handle = server.handle();
+        let serving = actix_web::rt::spawn(server);
         announce(&data, address);
         let parts = Parts { log, models, actors, reactors, snapshots, lookout, sending, data };
         Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })
     }
 
-    /// The address that is really bound.
+    /// Returns the bound address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The base of every URL that the service hands out.
+    /// Returns the base of all URLs that the service hands out.
     #[must_use]
     pub fn public_url(&self) -> &str {
         &self.public_url
     }
 
-    /// Where the first administrator's token is.
+    /// Returns the location of the first administrator's token.
     #[must_use]
     pub fn admin_token(&self) -> &AdminToken {
         &self.admin_token
     }
 
-    /// What the start found and mended, a sentence each.
+    /// Returns what the start found and repaired, one sentence each.
     #[must_use]
     pub fn reports(&self) -> &[String] {
         &self.reports
     }
 
-    /// The read models, to compare them with a rebuild.
+    /// Returns the read models, for comparison with a rebuild.
     #[must_use]
     pub fn models(&self) -> &ReadModels {
         &self.parts.models
     }
 
-    /// The event log.
+    /// Returns the event log.
     #[must_use]
     pub fn log(&self) -> &Arc<SledLog> {
         &self.parts.log
     }
 
-    /// Serves until one of the signals comes, then stops in order.
+    /// Serves until a stop signal arrives, then stops in order.
     ///
     /// # Errors
-    /// [`StopError`] when the server failed or the log did not close cleanly.
+    /// Returns [`StopError`] if the server failed or the log did not close cleanly.
     pub async fn run_until_stopped(mut self, mut signals: StopSignals) -> Result<(), StopError> {
         tokio::select! {
             () = signals.come() => {
@@ -251,10 +265,11 @@ impl App {
         }
     }
 
-    /// Stops accepting, lets requests in flight finish (10 s at most), writes what is queued, closes the log.
+    /// Stops accepting connections, lets requests in flight finish (10 s at most), writes queued appends, and closes
+    /// the log.
     ///
     /// # Errors
-    /// [`StopError`] when the server failed or the log did not close cleanly.
+    /// Returns [`StopError`] if the server failed or the log did not close cleanly.
     pub async fn stop(self) -> Result<(), StopError> {
         self.closing.send_replace(true);
         self.server.stop(true).await;
@@ -265,8 +280,8 @@ impl App {
 }
 
 impl Parts {
-    /// Whoever looks whether work is taken first: soon none is. Then the reactors, which give commands, and the actors, which give the
-    /// writer its last appends; what they left is worth a snapshot. The log closes last.
+    /// Stops the readiness monitor first, because readiness ends next. Then come the reactors, which send commands, and
+    /// the actors, which send the writer its last appends. A snapshot covers these. The log closes last.
     async fn stop(self) -> Result<(), StopError> {
         self.lookout.stop();
         self.reactors.stop().await;

@@ -1,7 +1,7 @@
 //! Daily quotas: amounts that an owner may use between two midnights UTC.
 //!
-//! Usage is kept in memory, and a restart forgets it. Quotas that must survive a restart are seeded from the read models, or
-//! follow from the log (tasks and credits).
+//! Usage is kept in memory, and a restart forgets it. Quotas that must survive a restart are seeded from the read
+//! models, or follow from the log (tasks and credits).
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -22,7 +22,8 @@ const OWNERS_MAX: usize = 100_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Account {
     User(UserId),
-    /// Client without credentials: an IPv4 address, or the /64 network of an IPv6 address, which is what a subscriber gets.
+    /// Client without credentials: an IPv4 address, or the /64 network of an IPv6 address, which is what a subscriber
+    /// gets.
     Address(IpAddr),
 }
 
@@ -196,7 +197,7 @@ mod tests {
         let clock = noon();
         let quota = DailyQuota::new(10, clock.clone());
         quota.charge("alice", 7).unwrap().keep();
-        // Then 3 are left for her, and 10 for others
+        // Then 3 are left for alice, and 10 for others
         assert_eq!(quota.charge("alice", 4).err(), Some(QuotaExceeded { limit: 10, left: 3 }));
         assert_eq!((quota.left(&"alice"), quota.left(&"bob")), (3, 10));
         // And all of it after midnight

@@ -1,5 +1,5 @@
-//! Rules that span streams. An aggregate sees its own stream only; the writer, through which every append goes one after
-//! the other, sees what came between a check and its append, and refuses what would leave a node without its publisher.
+//! Rules that span streams. An aggregate sees only its own stream. The writer serializes all appends, so it also sees
+//! those between a check and its append, and refuses one that would leave a node without its publisher.
 
 use std::collections::HashSet;
 
@@ -10,24 +10,24 @@ use crate::domain::publisher::PublisherEvent;
 use crate::events::envelope::Append;
 use crate::projections::ReadModels;
 
-/// What the appends of one group do to publishers and their nodes, on top of what the read models show.
+/// Changes of one group to publishers and their nodes, on top of the read models.
 pub struct Across<'m> {
     models: &'m ReadModels,
-    /// Publishers that get a node in this group.
+    /// Publishers that receive a node in this group.
     owning: HashSet<PublisherId>,
     /// Publishers that are deleted in this group.
     deleted: HashSet<PublisherId>,
 }
 
 impl<'m> Across<'m> {
-    /// The rules for a group; `models` show everything that was appended before it.
+    /// Returns the rules for a group. `models` contain everything appended before it.
     #[must_use]
     pub fn new(models: &'m ReadModels) -> Self {
         Self { models, owning: HashSet::new(), deleted: HashSet::new() }
     }
 
-    /// Whether the append may follow those that were asked about before it: a node comes to no publisher that is gone, and
-    /// no publisher goes that has a node.
+    /// Returns `true` if the append may follow the ones checked before: a deleted publisher gets no node, and a
+    /// publisher with nodes is not deleted.
     pub fn allows(&mut self, append: &Append) -> bool {
         append.events.iter().all(|new| match &new.event {
             Event::Node(NodeEvent::NodeCreated { publisher, .. }) => self.may_own(publisher),

@@ -1,7 +1,7 @@
-//! The aggregate actor: one live actor holds one stream's state, and does one command at a time from load to answer.
+//! The aggregate actor: holds the state of one stream and executes one command at a time, from load to reply.
 //!
-//! What makes it atomic: the handler answers with an [`AtomicResponse`], which keeps the mailbox closed until the command
-//! is done. (A `ResponseActFuture` would let the next message in between decide and append; ADR 4.)
+//! The handler returns an [`AtomicResponse`], which keeps the mailbox closed until the command is done. With a
+//! `ResponseActFuture`, the next command could decide and append in between (ADR 4).
 
 use std::sync::Arc;
 
@@ -20,22 +20,22 @@ use crate::events::log::{AppendRefused, EventLog, LogFailure};
 use crate::events::stream::{StreamId, Version};
 use crate::projections::ReadModels;
 
-/// What a command came to: whether it changed anything.
+/// Result of an executed command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
-    /// False when everything was as asked already, also when the command had been carried out before (ADR 6).
+    /// `false` if the state was already as requested, or the command had been executed before (ADR 6).
     pub changed: bool,
 }
 
-/// The answer to a command.
+/// Reply to a command.
 pub type Outcome<D> = Result<Done, CommandError<<D as Decider>::Rejection>>;
 
-/// What every aggregate works with. Cheap to clone.
+/// Dependencies of every aggregate. Cheap to clone.
 #[derive(Clone)]
 pub struct Tools {
     pub log: Arc<dyn EventLog>,
     pub writer: Writer,
-    /// Asked which idempotency keys are claimed.
+    /// Contains the claimed idempotency keys.
     pub models: ReadModels,
     pub surroundings: Surroundings,
 }
@@ -44,9 +44,9 @@ pub struct Tools {
 pub struct Execute<D: Decider> {
     pub command: D::Command,
     pub why: Circumstances,
-    /// Dropped without an answer when the actor dies.
+    /// Dropped without a reply if the actor dies.
     pub reply: oneshot::Sender<Outcome<D>>,
-    /// Held while the command is in the mailbox or at work, so that the router does not put the actor to sleep.
+    /// Held while the command waits or runs, so that the router does not passivate the actor.
     pub busy: Arc<()>,
 }
 
@@ -54,17 +54,17 @@ impl<D: Decider> Message for Execute<D> {
     type Result = ();
 }
 
-/// The one live actor of a stream.
+/// The only live actor of a stream.
 pub struct AggregateActor<D: Decider> {
     stream: StreamId,
     tools: Tools,
     mailbox: usize,
-    /// Empty before the first command, and after a failure: then the next command replays the stream.
+    /// `None` before the first command and after a failure; the next command then replays the stream.
     live: Option<Live<D>>,
 }
 
 impl<D: Decider> AggregateActor<D> {
-    /// An actor that has not loaded its stream yet. `mailbox` bounds how many commands wait for it.
+    /// Returns an actor that has not loaded its stream yet. `mailbox` limits the number of waiting commands.
     #[must_use]
     pub fn new(stream: StreamId, tools: Tools, mailbox: usize) -> Self {
         Self { stream, tools, mailbox, live: None }
@@ -84,10 +84,12 @@ impl<D: Decider> Handler<Execute<D>> for AggregateActor<D> {
 
     fn handle(&mut self, message: Execute<D>, _: &mut Context<Self>) -> Self::Result {
         let Execute { command, why, reply, busy } = message;
-        let (live, stream, tools) = (self.live.take(), self.stream.clone(), self.tools.clone());
+        let live = self.live.take();
+        let stream = self.stream.clone();
+        let tools = self.tools.clone();
         let work = async move {
             let (live, outcome) = execute(live, stream, &tools, command, why).await;
-            // Nobody may be waiting any more: the command is done all the same.
+            // The caller may have gone; the command takes effect nevertheless.
             let _ = reply.send(outcome);
             drop(busy);
             live
@@ -96,7 +98,7 @@ impl<D: Decider> Handler<Execute<D>> for AggregateActor<D> {
     }
 }
 
-/// A stream's state in memory.
+/// State of a stream in memory.
 struct Live<D: Decider> {
     state: D::State,
     version: Version,
@@ -113,7 +115,7 @@ impl<D: Decider> Live<D> {
     }
 }
 
-/// One command, from load to answer. The state is given back unless it may differ from the log.
+/// Executes one command, from load to reply. Returns the state unless it may differ from the log.
 async fn execute<D: Decider>(
     live: Option<Live<D>>,
     stream: StreamId,
@@ -124,6 +126,7 @@ async fn execute<D: Decider>(
     if why.claim.is_some_and(|claim| tools.models.read().claims.holds(&claim, why.at)) {
         return (live, Ok(Done { changed: false }));
     }
+
     let mut live = match live {
         Some(live) => live,
         None => match load::<D>(stream.clone(), Arc::clone(&tools.log)).await {
@@ -131,14 +134,17 @@ async fn execute<D: Decider>(
             Err(failure) => return (None, Err(failure.into())),
         },
     };
+
     tools.surroundings.reach(Place::Decide, stream.as_str());
     let events = match D::decide(&live.state, command, why.at) {
         Ok(events) if events.is_empty() && why.claim.is_none() => return (Some(live), Ok(Done { changed: false })),
         Ok(events) => events,
         Err(rejection) => return (Some(live), Err(CommandError::Rejected(rejection))),
     };
+
     let changed = !events.is_empty();
     tools.surroundings.reach(Place::Append, stream.as_str());
+
     match append::<D>(stream, live.version, tools, events, why).await {
         Ok(commit) => {
             live.evolve(&commit);
@@ -149,7 +155,7 @@ async fn execute<D: Decider>(
 }
 
 impl<D: Decider> Live<D> {
-    /// The state, if it is still what the log holds after `error`.
+    /// Returns the state if it still matches the log after `error`.
     fn survives(self, error: &AppendError) -> Option<Self> {
         match error {
             AppendError::Overloaded
@@ -181,7 +187,7 @@ async fn append<D: Decider>(
     circumstances: Circumstances,
 ) -> Result<Commit, AppendError> {
     let named = |event: Event| NewEvent { id: EventId(tools.surroundings.uuid()), event };
-    // In the same commit, so that the command is never there without its claim, nor the claim without its command.
+    // Part of the same commit, so that neither the command nor its claim exists without the other.
     let claim = circumstances.claim.map(|claim| ClaimEvent::KeyClaimed(claim).into());
     let events = events.into_iter().map(D::Event::into).chain(claim).map(named).collect();
     tools.writer.append(Append { stream, expected, circumstances, events }).await
@@ -190,7 +196,7 @@ async fn append<D: Decider>(
 impl<R> From<AppendError> for CommandError<R> {
     fn from(error: AppendError) -> Self {
         match error {
-            // The state that was looked at was old: nothing was done, and the next try will see the new one.
+            // The decision was based on an outdated state: nothing was done, and a retry will see the new state.
             AppendError::Overloaded | AppendError::Overtaken | AppendError::Refused(AppendRefused::Conflict { .. }) => {
                 Self::Overloaded
             }

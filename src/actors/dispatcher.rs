@@ -1,4 +1,4 @@
-//! The dispatcher: tells receivers what changed, signed, in order for each task, at least once (contract 8).
+//! The dispatcher: sends signed webhooks about task changes, in order per task, at least once (contract 8).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,12 +28,12 @@ use crate::projections::delivery::{Content, DeliveryTurn, Due};
 use crate::projections::task::{CreationsView, ImageTaskView, VideoMoment};
 use crate::telemetry::trace::{Span, Tracer, Value};
 
-/// Offers in vain to one receiver, beside those of what is under way, after which the next one has its turn.
+/// Rejected offers to one receiver, beyond those already in progress, after which the next receiver gets its turn.
 const REFUSALS_MAX: usize = 16;
-/// How long a delivery rests whose attempt could not be made or recorded.
+/// Pause of a delivery whose attempt could not be made or recorded.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// The reactor that makes deliveries.
+/// Reactor that makes the deliveries.
 #[derive(Clone)]
 pub struct CallbackDispatcher {
     dispatch: Dispatch,
@@ -41,46 +41,46 @@ pub struct CallbackDispatcher {
     surroundings: Surroundings,
     sender: CallbackSender,
     tracer: Tracer,
-    /// Where payloads are.
+    /// Stores the payloads of callers.
     store: Store,
-    /// Opens the secrets of accounts.
+    /// Opens the webhook secrets of accounts.
     keyring: Keyring,
-    /// The base of the URLs in bodies, without a trailing slash.
+    /// Base of the URLs in bodies, without a trailing slash.
     public_url: String,
     shares: Shares,
     turns: Arc<Mutex<Turns<DeliveryTurn>>>,
-    /// Offers to one receiver after which the next one has its turn.
+    /// Rejected offers to one receiver after which the next one gets its turn.
     refusals_max: usize,
     changes: tokio::sync::watch::Receiver<Position>,
 }
 
-/// What it takes to tell somebody.
+/// Dependencies of the dispatcher for sending webhooks.
 pub struct Telling {
     pub sender: CallbackSender,
-    /// Notes each attempt.
+    /// Records a span for each attempt.
     pub tracer: Tracer,
-    /// Where payloads are.
+    /// Stores the payloads of callers.
     pub store: Store,
-    /// Opens the secrets of accounts.
+    /// Opens the webhook secrets of accounts.
     pub keyring: Keyring,
-    /// The base of the URLs in bodies, without a trailing slash.
+    /// Base of the URLs in bodies, without a trailing slash.
     pub public_url: String,
 }
 
-/// How far a task is that has come to this status, if it has not ended.
+/// Returns the status as far as progress is concerned: a terminal status shows none.
 fn in_sight(status: TaskStatus) -> TaskStatus {
     if status.is_terminal() { TaskStatus::Created } else { status }
 }
 
-/// A delivery that is to be made, and its owner's share of the places.
+/// A due delivery with its slot in the owner's concurrency limit.
 pub struct Work {
     due: Due,
     _share: Share,
 }
 
 impl CallbackDispatcher {
-    /// A dispatcher of what is due in `models`: at a time no more than `per_account` for one account and `per_receiver` to one
-    /// receiver.
+    /// Returns a dispatcher of the due deliveries in `models`, with at most `per_account` concurrent deliveries per
+    /// account and `per_receiver` per receiver.
     #[must_use]
     pub fn new(
         dispatch: Dispatch,
@@ -92,8 +92,11 @@ impl CallbackDispatcher {
         let changes = models.delivery_changes();
         let shares = Shares::new(per_account);
         let Telling { sender, tracer, store, keyring, public_url } = telling;
-        // Offers of what is under way already are in vain.
-        let (turns, refusals_max) = (Arc::default(), per_receiver + REFUSALS_MAX);
+
+        // Offers of work in progress are rejected too.
+        let turns = Arc::default();
+        let refusals_max = per_receiver + REFUSALS_MAX;
+
         Self {
             dispatch,
             models,
@@ -113,7 +116,8 @@ impl CallbackDispatcher {
     async fn attempt(&self, due: &Due, content: Content) -> AttemptOutcome {
         let body = self.body_of(due.task, &content).await;
         let url = content.url;
-        let (webhook_id, secrets) = (due.id.webhook_id(), self.secrets_of(due.owner).await);
+        let webhook_id = due.id.webhook_id();
+        let secrets = self.secrets_of(due.owner).await;
         let at = self.surroundings.now();
         let span = self.tracer.call("POST callback", due.task.0);
         let outcome = self.sender.send(Callback { url, webhook_id, body: body.into(), at, secrets }).await;
@@ -123,32 +127,38 @@ impl CallbackDispatcher {
         outcome
     }
 
-    /// An image task is told as its status read shows it, a video task as its creations (contract 8).
+    /// Returns the body: for an image task its status view, for a video task its creations view (contract 8).
     async fn body_of(&self, task: TaskId, content: &Content) -> Vec<u8> {
         let Content { subject, change, results, failure, .. } = content;
-        let (results, failure) = (results.as_ref(), failure.as_ref());
+        let results = results.as_ref();
+        let failure = failure.as_ref();
         let written = if subject.gateway == Gateway::Image {
             serde_json::to_vec(&ImageTaskView::new(task, change.to, results, failure, &self.public_url))
         } else {
-            let (status, reached, credits) = (change.to, change.from, subject.credits);
+            let status = change.to;
+            let reached = change.from;
+            let credits = subject.credits;
             let moment =
                 VideoMoment { task, status, reached: reached.max(in_sight(status)), credits, results, failure };
             serde_json::to_vec(&CreationsView::new(moment, self.payload(subject.payload).await, &self.public_url))
         };
+
         written.expect("a struct of strings and numbers can be written as JSON")
     }
 
-    /// What the caller gets back as it was, while it is kept.
+    /// Returns the caller's payload unchanged, if it is still stored.
     async fn payload(&self, payload: Option<Document>) -> Option<String> {
-        let (store, document) = (self.store.clone(), payload?);
+        let store = self.store.clone();
+        let document = payload?;
         tokio::task::spawn_blocking(move || store.read_document(&document).ok()).await.ok().flatten()
     }
 
-    /// What is told: from memory, or from the log when it was told in vain before.
+    /// Returns the content from memory, or, after a failed attempt, from the log.
     async fn content_of(&self, due: &Due) -> Option<Content> {
         if let Some(content) = &due.content {
             return Some(content.clone());
         }
+
         match self.models.announcement(due.task, due.id).await {
             Ok(Some(told)) => Some(told.content),
             Ok(None) => {
@@ -162,8 +172,8 @@ impl CallbackDispatcher {
         }
     }
 
-    /// The secrets of an account that sign now, the newest first. One that cannot be opened does not keep callbacks back: the
-    /// key of the service signs them in any case.
+    /// Returns the account's valid signing secrets, newest first. A secret that cannot be opened does not block the
+    /// webhook, because the key of the service always signs it.
     async fn secrets_of(&self, owner: Option<UserId>) -> Vec<Zeroizing<Vec<u8>>> {
         let Some(owner) = owner else { return Vec::new() };
         let sealed: Vec<Personal> = {
@@ -171,20 +181,23 @@ impl CallbackDispatcher {
             let now = self.surroundings.now();
             models.users.get(owner).map_or_else(Vec::new, |user| user.webhook_secrets.valid(now).cloned().collect())
         };
+
         if sealed.is_empty() {
             return Vec::new();
         }
+
         let keyring = self.keyring.clone();
         let opening = move || {
             let open = |secret| keyring.read(owner, PersonalField::WebhookSecret, secret).map(Zeroizing::new);
             let bytes = |text: Zeroizing<String>| webhook_secret::bytes_of(&text).map(Zeroizing::new);
             sealed.iter().filter_map(|secret| open(secret).and_then(bytes)).collect()
         };
+
         tokio::task::spawn_blocking(opening).await.unwrap_or_default()
     }
 }
 
-/// Ends the span of an attempt. Neither the URL nor what the receiver said is noted: they are the account's.
+/// Ends the span of an attempt. It contains neither the URL nor the response, because they are private to the account.
 fn end(mut span: Span, outcome: &AttemptOutcome) {
     match outcome {
         AttemptOutcome::Answered { status, .. } => {
@@ -204,7 +217,8 @@ impl Reactor for CallbackDispatcher {
     const NAME: &'static str = "callback-dispatcher";
 
     fn due(&self, hands: &mut Hands<TaskId>) -> Vec<(TaskId, Work)> {
-        let (mut shares, mut served) = (Vec::new(), Vec::new());
+        let mut shares = Vec::new();
+        let mut served = Vec::new();
         let mut turns = self.turns.lock();
         let now = self.surroundings.now();
         let due = self.models.read().deliveries.due(now, &turns, self.refusals_max, |task, owner, lane| {
@@ -213,9 +227,11 @@ impl Reactor for CallbackDispatcher {
             served.push((lane.into(), owner));
             true
         });
+
         for turn in served {
             turns.serve(turn);
         }
+
         due.into_iter().zip(shares).map(|(due, share)| (due.task, Work { due, _share: share })).collect()
     }
 
@@ -224,8 +240,10 @@ impl Reactor for CallbackDispatcher {
         let outcome = self.attempt(&due, content).await;
         let Due { id, task, .. } = due;
         let command = DeliveryCommand::RecordAttempt { delivery: id, task, outcome, chance: self.surroundings.ratio() };
-        let (causation, at) = (Some(EventId(id.0)), self.surroundings.now());
+        let causation = Some(EventId(id.0));
+        let at = self.surroundings.now();
         let why = Circumstances::of_system(causation, at);
+
         match self.dispatch.delivery(id, command, why).await {
             Ok(_) | Err(CommandError::Rejected(_)) => Next::WhenDue,
             Err(error) => {
@@ -236,7 +254,7 @@ impl Reactor for CallbackDispatcher {
     }
 
     async fn changed(&mut self) -> bool {
-        // An error means that the read models are gone, and the service with them.
+        // An error means that the read models were dropped: the service is stopping.
         let _ = self.changes.changed().await;
         false
     }

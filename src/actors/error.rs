@@ -1,29 +1,29 @@
-//! Why a command had no effect: refused by a rule, or not carried out.
+//! Reasons why a command had no effect: rejected by a rule, or not executed.
 
 use crate::events::log::LogFailure;
 
-/// Why a command had no effect. `R` is the refusal of the aggregate's own rules: a normal answer, not a failure.
+/// Reason why a command had no effect. `R` is a rejection by the aggregate's rules: a normal response, not a failure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError<R> {
-    /// A rule forbids it.
+    /// A rule of the aggregate forbids it.
     #[error("refused by a rule")]
     Rejected(R),
-    /// One of its events would be larger than the log takes.
+    /// One of its events exceeds the size limit of the log.
     #[error("an event of {bytes} bytes is too large")]
     TooLarge { bytes: usize },
-    /// A queue is full; nothing was done, and it may be tried again soon.
+    /// A queue is full. Nothing was done; a retry may succeed soon.
     #[error("overloaded")]
     Overloaded,
-    /// There is no room on the disk; nothing was done, and it may be tried again once there is.
+    /// The disk is full. Nothing was done; a retry succeeds once there is space.
     #[error("full: {reason}")]
     Full { reason: String },
-    /// The log takes no more events until it is healed.
+    /// The log is read-only until it is repaired.
     #[error("read-only: {reason}")]
     ReadOnly { reason: String },
     /// The log could not be read or written.
     #[error("{reason}")]
     Failed { reason: String },
-    /// The actor died while it worked on the command; whether the command took effect is not known here.
+    /// The actor died while it executed the command; it is unknown whether the command took effect.
     #[error("interrupted")]
     Interrupted,
 }

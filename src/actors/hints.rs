@@ -1,4 +1,4 @@
-//! Hints of vendors that a task has moved: each only has the task asked after sooner. Nothing that comes with one is believed.
+//! Webhooks of vendors: each only causes an earlier poll of its task. Their content is not trusted.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 use crate::domain::ids::TaskId;
 use crate::vendors::hint::HintKey;
 
-/// Hints that wait for the pollers; more are dropped, and those tasks are asked after in their turn.
+/// Maximum number of waiting hints; further ones are dropped, and those tasks are polled on schedule.
 const WAITING_MAX: usize = 65_536;
 
-/// Takes hints and hands them to the pollers. Cheap to clone.
+/// Passes hints to the pollers. Cheap to clone.
 #[derive(Clone)]
 pub struct Hints {
     key: HintKey,
@@ -21,13 +21,13 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// Hints whose tickets are made with `key`.
+    /// Returns hints whose tickets are signed with `key`.
     #[must_use]
     pub fn new(key: HintKey) -> Self {
         Self { key, waiting: Arc::default(), come: Arc::default() }
     }
 
-    /// Takes the hint of whoever knows this ticket; false when no task has it.
+    /// Records a hint; `false` if the ticket belongs to no task.
     #[must_use]
     pub fn take(&self, ticket: &str) -> bool {
         let Some(task) = self.key.read(ticket) else { return false };
@@ -36,17 +36,17 @@ impl Hints {
             waiting.insert(task);
         }
         drop(waiting);
-        // Whoever does not wait now looks soon without being woken.
+        // A poller that is not waiting now will look soon anyway.
         self.come.notify_waiters();
         true
     }
 
-    /// Of the tasks that were hinted at since the last call those that are the caller's.
+    /// Removes and returns the hinted tasks for which `is_own` returns `true`.
     pub(super) fn drain(&self, is_own: impl Fn(&TaskId) -> bool) -> Vec<TaskId> {
         self.waiting.lock().extract_if(|task| is_own(task)).collect()
     }
 
-    /// Ends when there was a hint.
+    /// Completes after the next hint.
     pub(super) async fn come(&self) {
         self.come.notified().await;
     }

@@ -1,4 +1,4 @@
-//! Inputs that were given as URLs: fetched by the worker, looked at like those that came with the submission, and kept.
+//! Inputs given as URLs: fetched by the poller, checked like uploaded ones, and stored.
 
 use std::sync::Arc;
 
@@ -14,64 +14,64 @@ use crate::media::store::{Area, Store};
 use crate::outbound::fetch::{FetchFailure, Fetcher};
 use crate::quota::{Account, Charge, DailyQuota, QuotaExceeded};
 
-/// Pictures that are looked at at once, within the memory of all decoders.
+/// Maximum number of pictures inspected at a time, within the memory limit of all decoders.
 const LOOKED_AT_ONCE: u64 = 2;
 
-/// Why an input is not there.
+/// Reason why an input is unavailable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputFailure {
-    /// The task cannot be done.
+    /// The task cannot succeed.
     Final(Failure),
-    /// It may be better soon; the failure of a task that does not wait for that.
+    /// A retry may succeed. Contains the failure of a task that is not retried.
     Passing(Failure),
-    /// The task is not to blame, and waits.
+    /// The service has a problem; the task waits.
     Ours(String),
 }
 
-/// Fetches and keeps inputs. Cheap to clone.
+/// Fetches and stores inputs. Cheap to clone.
 #[derive(Clone)]
 pub struct Inputs {
     fetcher: Fetcher,
     store: Store,
     looking: FairSemaphore<Option<UserId>>,
     footage: Option<Footage>,
-    /// Bytes that accounts may store per day, if that is limited.
+    /// Bytes that an account may store per day, if limited.
     daily_bytes: Option<DailyQuota<Account>>,
 }
 
-/// Where videos come from that are worked on.
+/// Source of the videos that tasks work on.
 #[derive(Clone)]
 struct Footage {
     fetcher: Fetcher,
-    /// What the URLs of our own results begin with.
+    /// Prefix of the URLs of this service's results.
     own: Arc<str>,
 }
 
 impl Inputs {
-    /// Inputs that go to `store`.
+    /// Returns inputs that are stored in `store`.
     #[must_use]
     pub fn new(fetcher: Fetcher, store: Store) -> Self {
         let looking = FairSemaphore::new(LOOKED_AT_ONCE);
         Self { fetcher, store, looking, footage: None, daily_bytes: None }
     }
 
-    /// The same, which also fetches videos; those below `public_url`, which has no trailing slash, are our own.
+    /// Also fetches videos. Those below `public_url` (without a trailing slash) are read from the store.
     #[must_use]
     pub fn with_footage(self, fetcher: Fetcher, public_url: &str) -> Self {
         Self { footage: Some(Footage { fetcher, own: format!("{public_url}/media/").into() }), ..self }
     }
 
-    /// The same, with files charged to the daily quota of the account that owns the task.
+    /// Charges fetched files to the daily quota of the task's owner.
     #[must_use]
     pub fn with_daily_bytes(self, quota: DailyQuota<Account>) -> Self {
         Self { daily_bytes: Some(quota), ..self }
     }
 
-    /// Fetches the inputs of a job that are still at URLs, in the turn of its account: every picture, in the order in which the
-    /// job names them, and then the video.
+    /// Fetches the inputs of a job that are still at URLs, in the account's turn: all pictures in the order of the job,
+    /// then the video.
     ///
     /// # Errors
-    /// The first failure.
+    /// Returns the first failure.
     pub async fn fetch(&self, account: Option<UserId>, work: &Work) -> Result<TaskCommand, InputFailure> {
         match work {
             Work::Image(work) => self.fetch_for_image(account, work).await,
@@ -84,7 +84,7 @@ impl Inputs {
         let mut inputs = Vec::new();
         let image_is_remote = work.image.kept().is_none();
         for (nth, url) in work.remote().enumerate() {
-            // Only the picture that is worked on decides the size of the result.
+            // Only the picture that is edited determines the size of the result.
             let measured_by = (nth == 0 && image_is_remote).then(|| work.job.clone());
             inputs.push(self.picture(account, url, measured_by).await?);
         }
@@ -112,8 +112,10 @@ impl Inputs {
     ) -> Result<Picture, InputFailure> {
         let file = self.fetcher.get(url.as_str()).await.map_err(|failure| unavailable(url, failure))?;
         self.charge(account, file.bytes.len())?;
+
         let _turn = self.looking.acquire(account, 1).await;
         let store = self.store.clone();
+
         blocking(move || {
             let bytes = &file.bytes;
             let Inspected { format, width, height } = measure(bytes).map_err(|reason| invalid(&reason))?;
@@ -140,9 +142,10 @@ impl Inputs {
         blocking(move || keep_clip(&store, &file.bytes)).await
     }
 
-    /// Charges a fetched file to the account, before it is stored.
+    /// Charges a fetched file to the account before it is stored.
     fn charge(&self, owner: Option<UserId>, bytes: usize) -> Result<(), InputFailure> {
-        // A task without an owner does not record its client, and one client must not use up what is left for all others.
+        // A task without an owner does not record its client, and one client must not use up the shared anonymous
+        // quota.
         let Some((quota, owner)) = self.daily_bytes.as_ref().zip(owner) else { return Ok(()) };
         quota.charge(Account::User(owner), bytes as u64).map(Charge::keep).map_err(|exceeded| {
             let QuotaExceeded { limit, left } = exceeded;
@@ -160,13 +163,13 @@ async fn blocking<T: Send + 'static>(
     done.map_err(|_| InputFailure::Ours("looking at an input was interrupted".to_owned()))?
 }
 
-/// Blocks. What is in the container is for the vendor to see.
+/// Stores a video. Blocks. The vendor checks the content of the container.
 fn keep_clip(store: &Store, bytes: &[u8]) -> Result<Clip, InputFailure> {
     let format = VideoFormat::of_bytes(bytes).ok_or_else(|| invalid(&Invalid::new("must be an mp4 or webm video")))?;
     store.put_clip(Area::Input, bytes, format).map_err(|error| unkept(&error))
 }
 
-/// Says which one: by its URL without what follows the path, where secrets are.
+/// Names the input by its URL without query and fragment, which may contain secrets.
 fn unavailable(url: &CallbackUrl, failure: FetchFailure) -> InputFailure {
     let place = url.as_str().split(['?', '#']).next().unwrap_or_default();
     let told = |reason| Failure::new("input_unavailable", &format!("{place} could not be fetched: {reason}"));

@@ -1,5 +1,7 @@
-//! How far tasks are that are being made, and what keeps those that cannot go on. This changes too often for the log (DESIGN 3), so
-//! it is kept in memory alone, as it was told last: after a restart nothing is known until it is tried again.
+//! Progress of running tasks, and the reasons why others are blocked.
+//!
+//! Progress changes too often for the log (DESIGN 3), so only the last report is kept, in memory. After a restart it is
+//! unknown until the next attempt.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,32 +13,32 @@ use crate::domain::task::Failure;
 use crate::domain::value::Timestamp;
 use crate::vendors::Progress;
 
-/// Tasks of which something is kept. What was told longest ago goes first: of tasks that have ended nothing is told any more.
+/// Maximum number of tasks. The one that was reported least recently is evicted: ended tasks are no longer reported.
 const KEPT_MAX: usize = 65_536;
 
-/// What is known of a task at its vendor.
+/// Progress of a task at its vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It waits there, at this place, from 1.
+    /// The task is queued at this place, counted from 1.
     Waiting { place: u32 },
-    /// So many thousandths of it are made.
+    /// The task is done to this many thousandths.
     Made { permille: u16 },
 }
 
-/// What keeps a task from going on, for its owner to read.
+/// Reason why a task is blocked, shown to its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hindrance {
     pub reason: Failure,
-    /// Whether it still is one of those that wait for their turn.
+    /// `true` if the task counts as queued.
     pub queues: bool,
-    /// When it was met.
+    /// Time at which the task was blocked first.
     pub at: Timestamp,
-    /// When it is tried again, at the latest.
+    /// Latest time of the next attempt.
     pub next_attempt_at: Timestamp,
 }
 
 impl Hindrance {
-    /// The codes of all reasons.
+    /// All reason codes.
     pub const CODES: [&'static str; 11] = [
         "input_unavailable",
         "input_not_taken_in",
@@ -52,25 +54,25 @@ impl Hindrance {
     ];
 }
 
-/// What is kept of a task.
+/// State of one task.
 #[derive(Debug, Default)]
 struct Kept {
     standing: Option<Standing>,
     hindrance: Option<Hindrance>,
-    /// Where it is in the order of telling.
+    /// Position in the order of reports.
     turn: u64,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     tasks: HashMap<TaskId, Kept>,
-    /// The same tasks, what was told longest ago first.
+    /// The same tasks, least recently reported first.
     turns: BTreeMap<u64, TaskId>,
     turn: u64,
 }
 
 impl Known {
-    /// What is kept of a task of which something is told now.
+    /// Returns the state of a task that is reported now.
     fn told(&mut self, task: TaskId) -> &mut Kept {
         self.turn += 1;
         if self.tasks.len() >= KEPT_MAX
@@ -87,20 +89,22 @@ impl Known {
     }
 }
 
-/// What is known of tasks that are not done yet. Cheap to clone.
+/// Progress of unfinished tasks. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Live(Arc<Mutex<Known>>);
 
 impl Live {
-    /// What a vendor has told. What was made once does not become less, also where it is made anew.
+    /// Records the progress reported by a vendor. Progress never decreases, even if the vendor starts over.
     pub fn note(&self, task: TaskId, progress: &Progress) {
         let told = match progress {
             Progress::Queued { place: Some(place) } => Standing::Waiting { place: *place },
             Progress::Running { permille: Some(permille) } => Standing::Made { permille: *permille },
             _ => return,
         };
+
         let mut known = self.0.lock();
         let standing = &mut known.told(task).standing;
+
         *standing = Some(match (*standing, told) {
             (Some(Standing::Made { permille: before }), Standing::Made { permille }) => {
                 Standing::Made { permille: permille.max(before) }
@@ -110,25 +114,25 @@ impl Live {
         });
     }
 
-    /// The task cannot go on for this.
+    /// Marks the task as blocked.
     pub fn hinder(&self, task: TaskId, hindrance: Hindrance) {
         self.0.lock().told(task).hindrance = Some(hindrance);
     }
 
-    /// The task has gone on.
+    /// Marks the task as unblocked.
     pub fn free(&self, task: TaskId) {
         if let Some(kept) = self.0.lock().tasks.get_mut(&task) {
             kept.hindrance = None;
         }
     }
 
-    /// What keeps a task from going on, if anything does.
+    /// Returns the reason why a task is blocked, if it is.
     #[must_use]
     pub fn hindrance(&self, task: TaskId) -> Option<Hindrance> {
         self.0.lock().tasks.get(&task)?.hindrance.clone()
     }
 
-    /// How many thousandths of a task are made, if that is known.
+    /// Returns how many thousandths of a task are done, if known.
     #[must_use]
     pub fn permille(&self, task: TaskId) -> Option<u16> {
         match self.standing(task) {
@@ -137,7 +141,7 @@ impl Live {
         }
     }
 
-    /// At which place a task waits at its vendor, if that is known.
+    /// Returns the task's place in the queue of its vendor, if known.
     #[must_use]
     pub fn place(&self, task: TaskId) -> Option<u32> {
         match self.standing(task) {
@@ -170,17 +174,20 @@ mod tests {
         waits(Some(2));
         waits(Some(1));
         assert_eq!((live.place(task(1)), live.permille(task(1))), (Some(1), None));
+
         for (told, shown) in [(Some(10), 10), (Some(400), 400), (None, 400), (Some(20), 400)] {
             made(told);
             waits(Some(3));
             assert_eq!((live.place(task(1)), live.permille(task(1))), (None, Some(shown)));
         }
+
         assert_eq!(live.permille(task(2)), None);
     }
 
     #[test]
     fn what_hinders_a_task_is_known_until_it_goes_on_and_takes_nothing_of_its_progress() {
-        let (live, at) = (Live::default(), Timestamp::from_micros(1));
+        let live = Live::default();
+        let at = Timestamp::from_micros(1);
         let reason = Failure::new("vendor_busy", "no room");
         let hindrance = Hindrance { reason, queues: true, at, next_attempt_at: at };
         live.note(task(1), &Progress::Running { permille: Some(400) });
@@ -193,14 +200,14 @@ mod tests {
 
     #[test]
     fn of_many_tasks_those_are_forgotten_of_which_nothing_was_told_for_longest() {
-        // Given as many as are kept, of which the first is told of once more
+        // Given as many tasks as are kept, of which the first is reported once more
         let live = Live::default();
         let tell = |number: usize| live.note(task(number as u128), &Progress::Running { permille: Some(400) });
         (0..KEPT_MAX).for_each(tell);
         tell(0);
-        // When one more comes
+        // When one more task is reported
         tell(KEPT_MAX);
-        // Then the second, which was told of longest ago, has left, and no other
+        // Then only the second one, reported least recently, is evicted
         let known = |number: usize| live.permille(task(number as u128)).is_some();
         let forgotten: Vec<_> = (0..=KEPT_MAX).filter(|number| !known(*number)).collect();
         assert_eq!(forgotten, [1]);

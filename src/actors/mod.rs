@@ -1,4 +1,4 @@
-//! Who acts when: aggregates that decide, the writer that makes it durable, and reactors that carry it on.
+//! The write side: aggregates decide, the writer makes events durable, and reactors perform external effects.
 //!
 //! ```text
 //! Dispatch ──▶ Router ──▶ AggregateActor ──▶ Writer ──▶ log, then Projector ──▶ read models ──▶ Reactor

@@ -1,5 +1,7 @@
-//! The musician: whoever makes music, behind a circuit breaker. What is listened to goes out at once, so nothing waits here and
-//! nothing is asked for twice: a stream that goes wrong has failed, and this says what is recorded of it.
+//! The music vendor behind a circuit breaker.
+//!
+//! Music is streamed while it is generated, so nothing waits and nothing is retried: an interrupted stream has failed,
+//! and this module decides which commands record that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +20,7 @@ use crate::domain::task::{Failure, TaskCommand, VendorKey};
 use crate::vendors::music::{MusicVendor, Playing, Stopped};
 use crate::vendors::{ErrorKind, VendorError};
 
-/// Nobody waits behind the gate: whoever comes while it is closed is told when to come again.
+/// No waiting: while the breaker is open, callers get the time after which to retry.
 const NO_REST: Pauses = Pauses { min: Duration::ZERO, max: Duration::ZERO };
 
 /// Plays music. Cheap to clone.
@@ -28,8 +30,8 @@ pub struct Musician {
     gate: Gate,
 }
 
-/// Leave to ask for music once. Where it is the call by which the vendor is to show whether it is back, it goes to the next caller when it
-/// is dropped before that is known: one who hangs up must not cost all others another pause.
+/// Permission for one call. If the call is a probe and is dropped before its outcome is known, the next caller gets the
+/// probe: a client that hangs up must not cause another pause for all others.
 pub struct Leave {
     gate: Gate,
     is_probe: bool,
@@ -55,7 +57,7 @@ impl Drop for Leave {
     }
 }
 
-/// Why music ends before its end: what its listener is told, and what is recorded, in this order.
+/// Premature end of music: the failure for the listener, and the commands to record, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
     pub failure: Failure,
@@ -63,47 +65,48 @@ pub struct Unfinished {
 }
 
 impl From<Failure> for Unfinished {
-    /// The task fails, and nothing else is to be told.
+    /// Fails the task without any other command.
     fn from(failure: Failure) -> Self {
         Self { commands: vec![TaskCommand::Fail { failure: failure.clone() }], failure }
     }
 }
 
 impl Musician {
-    /// One that is listened to however often it failed, where there are no options of a breaker.
+    /// Returns a player of `vendor`. Without breaker options, calls are always admitted.
     #[must_use]
     pub fn new(vendor: Arc<dyn MusicVendor>, breaker: Option<BreakerOptions>, surroundings: Surroundings) -> Self {
         let gate = Gate::new(vendor.name(), breaker, NO_REST, surroundings);
         Self { vendor, gate }
     }
 
-    /// What can be seen of it.
+    /// Returns the observable state of the vendor.
     #[must_use]
     pub fn state(&self) -> VendorState {
         self.gate.state()
     }
 
-    /// Asks for music now.
+    /// Asks the breaker for a call.
     ///
     /// # Errors
-    /// When the vendor is left alone for so long: it keeps failing, or has asked for it.
+    /// Returns the time to wait while the breaker is open or held.
     pub fn admit(&self) -> Result<Leave, Duration> {
         let leave = |is_probe| Leave { gate: self.gate.clone(), is_probe };
         match self.gate.admission() {
             Admission::Go => Ok(leave(false)),
-            // There is no question by which it would show whether it lives: the next stream does.
+            // Music vendors have no health check: the next stream is the probe.
             Admission::Probe => Ok(leave(true)),
             Admission::Wait(wait) => Err(wait),
         }
     }
 
-    /// Whether the same job gives the same music, and costs nothing: it can be made again for who has not heard it.
+    /// Returns `true` if the same job yields the same music at no cost, so it can be generated again for another
+    /// listener.
     #[must_use]
     pub fn is_repeatable(&self) -> bool {
         !self.vendor.is_remote()
     }
 
-    /// What is recorded before the music of a task is asked for: of a vendor, that it is about to be.
+    /// Returns the command to record before the call: for a remote vendor, the intent to submit.
     #[must_use]
     pub fn beginning(&self, task: TaskId) -> TaskCommand {
         if self.vendor.is_remote() {
@@ -113,8 +116,8 @@ impl Musician {
         }
     }
 
-    /// The music of a task. It is made while it is listened to, never further in advance than one moment; whoever drops it stops
-    /// the work.
+    /// Returns the music of a task. It is generated while it is read, at most one moment ahead; dropping the stream
+    /// stops the work.
     #[must_use]
     pub fn play(
         &self,
@@ -129,18 +132,19 @@ impl Musician {
             let rest = moment.is_ok().then_some(heard);
             Some((moment, rest))
         };
+
         unfold(Some(heard), next).boxed()
     }
 }
 
-/// Music that is listened to, which shows how its vendor is.
+/// A stream of music that reports its outcome to the breaker.
 struct Heard {
     playing: Playing,
     leave: Leave,
 }
 
 impl Heard {
-    /// A vendor has succeeded with the end of a stream: one that breaks every stream off must not seem to be well.
+    /// Only the end of a stream counts as a success: a vendor that breaks off every stream is not healthy.
     async fn next(&mut self) -> Option<Result<MusicMoment, Unfinished>> {
         let moment = self.playing.next().await;
         match &moment {
@@ -155,14 +159,16 @@ impl Heard {
     }
 }
 
-/// What is recorded of music that ends before its end. A call is never made again, whatever became of it: its listener has the
-/// answer to this one.
+/// Returns what to record of music that ended prematurely. A call is never repeated, whatever its outcome: the listener
+/// already has the response to this one.
 fn unfinished(stopped: Stopped) -> Unfinished {
     let error = match stopped {
         Stopped::Failed(failure) | Stopped::Broken(failure) => return failure.into(),
         Stopped::Untaken(error) => error,
     };
+
     let failure = |code: &str| Failure::new(code, &error.message);
+
     match error.kind {
         ErrorKind::Refused => {
             let failure = failure("vendor_refused");
@@ -191,7 +197,7 @@ mod tests {
     use parking_lot::Mutex;
     use uuid::Uuid;
 
-    /// A vendor that tells these things, a list for each stream.
+    /// A vendor that returns these items, one list per stream.
     struct Told(Mutex<Vec<Vec<Result<MusicMoment, Stopped>>>>);
 
     impl MusicVendor for Told {
@@ -261,7 +267,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_listener_who_hangs_up_leaves_the_probe_to_the_next() {
-        // Given a vendor that was left alone, and a caller by whom it is to show whether it is back
+        // Given a vendor whose breaker was open, and a caller that gets the probe
         let clock = Surroundings::manual(Timestamp::from_micros(0), 1);
         let taken = || Ok(MusicMoment::Length { millis: 1 });
         let streams =
@@ -271,18 +277,22 @@ mod tests {
             let leave = musician.admit().ok()?;
             Some(musician.play(leave, TaskId(Uuid::nil()), work()))
         };
+
         for _ in 0..2 {
             let _: Vec<_> = ask().await.expect("leave").collect().await;
         }
         assert!(ask().await.is_none());
         clock.advance(MINUTE);
-        // When they hang up before anything was heard, or before the end, or did not even ask
+
+        // When callers hang up before the first sound, before the end, or before asking
         drop(ask().await.expect("leave"));
+
         let mut cut_off = ask().await.expect("leave");
         assert!(cut_off.next().await.is_some() && ask().await.is_none(), "one at a time");
         drop(cut_off);
         drop(musician.admit().expect("leave"));
-        // Then the next caller is the one, and with the end of that stream the circuit is closed
+
+        // Then the next caller gets the probe, and the end of its stream closes the circuit
         let heard: Vec<_> = ask().await.expect("leave").collect().await;
         assert_eq!((heard.len(), musician.state().circuit()), (1, Circuit::Closed));
     }

@@ -1,8 +1,8 @@
-//! The poller: brings the tasks of a gateway to its vendor, asks how they are, and takes the results home.
+//! The poller: submits the tasks of one gateway to its vendor, polls their progress, and stores the results.
 //!
-//! What is to be done next follows from the recorded stage alone (`step`), so a restart resumes every unfinished task, and a call
-//! to a vendor is announced in the log before it is made (DESIGN 4). Before a vendor that fails stands a circuit breaker:
-//! tasks wait behind it, and none fails for it before its deadline.
+//! The recorded stage alone determines the next step (`step`), so a restart resumes every unfinished task. A call to a
+//! vendor is recorded before it is made (DESIGN 4). A circuit breaker guards the vendor: tasks wait while it is open,
+//! and none fails because of it before its deadline.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -48,16 +48,16 @@ use pace::at_least;
 use queue::TaskTurns;
 use step::{Step, attempts, next_step};
 
-/// How long an input is tried to be had whose server is in trouble, from the submission of the task.
+/// Longest time during which an input with a temporary fetch error is retried, counted from the submission of the task.
 const INPUT_PATIENCE: Duration = Duration::from_mins(2);
-/// The shortest and the longest rest before it is tried again: as long as the task has waited so far.
+/// Shortest and longest pause between such retries; in between, the pause is the age of the task.
 const INPUT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// How long a task rests when what became of it could not be recorded.
+/// Pause of a task whose outcome could not be recorded.
 const RECORD_PAUSE: Duration = Duration::from_secs(5);
-/// How often results are fetched that are not what they should be.
+/// Number of fetches after which invalid results fail the task.
 const ODD_RESULTS_MAX: u32 = 4;
 
-/// The reactor that works off the tasks of one gateway at one vendor.
+/// Reactor that processes the tasks of one gateway at one vendor.
 #[derive(Clone)]
 pub struct Poller {
     dispatch: Dispatch,
@@ -74,7 +74,7 @@ pub struct Poller {
 }
 
 impl Poller {
-    /// A poller of `vendor`.
+    /// Returns a poller of `vendor`.
     #[must_use]
     pub fn new(
         dispatch: Dispatch,
@@ -86,24 +86,26 @@ impl Poller {
     ) -> Self {
         let changes = models.task_changes();
         let gate = Gate::new(vendor.name(), options.breaker, options.retry, surroundings.clone());
-        let (live, hints) = (Live::default(), None);
+        let live = Live::default();
+        let hints = None;
         let turns = Arc::default();
+
         Self { dispatch, models, surroundings, vendor, inputs, options, gate, live, hints, changes, turns }
     }
 
-    /// The same, which tells there how far its tasks are.
+    /// Reports the progress of its tasks to `live`.
     #[must_use]
     pub fn with_live(self, live: Live) -> Self {
         Self { live, ..self }
     }
 
-    /// The same, which asks after a task at once when there is a hint.
+    /// Polls a task immediately after a webhook of the vendor.
     #[must_use]
     pub fn with_hints(self, hints: Hints) -> Self {
         Self { hints: Some(hints), ..self }
     }
 
-    /// What can be seen of it.
+    /// Returns the observable state of the vendor.
     #[must_use]
     pub fn state(&self) -> VendorState {
         self.gate.state()
@@ -132,15 +134,19 @@ impl Poller {
         if let Err((cause, rest)) = self.may_submit().await {
             return self.hindered(task, entry, cause, rest);
         }
+
         let recovery = self.vendor.recovery();
-        let (key, repeatable) = (VendorKey::recorded(task.to_string()), recovery == Recovery::Key);
+        let key = VendorKey::recorded(task.to_string());
+        let repeatable = recovery == Recovery::Key;
         self.at(VendorStep::BeforeIntent, task);
         if self.record(task, entry, TaskCommand::StartSubmission { key: key.clone(), repeatable }).await.is_err() {
             return self.hindered(task, entry, Cause::Unrecorded, RECORD_PAUSE);
         }
         self.at(VendorStep::IntentRecorded, task);
+
         let answer = self.vendor.submit(Job::of(entry.record.submission.clone(), key)).await;
         self.at(VendorStep::Answered, task);
+
         match answer {
             Ok(reference) => {
                 self.gate.succeeded();
@@ -152,7 +158,7 @@ impl Poller {
         }
     }
 
-    /// Asks the breaker; a vendor that failed is asked for a sign of life before it is given a job.
+    /// Asks the breaker. A probe is a health check, so that a failing vendor is not given a job.
     async fn may_submit(&self) -> Result<(), (Cause, Duration)> {
         match self.gate.admission() {
             Admission::Go => Ok(()),
@@ -173,7 +179,8 @@ impl Poller {
     async fn submission_failed(&self, task: TaskId, entry: &TaskEntry, error: VendorError) -> Next {
         self.gate.failed(&error);
         let pause = self.gate.pause_after(&error, attempts(&entry.record.stage).saturating_add(1));
-        let (kind, message) = (error.kind, Text::recorded(error.message));
+        let kind = error.kind;
+        let message = Text::recorded(error.message);
         let command = match kind {
             ErrorKind::Refused => {
                 let failure = Failure::new("vendor_refused", message.as_str());
@@ -187,18 +194,21 @@ impl Poller {
                 TaskCommand::RecordUnknown { reason: message, repeatable }
             }
         };
-        // Recorded or not: not again at once.
+
+        // Pause even if this was not recorded, so that the submission is not repeated immediately.
         if let Err(error) = self.record(task, entry, command).await {
             tracing::warn!(%task, %error, "could not record what became of a submission");
         }
+
         self.hindered(task, entry, Cause::Vendor(kind), pause)
     }
 
-    /// Looks whether a submission arrived of which that is not known.
+    /// Asks the vendor whether it received a submission whose outcome is unknown.
     async fn search(&self, task: TaskId, entry: &TaskEntry, key: VendorKey) -> Next {
         if let Admission::Wait(wait) = self.gate.admission() {
             return self.hindered(task, entry, Cause::Gate, self.gate.wait(wait));
         }
+
         match self.vendor.find(Job::of(entry.record.submission.clone(), key)).await {
             Ok(Some(reference)) => {
                 self.gate.succeeded();
@@ -221,18 +231,21 @@ impl Poller {
 
     async fn poll(&self, task: TaskId, entry: &TaskEntry, reference: &VendorReference) -> Next {
         let late = self.is_late(&entry.record);
+
         if let Admission::Wait(wait) = self.gate.admission() {
             if late {
                 return self.expire(task, entry).await;
             }
             return self.hindered(task, entry, Cause::Gate, self.gate.wait(wait));
         }
+
         let progress = self.vendor.poll(reference).await;
         self.at(VendorStep::Polled, task);
         if let Ok(progress) = &progress {
             self.gate.succeeded();
             self.live.note(task, progress);
         }
+
         match progress {
             Ok(Progress::Queued { .. } | Progress::Running { .. } | Progress::Lost) | Err(_) if late => {
                 self.expire(task, entry).await
@@ -252,7 +265,7 @@ impl Poller {
         }
     }
 
-    /// The rest of a task that the vendor has not done yet.
+    /// Schedules the next poll of a task that the vendor has not finished.
     fn wait_for(&self, task: TaskId, entry: &TaskEntry) -> Next {
         self.gate.forget_failures(task);
         self.live.free(task);
@@ -280,7 +293,7 @@ impl Poller {
         self.hindered(task, entry, Cause::Results(failure), self.gate.pause(failures))
     }
 
-    /// What a vendor took and does not know may only not be known yet; it is never submitted again.
+    /// A vendor may not list a task right after accepting it. The task is never submitted again.
     async fn lost(&self, task: TaskId, entry: &TaskEntry) -> Next {
         if self.age_of_stage(&entry.record) < self.options.lost_after {
             let failures = self.gate.one_failure_more(task);
@@ -301,23 +314,23 @@ impl Poller {
 
     async fn expire(&self, task: TaskId, entry: &TaskEntry) -> Next {
         let mut message = format!("not finished within {} seconds", self.options.deadline_of(&entry.record).as_secs());
-        // Of a task that waited for something it is recorded now for what: nothing else keeps it.
+        // The log does not contain the reason of the wait, so the failure includes it.
         if let Some(hindrance) = self.live.hindrance(task) {
             let _ = write!(message, "; what kept it last: {}", hindrance.reason.message);
         }
         self.end(task, entry, TaskCommand::Fail { failure: Failure::new("deadline_exceeded", &message) }).await
     }
 
-    /// Records after which the vendor is not asked about this job again.
+    /// Records the last command of a job, after which the vendor is not polled again.
     async fn end(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Next {
         self.gate.forget_failures(task);
         self.then(task, entry, command).await
     }
 
-    /// Records and goes on at once; after a failure to record, later.
+    /// Records a command and continues immediately, or after a pause if recording fails.
     async fn then(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Next {
         match self.record(task, entry, command).await {
-            // The task has moved on, maybe meanwhile: look again.
+            // The task has advanced, possibly concurrently: look at it again.
             Ok(_) | Err(CommandError::Rejected(TaskRejection::WrongStage { .. })) => {
                 self.live.free(task);
                 Next::WhenDue
@@ -330,7 +343,8 @@ impl Poller {
     }
 
     async fn record(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Outcome<Task> {
-        let (causation, at) = (Some(entry.last_event), self.surroundings.now());
+        let causation = Some(entry.last_event);
+        let at = self.surroundings.now();
         self.dispatch.task(task, command, Circumstances::of_system(causation, at)).await
     }
 
@@ -339,7 +353,9 @@ impl Poller {
     }
 
     async fn act_on(&self, task: TaskId, entry: &TaskEntry) -> Next {
-        let (now, deadline) = (self.surroundings.now(), self.options.deadline_of(&entry.record));
+        let now = self.surroundings.now();
+        let deadline = self.options.deadline_of(&entry.record);
+
         match next_step(&entry.record, now, deadline, self.vendor.recovery()) {
             Step::Nothing => Next::WhenDue,
             Step::Fetch => self.fetch(task, entry).await,
@@ -382,6 +398,7 @@ impl Reactor for Poller {
                 None => std::future::pending().await,
             }
         };
+
         tokio::select! {
             _ = self.changes.changed() => false,
             () = hint => false,
@@ -393,7 +410,7 @@ impl Reactor for Poller {
     fn hinted(&self) -> Vec<TaskId> {
         let Some(hints) = &self.hints else { return Vec::new() };
         let models = self.models.read();
-        // What is not in memory has ended.
+        // Tasks that are not in memory have ended; any poller may drop their hints.
         let is_own = |task: &TaskId| models.tasks.gateway_of(*task).is_none_or(|it| it == self.options.gateway);
         hints.drain(is_own)
     }

@@ -1,7 +1,7 @@
-//! The projector: lets the read models follow the log, at once when it grows and from the beginning when asked.
+//! The projector: applies commits to the read models, and rebuilds them from the log.
 //!
-//! It runs on the writer's thread between the sync and the answers, so that nobody who was answered can read an older
-//! state (ADR 3).
+//! It runs on the writer's thread between the sync and the replies, so a client never reads a state older than its own
+//! command (ADR 3).
 
 use crate::domain::decider::Decider;
 use crate::domain::ids::TaskId;
@@ -12,29 +12,29 @@ use crate::projections::ReadModels;
 use crate::projections::read_models::Models;
 use crate::telemetry::metrics::Metrics;
 
-/// How many events a rebuild reads at a time.
+/// Number of events that a rebuild reads at a time.
 const REBUILD_CHUNK: usize = 4096;
 
-/// Carries commits into the read models, and counts their events.
+/// Applies commits to the read models and counts their events.
 pub struct Projector {
     models: ReadModels,
     metrics: Metrics,
 }
 
 impl Projector {
-    /// A projector of these read models.
+    /// Returns a projector of these read models.
     #[must_use]
     pub fn new(models: ReadModels, metrics: Metrics) -> Self {
         Self { models, metrics }
     }
 
-    /// The read models, which show every commit that was projected.
+    /// Returns the read models, which contain every projected commit.
     #[must_use]
     pub fn models(&self) -> &ReadModels {
         &self.models
     }
 
-    /// Folds commits that were just made durable, in their order.
+    /// Applies durable commits in their order.
     pub fn project<'c>(&self, commits: impl IntoIterator<Item = &'c Commit>) {
         let mut failures = Vec::new();
         let count = |commit: &&Commit| {
@@ -47,7 +47,7 @@ impl Projector {
         self.count_failures(&failures);
     }
 
-    /// Of what kind a task is only the read models know.
+    /// Counts failed tasks by kind, which only the read models know.
     fn count_failures(&self, failures: &[(TaskId, Option<&'static str>)]) {
         if failures.is_empty() {
             return;
@@ -61,16 +61,16 @@ impl Projector {
     }
 }
 
-/// Which task failed with an event, and by which of our codes.
+/// Returns the task that failed with this event, and the known error code.
 fn failure_of(recorded: &RecordedEvent) -> Option<(TaskId, Option<&'static str>)> {
     let failure = Task::narrow(&recorded.event)?.failure()?;
     Some((TaskId::parse(recorded.stream.key()).ok()?, failure.known_code()))
 }
 
-/// Folds the whole log anew.
+/// Rebuilds the read models from the whole log.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// If the log cannot be read.
 pub fn rebuild(log: &dyn EventLog) -> Result<Models, LogFailure> {
     let mut models = Models::default();
     loop {

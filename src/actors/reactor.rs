@@ -1,7 +1,7 @@
-//! Reactors: what carries recorded events on to the outside, and comes back with commands.
+//! Reactors: perform the external effects of recorded events and return the outcome as commands.
 //!
-//! A reactor is a reconciler. Woken by a change or by a timer, it reads from a projection what is due, acts, and records
-//! what came of it. It keeps nothing that it could not forget: killed at any instruction, it finds the same work again.
+//! A reactor is a reconciler. A change or a timer wakes it; it reads the due work from a projection, acts, and records
+//! the outcome. It has no state of its own that matters: after a crash at any point it finds the same work again.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -13,82 +13,84 @@ use actix::prelude::*;
 
 use crate::clock::{Place, Surroundings};
 
-/// How often a reactor looks without being woken.
+/// Interval at which a reactor looks for work without being woken.
 const TICK: Duration = Duration::from_millis(250);
-/// Looking for work takes at most this part of the time, however much of it there is.
+/// Limits the search for work to about a tenth of the time, however much work there is.
 const LOOKING_PART: u32 = 10;
-/// How long work rests whose attempt died.
+/// Pause of work whose attempt panicked.
 const REST_AFTER_PANIC: Duration = Duration::from_secs(1);
 
-/// When to look at a piece of work again.
+/// Time at which a piece of work is considered again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// When the projection says that it is due.
+    /// As soon as the projection reports it as due.
     WhenDue,
-    /// Not before this time has passed, unless the reactor is hinted.
+    /// After this pause, or earlier if the work is hinted at.
     After(Duration),
 }
 
-/// One kind of work that is found in a projection and done outside.
+/// A kind of work that is found in a projection and performed outside.
 pub trait Reactor: Clone + Send + Unpin + 'static {
-    /// What names a piece of work; the same work has the same key until it is done.
+    /// Identifies a piece of work; it stays the same until the work is done.
     type Key: Clone + Eq + Hash + Send + Unpin + 'static;
-    /// A piece of work, with all that is needed to do it.
+    /// A piece of work with all data needed to perform it.
     type Work: Send + 'static;
-    /// Its name in logs.
+    /// Name in logs.
     const NAME: &'static str;
 
-    /// What is due now, most urgent first: of all that is due, what `hands` take.
+    /// Returns the due work that `hands` accept, most urgent first.
     fn due(&self, hands: &mut Hands<Self::Key>) -> Vec<(Self::Key, Self::Work)>;
 
-    /// Does one piece of work and records what came of it.
+    /// Performs one piece of work and records the outcome.
     fn act(&self, work: Self::Work) -> impl Future<Output = Next> + Send;
 
-    /// Ends when there may be something new. `true` means: forget all rests, what was waited for may have happened.
+    /// Completes when there may be new work. `true` ends all pauses, because their reason may be gone.
     fn changed(&mut self) -> impl Future<Output = bool> + Send;
 
-    /// Work that was hinted at since the last call: it does not rest any longer.
+    /// Returns the work that was hinted at since the last call; its pauses end.
     fn hinted(&self) -> Vec<Self::Key> {
         Vec::new()
     }
 }
 
-/// Bounds of a reactor.
+/// Limits of a reactor.
 #[derive(Debug, Clone, Copy)]
 pub struct ReactorOptions {
-    /// How many pieces of work may be under way.
+    /// Maximum number of concurrent pieces of work.
     pub concurrency: usize,
-    /// How many of them in one lane.
+    /// Maximum number of them in one lane.
     pub lane: usize,
 }
 
-/// What a reactor does at a time, and what it has laid aside.
+/// Concurrency slots of a reactor, and its paused work.
 pub struct Hands<K> {
     options: ReactorOptions,
     now: Instant,
-    /// What is being done, and in which lane.
+    /// Work in progress, with its lane.
     under_way: HashMap<K, String>,
     lanes: HashMap<String, usize>,
-    /// Until when work rests. What is over leaves with the next [`Hands::forget_ended_rests`].
+    /// End of each pause. Expired entries are removed by [`Hands::forget_ended_rests`].
     resting: HashMap<K, Instant>,
     forgotten_at: Instant,
 }
 
 impl<K: Clone + Eq + Hash> Hands<K> {
     fn new(options: ReactorOptions) -> Self {
-        let (under_way, lanes, resting) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let under_way = HashMap::new();
+        let lanes = HashMap::new();
+        let resting = HashMap::new();
         let now = Instant::now();
         Self { options, now, under_way, lanes, resting, forgotten_at: now }
     }
 
-    /// Whether this work is being done, or rests: it would not be taken. Cheaper than offering it.
+    /// Returns `true` if the work is in progress or paused, so [`Hands::take`] would reject it. Cheaper than trying.
     #[must_use]
     pub fn are_off(&self, key: &K) -> bool {
         self.resting.get(key).is_some_and(|until| *until > self.now) || self.under_way.contains_key(key)
     }
 
-    /// Takes this work, unless all hands are full, or those of its lane: no lane gets more than [`ReactorOptions::lane`]
-    /// places, so that one slow receiver never delays another.
+    /// Reserves a slot for the work and returns `true`, unless all slots or those of its lane are in use. No lane gets
+    /// more than [`ReactorOptions::lane`] slots, so that one slow receiver does not delay the others.
     pub fn take(&mut self, key: &K, lane: &str) -> bool {
         let taken = self.lanes.get(lane).copied().unwrap_or(0);
         if self.are_full() || taken >= self.options.lane || self.are_off(key) {
@@ -122,20 +124,20 @@ impl<K: Clone + Eq + Hash> Hands<K> {
     }
 }
 
-/// The actor around a [`Reactor`].
+/// Actor that runs a [`Reactor`].
 pub struct ReactorActor<R: Reactor> {
     reactor: R,
     surroundings: Surroundings,
     hands: Hands<R::Key>,
-    /// What was hinted at while it was being done: it does not rest afterwards.
+    /// Work that was hinted at while in progress: it is not paused afterwards.
     hinted: HashSet<R::Key>,
-    /// Not before this time is work looked for again.
+    /// Earliest time of the next search for work.
     next_look: Instant,
-    /// A look at that time is arranged.
+    /// `true` if that search is scheduled.
     look_arranged: bool,
 }
 
-/// Look for work.
+/// Wakes the actor to look for work.
 #[derive(Debug, Clone, Copy)]
 struct Wake {
     hinted: bool,
@@ -145,13 +147,15 @@ impl Message for Wake {
     type Result = ();
 }
 
-/// Starts a reactor on the current arbiter, and starts it anew whenever it dies.
+/// Starts a reactor on the current arbiter and restarts it whenever it dies.
 pub fn keep_running<R: Reactor>(reactor: R, options: ReactorOptions, surroundings: Surroundings) {
     let start = {
         let reactor = reactor.clone();
         move || ReactorActor::new(reactor.clone(), options, surroundings.clone()).start()
     };
+
     let mut changes = reactor;
+
     actix::spawn(async move {
         let mut address = start();
         let mut hinted = false;
@@ -168,16 +172,20 @@ pub fn keep_running<R: Reactor>(reactor: R, options: ReactorOptions, surrounding
 
 impl<R: Reactor> ReactorActor<R> {
     fn new(reactor: R, options: ReactorOptions, surroundings: Surroundings) -> Self {
-        let (hands, hinted, next_look) = (Hands::new(options), HashSet::new(), Instant::now());
+        let hands = Hands::new(options);
+        let hinted = HashSet::new();
+        let next_look = Instant::now();
         Self { reactor, surroundings, hands, hinted, next_look, look_arranged: false }
     }
 
-    /// Looks for work at once, unless all hands are full, or the last look took so long that this one has to wait.
+    /// Looks for work now, unless all slots are in use; delays the search if the previous one took long.
     fn look(&mut self, context: &mut Context<Self>) {
         if self.hands.are_full() || self.look_arranged {
             return;
         }
+
         let wait = self.next_look.saturating_duration_since(Instant::now());
+
         if wait.is_zero() {
             let started = Instant::now();
             self.start_due(context);
@@ -207,7 +215,7 @@ impl<R: Reactor> ReactorActor<R> {
         self.look(context);
     }
 
-    /// Ends the rests of what was hinted at.
+    /// Ends the pauses of work that was hinted at.
     fn take_hints(&mut self) {
         for key in self.reactor.hinted() {
             if self.hands.under_way.contains_key(&key) {
@@ -219,12 +227,15 @@ impl<R: Reactor> ReactorActor<R> {
     }
 
     fn start_one(&mut self, context: &mut Context<Self>, key: R::Key, work: R::Work) {
-        let (reactor, surroundings) = (self.reactor.clone(), self.surroundings.clone());
-        // A task of its own, so that a panic in it is an answer here and not the end of the actor.
+        let reactor = self.reactor.clone();
+        let surroundings = self.surroundings.clone();
+
+        // A separate task, so that a panic is reported here instead of ending the actor.
         let working = actix::spawn(async move {
             surroundings.reach(Place::Reactor, R::NAME);
             reactor.act(work).await
         });
+
         let finished = working.into_actor(self).map(move |next, actor, context| {
             actor.hands.finish(&key);
             let rest = match next {
@@ -241,6 +252,7 @@ impl<R: Reactor> ReactorActor<R> {
                 _ => actor.look(context),
             }
         });
+
         context.spawn(finished);
     }
 }

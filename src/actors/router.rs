@@ -1,4 +1,4 @@
-//! The router: finds the one live actor of a stream, starts it when there is none, and puts it to sleep when it is idle.
+//! The router: finds or starts the live actor of a stream, and stops it when it is idle.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::domain::decider::Decider;
 use crate::events::envelope::Circumstances;
 use crate::events::stream::StreamId;
 
-/// Bounds of a router.
+/// Limits of a router.
 #[derive(Debug, Clone, Copy)]
 pub struct RouterOptions {
-    /// How many commands may wait for the router.
+    /// Maximum number of commands that wait for the router.
     pub queue: usize,
-    /// How many commands may wait for one aggregate.
+    /// Maximum number of commands that wait for one aggregate.
     pub mailbox: usize,
-    /// How long an aggregate stays in memory without a command.
+    /// Time after which an aggregate without commands leaves memory.
     pub idle: Duration,
 }
 
-/// A command on its way to the router.
+/// A command for the router.
 pub struct Route<D: Decider> {
     pub stream: StreamId,
     pub command: D::Command,
@@ -37,7 +37,7 @@ impl<D: Decider> Message for Route<D> {
     type Result = ();
 }
 
-/// How many aggregates are live; for tests and for the state that operators see.
+/// Returns the number of live aggregates, for tests and for the state shown to operators.
 #[derive(Debug, Clone, Copy)]
 pub struct CountLive;
 
@@ -45,7 +45,7 @@ impl Message for CountLive {
     type Result = usize;
 }
 
-/// The router of one kind of aggregate. Its aggregates live on its own arbiter: a hop between them costs no thread switch.
+/// Router of one kind of aggregate. Its aggregates run on its arbiter, so no thread switch is needed.
 pub struct Router<D: Decider> {
     tools: Tools,
     options: RouterOptions,
@@ -54,13 +54,13 @@ pub struct Router<D: Decider> {
 
 struct Entry<D: Decider> {
     address: Addr<AggregateActor<D>>,
-    /// Shared with every command that the actor has not finished.
+    /// Shared with every unfinished command of the actor.
     busy: Arc<()>,
     last_used: Instant,
 }
 
 impl<D: Decider> Router<D> {
-    /// A router without live aggregates.
+    /// Returns a router without live aggregates.
     #[must_use]
     pub fn new(tools: Tools, options: RouterOptions) -> Self {
         Self { tools, options, live: HashMap::new() }
@@ -71,7 +71,7 @@ impl<D: Decider> Router<D> {
         Entry { address: actor.start(), busy: Arc::new(()), last_used: Instant::now() }
     }
 
-    /// Lets idle aggregates go: without an address they stop, and the next command replays them.
+    /// Drops the addresses of idle aggregates, which stops them; the next command replays the stream.
     fn passivate(&mut self) {
         let idle = self.options.idle;
         self.live.retain(|_, entry| Arc::strong_count(&entry.busy) > 1 || entry.last_used.elapsed() < idle);
@@ -93,13 +93,16 @@ impl<D: Decider> Handler<Route<D>> for Router<D> {
     fn handle(&mut self, message: Route<D>, _: &mut Context<Self>) {
         let Route { stream, command, why, reply } = message;
         let known = self.live.get(&stream).is_some_and(|entry| entry.address.connected());
+
         if !known {
-            // Never seen, asleep, or killed by a panic: a new actor replays the stream.
+            // Unknown, idle or dead after a panic: a new actor replays the stream.
             let entry = self.wake(&stream);
             self.live.insert(stream.clone(), entry);
         }
+
         let Some(entry) = self.live.get_mut(&stream) else { return };
         entry.last_used = Instant::now();
+
         let command = Execute { command, why, reply, busy: Arc::clone(&entry.busy) };
         if let Err(SendError::Full(refused) | SendError::Closed(refused)) = entry.address.try_send(command) {
             let _ = refused.reply.send(Err(CommandError::Overloaded));

@@ -1,4 +1,4 @@
-//! How many of the places one account has: whoever names many receivers that never answer must not take them all.
+//! Limits concurrent work per account, so that an account with many unresponsive receivers does not use all slots.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,27 +7,27 @@ use parking_lot::Mutex;
 
 use crate::domain::ids::UserId;
 
-/// The places of all accounts; anonymous callers are one. Cheap to clone.
+/// Slots in use per account; all anonymous callers share one limit. Cheap to clone.
 #[derive(Clone)]
 pub struct Shares {
     most: usize,
     taken: Arc<Mutex<HashMap<Option<UserId>, usize>>>,
 }
 
-/// One place; given back when it is dropped.
+/// One slot, released on drop.
 pub struct Share {
     shares: Shares,
     account: Option<UserId>,
 }
 
 impl Shares {
-    /// At most so many places for each account.
+    /// Returns a limit of `most` slots per account.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self { most, taken: Arc::default() }
     }
 
-    /// A place for this account, if it has not all that it may have.
+    /// Takes a slot for this account, unless it uses all of its slots.
     #[must_use]
     pub fn take(&self, account: Option<UserId>) -> Option<Share> {
         let mut taken = self.taken.lock();
@@ -57,7 +57,8 @@ mod tests {
 
     #[test]
     fn an_account_has_its_share_and_gets_it_back() {
-        let (ada, bob) = (Some(UserId(Uuid::from_u128(1))), Some(UserId(Uuid::from_u128(2))));
+        let ada = Some(UserId(Uuid::from_u128(1)));
+        let bob = Some(UserId(Uuid::from_u128(2)));
         let shares = Shares::new(2);
         let first = shares.take(ada).unwrap();
         let second = shares.take(ada);

@@ -1,8 +1,8 @@
-//! The sweeper: removes files of media tasks that ended long enough ago (contract 5: `media.retention`).
+//! The sweeper: removes files of media tasks that ended before the retention period (contract 5: `media.retention`).
 //!
-//! What is to go follows from the log alone: every file that no task names which is unfinished or ended within the retention.
-//! So a sweep that a crash cuts short is done again, a file that two tasks share stays as long as the younger one needs it, and
-//! files that no task ever named go too. Nothing is recorded: that the time is over, everybody can tell.
+//! The log alone determines the files to remove: those that are not used by any task that is unfinished or ended within
+//! the retention. A sweep interrupted by a crash is repeated, a shared file stays as long as the younger task needs it,
+//! and unreferenced files are removed too. No event is recorded, because the end of the retention follows from the log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,33 +16,33 @@ use crate::media::store::Store;
 use crate::projections::ReadModels;
 use crate::projections::task::index::mark_of;
 
-/// The longest and the shortest time between two sweeps; in between, a tenth of the retention.
+/// Shortest and longest time between two sweeps; in between, a tenth of the retention.
 const PAUSES: (Duration, Duration) = (Duration::from_mins(1), Duration::from_hours(1));
 
-/// The reactor that removes files.
+/// Reactor that removes expired files.
 #[derive(Clone)]
 pub struct Sweeper {
     store: Store,
     models: ReadModels,
     surroundings: Surroundings,
     retention: Duration,
-    /// Not before this time is swept again.
+    /// Earliest time of the next sweep.
     due_at: Arc<Mutex<Timestamp>>,
 }
 
 impl Sweeper {
-    /// A sweeper of a store; files are kept for `retention` after the end of the last task that names them.
+    /// Returns a sweeper of a store. Files stay for `retention` after the end of the last task that uses them.
     #[must_use]
     pub fn new(store: Store, models: ReadModels, surroundings: Surroundings, retention: Duration) -> Self {
         let due_at = Arc::new(Mutex::new(surroundings.now().after(PAUSES.0)));
         Self { store, models, surroundings, retention, due_at }
     }
 
-    /// Blocks on the disk.
+    /// Removes the expired files. Blocks on the disk.
     fn sweep(&self) {
         let retention = i64::try_from(self.retention.as_micros()).unwrap_or(i64::MAX);
         let since = Timestamp::from_micros(self.surroundings.now().micros().saturating_sub(retention));
-        // Looked through without keeping writers waiting.
+        // Works on a copy, so that writers do not wait.
         let index = self.models.read().tasks.index.captured();
         let needed = index.marks_since(since);
         match self.store.sweep(&|digest| needed.contains(&mark_of(digest))) {
@@ -73,7 +73,7 @@ impl Reactor for Sweeper {
         Next::WhenDue
     }
 
-    /// Nobody waits for a sweep: the reactor's own timer is enough.
+    /// Sweeps are not urgent: the reactor's own timer is enough.
     async fn changed(&mut self) -> bool {
         std::future::pending().await
     }

@@ -1,4 +1,4 @@
-//! All actors together: how they are started, and the one way in for commands.
+//! Starts all actors; [`Dispatch`] is the only entry for commands.
 
 use std::sync::{Arc, Weak};
 
@@ -28,7 +28,7 @@ use crate::telemetry::trace::{self, Span, Value};
 
 pub use super::aggregate::Done;
 
-/// The one way in for commands. Cheap to clone.
+/// The only entry for commands. Cheap to clone.
 #[derive(Clone)]
 pub struct Dispatch {
     users: Addr<Router<User>>,
@@ -39,27 +39,27 @@ pub struct Dispatch {
     deliveries: Addr<Router<Delivery>>,
 }
 
-/// Bounds of the actors.
+/// Limits of the actors.
 #[derive(Debug, Clone, Copy)]
 pub struct ActorOptions {
-    /// How many appends may wait for the writer.
+    /// Maximum number of appends that wait for the writer.
     pub writer_queue: usize,
     pub router: RouterOptions,
 }
 
-/// What is left to hold while the actors run.
+/// Owner of the running actors.
 pub struct Actors {
     pub dispatch: Dispatch,
     arbiter: Arbiter,
-    /// How many appends wait.
+    /// Returns the number of waiting appends.
     waiting: Arc<dyn Fn() -> usize + Send + Sync>,
-    /// Held by the writer's work.
+    /// Upgradable while the writer runs.
     alive: Weak<()>,
 }
 
 impl Actors {
-    /// Starts the writer and the routers. They share one arbiter with all aggregates, so that a command changes threads only
-    /// twice: to the arbiter and back. Returns when all routers take commands.
+    /// Starts the writer and the routers; returns once all routers accept commands. They share one arbiter with all
+    /// aggregates, so a command changes threads only twice: to the arbiter and back.
     pub async fn start(
         log: Arc<dyn EventLog>,
         models: ReadModels,
@@ -73,6 +73,7 @@ impl Actors {
         let waiting = Arc::new(writer.waiting());
         let arbiter = Arbiter::new();
         arbiter.spawn(worker.run());
+
         let tools = Tools { log, writer, models, surroundings };
         let dispatch = Dispatch {
             users: start_router(&arbiter, &tools, options.router),
@@ -82,23 +83,24 @@ impl Actors {
             tasks: start_router(&arbiter, &tools, options.router),
             deliveries: start_router(&arbiter, &tools, options.router),
         };
+
         dispatch.await_routers().await;
         Self { dispatch, arbiter, waiting, alive }
     }
 
-    /// Tells whether commands can still be written: false once the writer has died.
+    /// Returns a function that returns `false` once the writer has died, so no command can be written.
     pub fn pulse(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let alive = Weak::clone(&self.alive);
         move || alive.strong_count() > 0
     }
 
-    /// Tells how many appends wait for the writer.
+    /// Returns a function that returns the number of appends waiting for the writer.
     pub fn waiting(&self) -> impl Fn() -> usize + Send + Sync + use<> {
         let waiting = Arc::clone(&self.waiting);
         move || waiting()
     }
 
-    /// Lets the actors go; a group that is being written is finished. Blocks.
+    /// Stops the actors after the group being written. Blocks.
     pub fn stop(self) {
         drop(self.dispatch);
         self.arbiter.stop();
@@ -114,18 +116,18 @@ fn start_router<D: Decider>(arbiter: &Arbiter, tools: &Tools, options: RouterOpt
 }
 
 impl Dispatch {
-    /// Asks a user.
+    /// Sends a command to a user.
     ///
     /// # Errors
-    /// The rejection, or why the command was not carried out.
+    /// Returns the rejection, or the reason why the command was not executed.
     pub async fn user(&self, id: UserId, command: UserCommand, why: Circumstances) -> Outcome<User> {
         send(&self.users, StreamId::from(&id), command, why).await
     }
 
-    /// Asks a publisher.
+    /// Sends a command to a publisher.
     ///
     /// # Errors
-    /// The rejection, or why the command was not carried out.
+    /// Returns the rejection, or the reason why the command was not executed.
     pub async fn publisher(
         &self,
         id: &PublisherId,
@@ -135,26 +137,26 @@ impl Dispatch {
         send(&self.publishers, StreamId::from(id), command, why).await
     }
 
-    /// Asks a token.
+    /// Sends a command to a token.
     ///
     /// # Errors
-    /// The rejection, or why the command was not carried out.
+    /// Returns the rejection, or the reason why the command was not executed.
     pub async fn token(&self, id: TokenId, command: TokenCommand, why: Circumstances) -> Outcome<Token> {
         send(&self.tokens, StreamId::from(&id), command, why).await
     }
 
-    /// Asks a node.
+    /// Sends a command to a node.
     ///
     /// # Errors
-    /// The rejection, or why the command was not carried out.
+    /// Returns the rejection, or the reason why the command was not executed.
     pub async fn node(&self, key: &NodeKey, command: NodeCommand, why: Circumstances) -> Outcome<Node> {
         send(&self.nodes, StreamId::from(key), command, why).await
     }
 
-    /// Asks a task.
+    /// Sends a command to a task.
     ///
     /// # Errors
-    /// The rejection, or why the command was not carried out.
+    /// Returns the rejection, or the reason why the command was not executed.
     pub async fn task(&self, id: TaskId, command: TaskCommand, why: Circumstances) -> Outcome<Task> {
         if matches!(command, TaskCommand::Submit(_)) {
             trace::remember(id.0);
@@ -162,17 +164,17 @@ impl Dispatch {
         send(&self.tasks, StreamId::from(&id), command, why).await
     }
 
-    /// Asks a delivery.
+    /// Sends a command to a delivery.
     ///
     /// # Errors
-    /// The rejection, or why the command was not carried out.
+    /// Returns the rejection, or the reason why the command was not executed.
     pub async fn delivery(&self, id: DeliveryId, command: DeliveryCommand, why: Circumstances) -> Outcome<Delivery> {
         send(&self.deliveries, StreamId::from(&id), command, why).await
     }
 
-    /// Until a router has started, its mailbox has the framework's size and not its own.
+    /// Waits until all routers have started: before that, their mailboxes have the default capacity of actix.
     async fn await_routers(&self) {
-        // A router that does not answer has died with its arbiter, which every command will tell.
+        // An error means that the router died with its arbiter; every command will report that.
         let _ = tokio::join!(
             self.users.send(CountLive),
             self.publishers.send(CountLive),
@@ -183,7 +185,7 @@ impl Dispatch {
         );
     }
 
-    /// How many publishers are live as actors.
+    /// Returns the number of live publisher actors.
     pub async fn live_publishers(&self) -> usize {
         self.publishers.send(CountLive).await.unwrap_or(0)
     }
@@ -202,13 +204,15 @@ async fn send<D: Decider>(
         Err(SendError::Full(_)) => Err(CommandError::Overloaded),
         Err(SendError::Closed(_)) => Err(CommandError::Interrupted),
     };
+
     if let (Some(span), Err(error)) = (&mut span, &outcome) {
         end(span, error);
     }
+
     outcome
 }
 
-/// Notes why a command was not carried out. A rejection is an answer like any other.
+/// Records the outcome of a command that was not executed. A rejection is a normal response, not a failure.
 fn end<R>(span: &mut Span, error: &CommandError<R>) {
     let (outcome, is_failure) = match error {
         CommandError::Rejected(_) => ("rejected", false),
@@ -219,6 +223,7 @@ fn end<R>(span: &mut Span, error: &CommandError<R>) {
         CommandError::Failed { .. } => ("failed", true),
         CommandError::Interrupted => ("interrupted", true),
     };
+
     span.note("mediary.outcome", Value::Text(outcome.to_owned()));
     if is_failure {
         span.fail(outcome);

@@ -1,6 +1,7 @@
-//! Counters of facts that are too frequent for one event each: installs of nodes and uses of tokens. They are counted in
-//! memory and recorded in batches: at most one event per node and second, and per token and minute. A stop records what is
-//! left; a crash may lose the last second.
+//! Counters of facts that are too frequent for one event each: installs of nodes and uses of tokens.
+//!
+//! They are counted in memory and recorded in batches: at most one event per node and second, and per token and minute.
+//! A stop records the rest; a crash may lose the last second.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
@@ -22,19 +23,19 @@ use crate::domain::node::NodeCommand;
 use crate::domain::token::{TokenCommand, TokenRecord, USE_NOTED_EVERY};
 use crate::domain::value::Timestamp;
 
-/// How long after a recording the next one comes.
+/// Interval between recordings.
 const EVERY: Duration = Duration::from_secs(1);
-/// Commands that are under way at a time.
+/// Maximum number of concurrent commands.
 const CONCURRENCY: usize = 64;
-/// Nodes, and tokens, of which something may wait to be recorded; what comes for others meanwhile is not counted.
+/// Maximum number of nodes, and of tokens, with unrecorded counts. Further ones are not counted.
 const SUBJECTS_MAX: usize = 100_000;
 
-/// Pairs of account and node that are remembered on one day, 8 bytes each. Installs beyond that are not counted.
+/// Pairs of account and node remembered per day, 8 bytes each. Further installs are not counted.
 const INSTALLERS_MAX: usize = 1_000_000;
 /// Microseconds of a day; days begin at midnight UTC.
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// Takes the counts. Cheap to clone.
+/// Counts installs and token uses. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Tally(Arc<Counts>);
 
@@ -42,11 +43,11 @@ pub struct Tally(Arc<Counts>);
 struct Counts {
     installs: Mutex<HashMap<NodeKey, u64>>,
     installers: Mutex<DailyInstallers>,
-    /// The first use that is not recorded.
+    /// First unrecorded use of each token.
     uses: Mutex<HashMap<TokenId, Timestamp>>,
 }
 
-/// Hashes of the pairs of account and node that were counted on the current day. A restart forgets them.
+/// Hashes of the pairs of account and node counted today. A restart forgets them.
 #[derive(Debug, Default)]
 struct DailyInstallers {
     hasher: RandomState,
@@ -55,7 +56,7 @@ struct DailyInstallers {
 }
 
 impl DailyInstallers {
-    /// Returns `true` if the account has not installed the node on the day of `at` before.
+    /// Returns `true` if this is the first install of the node by the account on the day of `at`.
     fn is_first(&mut self, account: impl Hash, node: &NodeKey, at: Timestamp) -> bool {
         let day = at.micros().div_euclid(DAY_MICROS);
         if day != self.day {
@@ -78,7 +79,7 @@ impl Tally {
         }
     }
 
-    /// Notes that a token was presented; what was noted less than a minute ago is not noted again.
+    /// Notes the use of a token, unless a use less than a minute ago is recorded.
     pub fn used(&self, token: &TokenRecord, at: Timestamp) {
         if token.last_used_at.is_none_or(|last| at.since(last) >= USE_NOTED_EVERY) {
             place(&mut self.0.uses.lock(), token.grant.id, at);
@@ -89,7 +90,7 @@ impl Tally {
         self.0.installs.lock().is_empty() && self.0.uses.lock().is_empty()
     }
 
-    /// Takes off what was recorded.
+    /// Subtracts a recorded count.
     fn installs_recorded(&self, node: &NodeKey, recorded: u64) {
         let mut installs = self.0.installs.lock();
         if let Some(count) = installs.get_mut(node) {
@@ -101,7 +102,7 @@ impl Tally {
     }
 }
 
-/// The value of a key, a new one if there is none; `None` when there is none and no room for one.
+/// Returns the value of a key, inserting `new` if it is absent; `None` if the map is full.
 fn place<K: Eq + Hash, V>(counts: &mut HashMap<K, V>, key: K, new: V) -> Option<&mut V> {
     if counts.len() >= SUBJECTS_MAX && !counts.contains_key(&key) {
         return None;
@@ -109,24 +110,24 @@ fn place<K: Eq + Hash, V>(counts: &mut HashMap<K, V>, key: K, new: V) -> Option<
     Some(counts.entry(key).or_insert(new))
 }
 
-/// The reactor that records the counts. It keeps what it could not record, and tries again.
+/// Reactor that records the counts. Counts that could not be recorded are retried.
 #[derive(Clone)]
 pub struct Recorder {
     tally: Tally,
     dispatch: Dispatch,
     surroundings: Surroundings,
-    /// Two recordings at a time would record the same counts twice.
+    /// Serializes recordings, which would otherwise record the same counts twice.
     turn: Arc<Turn<()>>,
 }
 
 impl Recorder {
-    /// A recorder of these counts.
+    /// Returns a recorder of these counts.
     #[must_use]
     pub fn new(tally: Tally, dispatch: Dispatch, surroundings: Surroundings) -> Self {
         Self { tally, dispatch, surroundings, turn: Arc::default() }
     }
 
-    /// Records everything that was counted until now.
+    /// Records everything counted so far.
     pub async fn record(&self) {
         let _turn = self.turn.lock().await;
         let installs: Vec<_> =
@@ -159,7 +160,7 @@ impl Recorder {
     }
 }
 
-/// Whether there is nothing left to record. A refusal is final: what was counted is gone.
+/// Returns `true` if nothing is left to record. A rejection is final: the subject no longer exists.
 fn settled<R: std::fmt::Debug>(recorded: Result<(), CommandError<R>>, subject: &str) -> bool {
     match recorded {
         Ok(()) | Err(CommandError::Rejected(_)) => true,
@@ -184,7 +185,7 @@ impl Reactor for Recorder {
         Next::After(EVERY)
     }
 
-    /// Nobody waits for a count: the reactor's own timer is enough.
+    /// Counts are not urgent: the reactor's own timer is enough.
     async fn changed(&mut self) -> bool {
         std::future::pending().await
     }
@@ -207,7 +208,9 @@ mod tests {
     fn token(last_used_at: Option<Timestamp>) -> TokenRecord {
         let subject =
             TokenSubject::Publisher { publisher: PublisherId::parse("acme").unwrap(), issued_by: UserId(Uuid::nil()) };
-        let (id, name, secret_hash) = (TokenId(Uuid::nil()), Name::parse("ci").unwrap(), Digest([0; 32]));
+        let id = TokenId(Uuid::nil());
+        let name = Name::parse("ci").unwrap();
+        let secret_hash = Digest([0; 32]);
         let grant = TokenGrant { id, subject, name, description: None, secret_hash };
         TokenRecord { grant, issued_at: AT, last_used_at, revoked_at: None }
     }

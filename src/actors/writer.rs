@@ -1,10 +1,9 @@
-//! The writer: the one place through which every event goes, so that one sync makes many commands durable.
+//! The writer: appends all events, so that one sync makes many commands durable.
 //!
-//! It runs on the arbiter of the aggregates, as they do, and syncs there: what a command waits for is one thread, not a hop
-//! to another and back (ADR 12). It takes everything that waits (bounded), appends once, syncs once, lets the read models
-//! follow, and answers all. While the disk is busy the next group gathers by itself; when a group begins with fewer appends
-//! than the last one had, the writer lets the aggregates go on for a moment, short against what a sync takes here. A lone
-//! client never waits for anybody.
+//! It runs on the arbiter of the aggregates and syncs there, which saves two thread switches per command (ADR 12). It
+//! takes all waiting appends (up to a limit), appends and syncs once, updates the read models, and replies to all.
+//! During a sync the next group accumulates. If a group begins with fewer appends than the last one had, the writer
+//! first lets the aggregates run for a fraction of the time of a sync. A lone client never waits.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -20,37 +19,37 @@ use crate::clock::{Mishaps, Step};
 use crate::events::envelope::{Append, Commit};
 use crate::events::log::{AppendRefused, EventLog, LogFailure};
 
-/// Most appends that share one sync.
+/// Maximum number of appends that share one sync.
 const GROUP_MAX: usize = 1024;
-/// Longest pause in which a group gathers.
+/// Longest pause in which a group accumulates.
 const GATHER_MAX: Duration = Duration::from_millis(1);
-/// The pause is this part of the time that an append takes: on a fast disk the next group gathers during the sync anyway,
-/// on a slow one a sync less is worth more.
+/// The pause is this fraction of the time of an append. On a fast disk the next group accumulates during the sync
+/// anyway; on a slow disk a saved sync is worth a longer pause.
 const GATHER_PART: u32 = 8;
-/// Longest time after a group in which the log does its own work: signing HEAD takes half as long as a sync.
+/// Longest delay of the log's maintenance after a group: signing HEAD takes half as long as a sync.
 const UNTIDIED_MAX: Duration = Duration::from_millis(10);
 
-/// Why an append had no effect.
+/// Reason why an append failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AppendError {
     /// The queue is full; nothing was done.
     #[error("the writer's queue is full")]
     Overloaded,
-    /// Another append came between the check of a rule and this one (see [`super::across`]); nothing was done.
+    /// Another append changed what a cross-stream rule depends on (see [`super::across`]); nothing was done.
     #[error("overtaken by a change that it depends on")]
     Overtaken,
-    /// This append was refused, alone.
+    /// Only this append was refused.
     #[error(transparent)]
     Refused(#[from] AppendRefused),
     /// The whole group failed.
     #[error(transparent)]
     Log(#[from] LogFailure),
-    /// The writer ended before it answered; whether the events were recorded is not known here.
+    /// The writer stopped before it replied; it is unknown whether the events were recorded.
     #[error("the writer ended")]
     Interrupted,
 }
 
-/// How others reach the writer. Cheap to clone.
+/// Handle of the writer. Cheap to clone.
 #[derive(Clone)]
 pub struct Writer {
     queue: mpsc::Sender<Request>,
@@ -64,8 +63,8 @@ struct Request {
 type Answer = Result<Commit, AppendError>;
 
 impl Writer {
-    /// A writer, the work that makes its appends durable, and a pulse that is gone when that work has ended, however it
-    /// ended. `queue` bounds how many appends wait.
+    /// Returns a handle, the worker that makes appends durable, and a reference that expires when the worker ends for
+    /// any reason. `queue` limits the number of waiting appends.
     #[must_use]
     pub fn new(
         log: Arc<dyn EventLog>,
@@ -86,10 +85,11 @@ impl Writer {
             mishaps,
             _pulse: pulse,
         };
+
         (Self { queue: sender }, worker, alive)
     }
 
-    /// Tells how many appends wait for their group; does not keep the writer going.
+    /// Returns a function that returns the number of waiting appends; it does not keep the writer running.
     pub fn waiting(&self) -> impl Fn() -> usize + Send + Sync + use<> {
         let queue = self.queue.downgrade();
         move || queue.upgrade().map_or(0, |queue| queue.max_capacity() - queue.capacity())
@@ -98,7 +98,8 @@ impl Writer {
     /// Makes the events of one command durable and visible.
     ///
     /// # Errors
-    /// When nothing was recorded, and why; after [`LogFailure::Storage`] and [`AppendError::Interrupted`] it is unknown.
+    /// Returns the reason if nothing was recorded. After [`LogFailure::Storage`] and [`AppendError::Interrupted`] it is
+    /// unknown whether the events were recorded.
     pub async fn append(&self, append: Append) -> Result<Commit, AppendError> {
         let (asked_by, answered) = oneshot::channel();
         self.queue.try_send(Request { append, asked_by }).map_err(|error| match error {
@@ -109,23 +110,24 @@ impl Writer {
     }
 }
 
-/// The work of a writer.
+/// The worker of a writer.
 pub struct Worker {
     log: Arc<dyn EventLog>,
     projector: Projector,
     queue: mpsc::Receiver<Request>,
-    /// How many appends the last group had: as many may be on their way again.
+    /// Size of the last group: as many appends may arrive again.
     last_group: usize,
-    /// How long to wait for them.
+    /// Longest wait for them.
     pause: Duration,
-    /// When the first group was committed after which the log has not done its own work yet.
+    /// Time of the first commit since the log's last maintenance.
     untidied_since: Option<Instant>,
     mishaps: Mishaps,
     _pulse: Arc<()>,
 }
 
 impl Worker {
-    /// Writes until there is no [`Writer`] left. To be run on the arbiter of the aggregates, which it blocks during a sync.
+    /// Writes until all [`Writer`]s are dropped. Must run on the arbiter of the aggregates, which it blocks during a
+    /// sync.
     pub async fn run(mut self) {
         while let Some(first) = self.next().await {
             let group = self.gather(first).await;
@@ -136,7 +138,7 @@ impl Worker {
         self.tidy();
     }
 
-    /// The first append of the next group; what the log has to do for itself is done meanwhile, if it is time.
+    /// Returns the first append of the next group. Runs the log's maintenance in the meantime, if due.
     async fn next(&mut self) -> Option<Request> {
         while let Some(due) = self.untidied_since.map(|since| since + UNTIDIED_MAX) {
             if Instant::now() >= due {
@@ -154,12 +156,14 @@ impl Worker {
         }
     }
 
-    /// The append and those that come with it: whatever the aggregates decide now, and, for a moment, those who were
-    /// answered last.
+    /// Collects the appends that share a sync with `first`: those already decided, and for a short time those of
+    /// clients that just received a reply.
     async fn gather(&mut self, first: Request) -> Vec<Request> {
         let mut group = Vec::with_capacity(self.last_group + 1);
         group.push(first);
+
         let deadline = Instant::now() + self.pause;
+
         loop {
             yield_now().await;
             while group.len() < GROUP_MAX
@@ -176,12 +180,14 @@ impl Worker {
     fn commit(&mut self, group: Vec<Request>) {
         let mut rules = Across::new(self.projector.models());
         let (group, overtaken): (Vec<_>, Vec<_>) = group.into_iter().partition(|request| rules.allows(&request.append));
+
         for request in overtaken {
             let _ = request.asked_by.send(Err(AppendError::Overtaken));
         }
         if group.is_empty() {
             return;
         }
+
         let (appends, asked_by): (Vec<_>, Vec<_>) = group.into_iter().map(|r| (r.append, r.asked_by)).unzip();
         let started = Instant::now();
         let answers: Vec<Answer> = match self.log.append(appends) {
@@ -191,17 +197,19 @@ impl Worker {
                 self.mishaps.done(Step::Projected);
                 outcomes.into_iter().map(|outcome| outcome.map_err(AppendError::from)).collect()
             }
-            // Told by the log itself, once.
+            // The log itself logs this, once.
             Err(failure @ LogFailure::Full { .. }) => asked_by.iter().map(|_| Err(failure.clone().into())).collect(),
             Err(failure) => {
                 tracing::error!(%failure, "a group of {} appends failed", asked_by.len());
                 asked_by.iter().map(|_| Err(failure.clone().into())).collect()
             }
         };
+
         for (asked_by, answer) in asked_by.into_iter().zip(answers) {
-            // Nobody may be waiting any more: what was asked is done all the same.
+            // The caller may have gone; its append is recorded nevertheless.
             let _ = asked_by.send(answer);
         }
+
         self.mishaps.done(Step::Answered);
     }
 }

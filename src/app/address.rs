@@ -1,4 +1,4 @@
-//! Where the running service is reached from this machine, written beside its data for commands of its operator.
+//! The URL of the running service on this machine, stored in the data directory for operator commands.
 
 use std::fs;
 use std::io;
@@ -9,10 +9,10 @@ use anyhow::{bail, ensure};
 
 use crate::data_dir::{DataDir, to_help, write_whole};
 
-/// The file. It stays after a crash: whether the service runs, the lock of the directory tells.
+/// File name. The file survives a crash; only the lock of the directory shows whether the service runs.
 const FILE: &str = "address";
 
-/// Writes down where the service is reached. A service serves without the file: on a full disk too.
+/// Writes the URL of the service. The service also runs without the file, for example on a full disk.
 pub(super) fn announce(data: &DataDir, address: SocketAddr) {
     let text = format!("{}\n", reached_at(address));
     let path = data.path(FILE);
@@ -22,7 +22,7 @@ pub(super) fn announce(data: &DataDir, address: SocketAddr) {
     }
 }
 
-/// Takes it back.
+/// Removes the file.
 pub(super) fn withdraw(data: &DataDir) {
     if let Err(error) = fs::remove_file(data.path(FILE))
         && error.kind() != io::ErrorKind::NotFound
@@ -31,17 +31,18 @@ pub(super) fn withdraw(data: &DataDir) {
     }
 }
 
-/// The URL at which the service on this data directory is reached from this machine; `None` when it has not written it down.
+/// Returns the URL of the service on this data directory; `None` if the file does not exist.
 ///
 /// # Errors
-/// When the file is there and cannot be read.
+/// If the file exists and cannot be read.
 pub fn kept_address(data_dir: &Path) -> anyhow::Result<Option<String>> {
     let path = data_dir.join(FILE);
     match fs::read_to_string(&path) {
         Ok(text) => Ok(Some(text.trim().to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
-            let (path, help) = (path.display(), to_help(&path, &error));
+            let help = to_help(&path, &error);
+            let path = path.display();
             bail!(
                 "{path}, where the service writes down where it listens, cannot be read: {error}{help}; or name the service with --url"
             )
@@ -49,16 +50,16 @@ pub fn kept_address(data_dir: &Path) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Where a service that is configured to listen there is reached from this machine.
+/// Returns the URL, on this machine, of a service that listens on `listen`.
 ///
 /// # Errors
-/// When it takes a port of its own choice.
+/// If the port is 0, so the operating system chooses one.
 pub fn expected_at(listen: SocketAddr) -> anyhow::Result<String> {
     ensure!(listen.port() != 0, "the service listens on a port of its own choice: say which with --url");
     Ok(reached_at(listen))
 }
 
-/// A service that listens on every address is reached on the one of the machine itself.
+/// Returns the URL of an address; an unspecified address is replaced by loopback.
 fn reached_at(address: SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -1,4 +1,4 @@
-//! The first half of a start: what turns others away or finds faults at once, and then what may take long.
+//! The first half of a start: the quick checks that can reject it, then the steps that may take long.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -31,7 +31,7 @@ use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 use crate::telemetry::metrics::Metrics;
 
-/// The directory is held and the port is taken.
+/// State of a start once the directory is locked and the port is bound.
 pub(super) struct Bound {
     pub settings: Settings,
     pub surroundings: Surroundings,
@@ -44,19 +44,19 @@ pub(super) struct Bound {
     pub admin_token: AdminToken,
 }
 
-/// The log is open, and all that lies beside it.
+/// State of a start once the log and the files beside it are open.
 pub(super) struct Begun {
     pub bound: Bound,
     pub store: Store,
     pub upload_key: UploadKey,
     pub keys: Keys,
-    /// The key that signs callbacks, and its public half as text.
+    /// Key that signs webhooks, and its public half as text.
     pub webhook_key: (WebhookKey, String),
     pub metrics: Metrics,
     pub log: Arc<SledLog>,
     pub models: Models,
     pub reports: Vec<String>,
-    /// Where the snapshot was taken that the start began with.
+    /// Position of the snapshot used by this start.
     pub snapshot: Position,
     pub personal: Keyring,
     pub archives: Archives,
@@ -65,7 +65,7 @@ pub(super) struct Begun {
 impl Bound {
     pub(super) fn new(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
         let root = &settings.data_dir;
-        // A directory that is in use is told before a port that is; one is only made once there is a port.
+        // A directory in use is reported before a port in use; a new directory is created only after the port is bound.
         let held = root.is_dir().then(|| open_data_dir(root)).transpose()?;
         let tariff = open_tariff(settings.video.pricing.as_deref())?;
         let (listener, address) = listen(settings.listen)?;
@@ -76,8 +76,9 @@ impl Bound {
         Ok(Self { settings, surroundings, data, tariff, listener, address, public_url, token, admin_token })
     }
 
-    /// Opens everything on a thread of its own: with a long log that takes long, and meanwhile others are answered and listened to.
-    /// Dropped, that thread goes on until the program ends, which is as harmless as a crash.
+    /// Opens everything on a separate thread: replaying a long log takes time, and meanwhile probes and signals must be
+    /// handled. If this future is dropped, the thread continues until the program ends, which is as harmless as a
+    /// crash.
     pub(super) async fn opened(self) -> Result<Begun, StartError> {
         let (told, opened) = oneshot::channel();
         let thread = thread::Builder::new().name("opening".to_owned()).spawn(move || drop(told.send(self.open())));
@@ -90,11 +91,12 @@ impl Bound {
 
     fn open(self) -> Result<Begun, StartError> {
         let Self { data, settings, surroundings, public_url, .. } = &self;
-        let (store, upload_key) =
-            (open_store(data, surroundings, settings.media.decode_memory)?, kept_upload_key(data)?);
+        let store = open_store(data, surroundings, settings.media.decode_memory)?;
+        let upload_key = kept_upload_key(data)?;
         let keys = Keys::open(data, surroundings).map_err(|error| StartError::part("idempotency keys", &error))?;
         let webhook_key = open_webhook_key(data, surroundings)?;
-        let (metrics, snapshots) = (Metrics::default(), SnapshotUse::of(data.root(), settings));
+        let metrics = Metrics::default();
+        let snapshots = SnapshotUse::of(data.root(), settings);
         let log_settings = timed(log_options(data.root(), settings), &metrics);
         let links = Links { public_url: public_url.clone() };
         let opened = open_models(&log_settings, snapshots.as_ref(), surroundings, &links);
@@ -103,6 +105,7 @@ impl Bound {
         let upload_key = upload_key.map_or_else(|| new_upload_key(data, &*log, &models.users, surroundings), Ok)?;
         let personal = open_keyring(data, &models, &keys);
         let archives = open_archives(data, &models, surroundings, &mut reports)?;
+
         Ok(Begun {
             bound: self,
             store,
@@ -120,13 +123,13 @@ impl Bound {
     }
 }
 
-/// Locks the directory, whose log must be there unless nothing ever ran in it.
+/// Locks the data directory and checks that its log exists, unless it was never used.
 ///
 /// # Errors
-/// [`StartError`] when it is in use, cannot be used, or has lost its log.
+/// Returns [`StartError`] if the directory is in use, unusable, or has lost its log.
 pub fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
     let data = DataDir::open(root)?;
-    // Of a service that has crashed: nobody of this directory answers there.
+    // Left by a crashed service, which no longer listens there.
     withdraw(&data);
     check_log(data.root())?;
     if let Some(command) = data.to_close() {
@@ -135,14 +138,14 @@ pub fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
     Ok(data)
 }
 
-/// Logs which rule for private addresses is in effect, and which setting decides it.
+/// Logs the effective rule for private addresses and the setting that determines it.
 fn log_egress_rule(settings: &Settings) {
     let PrivateRule { is_allowed, reason } = settings.private_rule();
     tracing::info!(private = if is_allowed { "allowed" } else { "denied" }, reason, "egress rule");
 }
 
-/// A listener, and the address that is really bound. Before the token is made: one that a start without a port had made would
-/// never be shown.
+/// Binds the listener and returns it with its actual address. The token is created later: a start that fails to bind
+/// would never display it.
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     let refused = |reason| StartError::Listen { address, reason };
     let listener = TcpListener::bind(address).map_err(refused)?;

@@ -1,4 +1,4 @@
-//! The first administrator: the token, and the user for whom it speaks.
+//! The first administrator: the bootstrap token and its user.
 
 use std::path::PathBuf;
 
@@ -16,44 +16,48 @@ use crate::domain::user::{UserCommand, UserOpening};
 use crate::personal::Keyring;
 use crate::projections::ReadModels;
 
-/// The administrator that the bootstrap token speaks for.
+/// User of the bootstrap token.
 pub const BOOTSTRAP_ADMIN: UserId = UserId(uuid::uuid!("00000000-0000-4000-8000-000000000001"));
 
-/// Where the first administrator's token is.
+/// Location of the first administrator's token.
 #[derive(Debug, Clone)]
 pub enum AdminToken {
-    /// Given in the settings; it counts alone, also where a file of an earlier start has another one.
+    /// Taken from the settings; a token file of an earlier start is then ignored.
     Configured { unused: Option<PathBuf> },
-    /// Made now: the only time that it is shown.
+    /// Created by this start: shown only once.
     Generated { token: String, file: PathBuf },
-    /// Made on an earlier start.
+    /// Created by an earlier start.
     Kept { file: PathBuf },
 }
 
-/// The first administrator's token: from the settings, from an earlier start, or new.
+/// Returns the first administrator's token: from the settings, from an earlier start, or a new one.
 pub(super) fn admin_token(
     data: &DataDir,
     configured: Option<&Secret>,
     surroundings: &Surroundings,
 ) -> Result<(String, AdminToken), StartError> {
     let file = data.path("admin-token");
+
     if let Some(secret) = configured {
         let unused = file.exists().then_some(file);
         return Ok((secret.expose().to_owned(), AdminToken::Configured { unused }));
     }
+
     let failed = |error: std::io::Error| StartError::at("the administrator's token", &file, &error);
     if let Some(token) = read_private(&file).map_err(failed)? {
         return Ok((token.trim().to_owned(), AdminToken::Kept { file }));
     }
+
     let token = secret::mint(secret::Kind::User, surroundings.secret());
     write_private(&file, format!("{token}\n").as_bytes()).map_err(failed)?;
     if has_served(data) {
         tell_renewed("admin-token");
     }
+
     Ok((token.clone(), AdminToken::Generated { token, file }))
 }
 
-/// The user behind the bootstrap token is made by the first start, like any other, by a command.
+/// Creates the user of the bootstrap token on the first start, with a command like any other user.
 pub(super) async fn create_bootstrap_admin(
     dispatch: &Dispatch,
     models: &ReadModels,
@@ -63,11 +67,13 @@ pub(super) async fn create_bootstrap_admin(
     if models.read().users.get(BOOTSTRAP_ADMIN).is_some() {
         return Ok(());
     }
+
     let failed = |error: &dyn std::fmt::Display| StartError::part("the first administrator", error);
     let name = [(PersonalField::Name, "Administrator")];
     let name = personal.seal(BOOTSTRAP_ADMIN, Some(surroundings.secret()), name).map_err(|error| failed(&error))?.pop();
     let opening = UserOpening { id: BOOTSTRAP_ADMIN, email: None, name, is_admin: true, is_approved: true };
     let why = Circumstances::of_system(None, surroundings.now());
     let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), why).await;
+
     created.map(drop).map_err(|error| failed(&error))
 }

@@ -1,4 +1,4 @@
-//! Why a service does not start, or does not stop cleanly: with the place and what to do.
+//! Reasons why a service does not start or does not stop cleanly, with the place and the remedy.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::lost_log::LostLog;
 use super::upload_key::LostKey;
 use crate::data_dir::{DataDirError, to_help};
 
-/// Why the service did not start.
+/// Reason why the service did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
@@ -29,7 +29,7 @@ pub enum StartError {
     Part { what: &'static str, reason: String },
 }
 
-/// What helps when an address cannot be listened on.
+/// Returns advice for an address that cannot be bound.
 fn listen_hint(reason: &std::io::Error) -> &'static str {
     match reason.kind() {
         std::io::ErrorKind::AddrInUse => {
@@ -43,18 +43,18 @@ fn listen_hint(reason: &std::io::Error) -> &'static str {
 }
 
 impl StartError {
-    /// A part whose file or directory cannot be used.
+    /// Returns the error of a part whose file or directory is unusable.
     pub(super) fn at(what: &'static str, path: &Path, reason: &std::io::Error) -> Self {
         Self::Part { what, reason: format!("{}: {reason}{}", path.display(), to_help(path, reason)) }
     }
 
-    /// A part that does not say where it is wrong, or says it itself.
+    /// Returns the error of a part that has no file, or names it in the reason.
     pub(super) fn part(what: &'static str, reason: &dyn std::fmt::Display) -> Self {
         Self::Part { what, reason: reason.to_string() }
     }
 }
 
-/// Why the service did not stop cleanly.
+/// Reason why the service did not stop cleanly.
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
     #[error("the HTTP server failed: {0}")]

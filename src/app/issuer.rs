@@ -1,4 +1,4 @@
-//! The issuer whose tokens are credentials, where one is configured.
+//! The `OpenID` Connect issuer whose tokens are accepted, if one is configured.
 
 use super::StartError;
 use super::reactors::address_rules;
@@ -7,7 +7,7 @@ use crate::media::archive::ticket::UploadKey;
 use crate::oidc::{IssuerPlace, Oidc, PURPOSE};
 use crate::telemetry::metrics::Metrics;
 
-/// Ids of its users follow from the key of the upload links.
+/// Returns the issuer. The ids of its users are derived from the key of the upload links.
 pub(super) fn oidc(settings: &Settings, key: &UploadKey, metrics: &Metrics) -> Result<Option<Oidc>, StartError> {
     let Some(own) = settings.auth.oidc.clone() else { return Ok(None) };
     let place = IssuerPlace { issuer: own.issuer, jwks_url: own.jwks_url, rules: address_rules(settings) };

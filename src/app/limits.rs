@@ -1,4 +1,4 @@
-//! What callers may ask for, as the HTTP side takes it.
+//! Converts the limits of clients from settings to the types of the HTTP module.
 
 use crate::config::{LimitSettings, ProxyHeader, RateSetting};
 use crate::http::server::{DailyLimits, ForwardedHeader, Quotas, Rate, Rates, TrustedProxies};
@@ -26,7 +26,7 @@ pub(super) fn rates(limits: &LimitSettings) -> Rates {
     Rates { reading: rate(limits.reads), changing: rate(limits.changes), submitting: rate(limits.submissions) }
 }
 
-/// Connections of one address; half of all unless the operator says otherwise.
+/// Returns the maximum number of connections per address; by default, half of all.
 pub(super) fn connections_per_address(limits: &LimitSettings) -> usize {
     match limits.connections_per_address {
         0 => limits.connections.div_ceil(2),

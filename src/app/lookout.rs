@@ -1,5 +1,4 @@
-//! What the operator is told unasked: that no work is taken, once when it begins, again when it is for another reason, and once when it
-//! ends.
+//! Logs readiness changes: not ready, not ready for another reason, ready again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,22 +8,23 @@ use std::time::Duration;
 use super::StartError;
 use crate::http::server::{Hindered, Readiness, Unready};
 
-/// How often it is looked.
+/// Interval of the checks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The thread that looks whether work is taken. One of its own: whoever writes to the disk cannot tell that the disk hangs.
+/// Thread that checks readiness. A separate thread, because a writing thread cannot notice that the disk hangs.
 pub(super) struct Lookout {
     ending: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
 impl Lookout {
-    /// Begins to look.
+    /// Starts the checks.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// If the thread cannot be started.
     pub fn start(readiness: &Readiness) -> Result<Self, StartError> {
-        let (readiness, ending) = (Arc::clone(readiness), Arc::new(AtomicBool::new(false)));
+        let readiness = Arc::clone(readiness);
+        let ending = Arc::new(AtomicBool::new(false));
         let is_ending = Arc::clone(&ending);
         let watch = move || {
             let mut told = Told::default();
@@ -35,12 +35,13 @@ impl Lookout {
                 thread::park_timeout(LOOK_EVERY);
             }
         };
+
         let thread = thread::Builder::new().name("lookout".to_owned()).spawn(watch);
         let thread = thread.map_err(|error| StartError::part("the thread that looks after the service", &error))?;
         Ok(Self { ending, thread })
     }
 
-    /// Ends, before what is looked at ends.
+    /// Stops the checks. Must be called before the checked parts stop.
     pub fn stop(self) {
         self.ending.store(true, Ordering::Release);
         self.thread.thread().unpark();
@@ -50,11 +51,11 @@ impl Lookout {
     }
 }
 
-/// Why no work is taken, as it was told last; none when work is taken.
+/// Last logged reason for not being ready; `None` while ready.
 #[derive(Default)]
 struct Told(Option<Hindered>);
 
-/// What is to be told.
+/// Change to log.
 #[derive(Debug, PartialEq, Eq)]
 enum News {
     NotReady { reason: String },
@@ -65,7 +66,7 @@ impl Told {
     fn news(&mut self, now: Result<(), Unready>) -> Option<News> {
         match now {
             Ok(()) => self.0.take().map(|_| News::ReadyAgain),
-            // The space tells that itself, when it begins and when it ends.
+            // `Space` logs a full disk itself.
             Err(Unready { by: Hindered::Full, .. }) => None,
             Err(Unready { by, .. }) if self.0 == Some(by) => None,
             Err(Unready { by, reason, .. }) => {
@@ -94,6 +95,7 @@ mod tests {
         let unready = |by, reason: &str| Err(Unready { by, told: String::new(), reason: reason.to_owned() });
         let not_ready = |reason: &str| Some(News::NotReady { reason: reason.to_owned() });
         let mut told = Told::default();
+
         for (now, news) in [
             (Ok(()), None),
             (unready(Hindered::Hanging, "the disk hangs for 6 s"), not_ready("the disk hangs for 6 s")),

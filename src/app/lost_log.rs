@@ -1,15 +1,15 @@
-//! A data directory in which a service has run, and whose log is not there: never taken for a new one.
+//! Detection of a used data directory without its log, which must not be taken for a new directory.
 //!
-//! The first start makes its log before anything that only a used service has, so that a start that was killed early leaves
-//! secrets and empty directories at most, and goes on.
+//! The first start creates the log before anything that only a used service has. A start killed early thus leaves at
+//! most secrets and empty directories, and can be repeated.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Directories, relative to the data directory, in which a service that has run leaves files.
+/// Directories, relative to the data directory, in which a used service has files.
 const TRACES: [&str; 5] = ["archives", "personal", "media", "snapshots", "answers"];
 
-/// The log of a used data directory is missing.
+/// Error: the log of a used data directory is missing.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the event log is missing: {journal} holds no segment, but a service has run on this directory ({found}). Put {log} back as it \
@@ -20,17 +20,17 @@ const TRACES: [&str; 5] = ["archives", "personal", "media", "snapshots", "answer
 )]
 pub struct LostLog {
     root: PathBuf,
-    /// A file of each kind that is there.
+    /// One file of each kind that exists.
     found: Vec<String>,
 }
 
-/// Looks whether the log of a data directory can be opened or begun, and changes nothing.
+/// Checks that the log of a data directory can be opened or created. Changes nothing.
 ///
 /// # Errors
-/// [`LostLog`] when there is none, and other files show that there was one.
+/// Returns [`LostLog`] if there is no log, and other files show that there was one.
 pub(super) fn check_log(root: &Path) -> Result<(), LostLog> {
     let journal = root.join("log/journal");
-    // What is wrong with a journal of which something is there is told by whoever opens it.
+    // An incomplete journal is reported when it is opened.
     let begun = journal.join("HEAD").exists() || entries(&journal).any(|path| has_extension(&path, "seg"));
     if begun {
         return Ok(());
@@ -43,7 +43,7 @@ pub(super) fn check_log(root: &Path) -> Result<(), LostLog> {
     Err(LostLog { root: root.to_owned(), found })
 }
 
-/// Some file below a directory, but none that was being written.
+/// Returns any file below a directory, except unfinished ones.
 fn first_file(directory: &Path) -> Option<PathBuf> {
     entries(directory).find_map(|path| {
         if path.is_dir() {
@@ -53,7 +53,7 @@ fn first_file(directory: &Path) -> Option<PathBuf> {
     })
 }
 
-/// What is in a directory; nothing when it is not there.
+/// Returns the entries of a directory; none if it does not exist.
 fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(directory).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
 }
@@ -93,6 +93,7 @@ mod tests {
             "media/inputs/ab/x.png",
             "snapshots/models",
         ];
+
         for file in traces {
             let dir = tempfile::tempdir().unwrap();
             for also in [file, "log/signing.key"] {

@@ -1,4 +1,4 @@
-//! Opening the log and having it in read models: from a snapshot and what came after it, or from the whole log.
+//! Opens the log and builds the read models: from a snapshot and the events after it, or from the whole log.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -22,22 +22,22 @@ use crate::projections::snapshot::{Found, directory_in};
 use crate::space::Space;
 use crate::telemetry::metrics::Metrics;
 
-/// How often a start that takes long says how far it is.
+/// Interval of progress messages during a long start.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
-/// Commits that may wait to be folded.
+/// Maximum number of commits waiting to be applied.
 const WAITING: usize = 4096;
 
 /// A log with its read models.
 pub struct OpenedLog {
     pub log: Arc<SledLog>,
     pub models: Models,
-    /// What the start found and mended, a sentence each.
+    /// Findings and repairs of the start, one sentence each.
     pub reports: Vec<String>,
-    /// Where the snapshot was taken that the start began with; 0 without one.
+    /// Position of the snapshot used; 0 without one.
     pub snapshot: Position,
 }
 
-/// Where the log of a data directory is, and how it is kept.
+/// Returns the options of the log of a data directory.
 #[must_use]
 pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     let mut options = SledLogOptions::new(data_dir.join("log"));
@@ -47,9 +47,10 @@ pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     options
 }
 
-/// The same log, whose syncs are timed.
+/// Returns the options with syncs measured.
 pub(super) fn timed(mut options: SledLogOptions, metrics: &Metrics) -> SledLogOptions {
-    let (sync, metrics) = (options.journal.sync, metrics.clone());
+    let sync = options.journal.sync;
+    let metrics = metrics.clone();
     options.journal.sync = Arc::new(move |file| {
         let begun = Instant::now();
         let synced = sync(file);
@@ -59,28 +60,29 @@ pub(super) fn timed(mut options: SledLogOptions, metrics: &Metrics) -> SledLogOp
     options
 }
 
-/// Where snapshots are, and when they are used.
+/// Use of snapshots.
 #[derive(Debug, Clone)]
 pub struct SnapshotUse {
     pub directory: PathBuf,
-    /// Bytes of the journal before a snapshot, below which everything is read and checked instead.
+    /// Minimum size of the journal before the snapshot, in bytes; a shorter one is read and checked completely.
     pub whole_below: u64,
 }
 
 impl SnapshotUse {
-    /// As the settings say; `None` when there are to be none.
+    /// Returns the use according to the settings; `None` if snapshots are disabled.
     pub(super) fn of(data_dir: &Path, settings: &Settings) -> Option<Self> {
         let SnapshotSettings { every_events, whole_below } = settings.snapshots;
         (every_events > 0).then(|| Self { directory: directory_in(data_dir), whole_below })
     }
 
-    /// Whether the log goes as far as the snapshot that is there: it is only taken of what is durable.
+    /// Checks that the log reaches the position of the snapshot, which is only taken of durable events.
     ///
     /// # Errors
-    /// [`OpenError::Lost`] when it does not, or when the journal cannot be read.
+    /// Returns [`OpenError::Lost`] if it does not, and an error if the journal cannot be read.
     pub fn check_reach(&self, log: &SledLog) -> Result<(), OpenError> {
         let Ok(Some(found)) = Found::look(&self.directory) else { return Ok(()) };
-        let (head, taken) = (log.head(), found.anchor.position);
+        let head = log.head();
+        let taken = found.anchor.position;
         let is_this_log = log.anchor(head)?.is_some_and(|end| end.log == found.anchor.log);
         if is_this_log && taken > head {
             return Err(OpenError::Lost { snapshot: found.path().to_owned(), taken, head });
@@ -88,7 +90,7 @@ impl SnapshotUse {
         Ok(())
     }
 
-    /// The snapshot to begin with. A log that is read in no time is read and checked whole.
+    /// Returns the snapshot to start from. A short log is read and checked completely instead.
     fn look(&self, options: &SledLogOptions) -> Result<Option<Found>, String> {
         let Some(found) = Found::look(&self.directory).map_err(|unusable| unusable.to_string())? else {
             return Ok(None);
@@ -99,8 +101,7 @@ impl SnapshotUse {
     }
 }
 
-/// Opens the log and has it in read models: from a snapshot, if there is one that can be used, and what came after it, or from
-/// the whole log.
+/// Opens the log and builds the read models: from a usable snapshot and the events after it, or from the whole log.
 ///
 /// # Errors
 /// As [`SledLog::open`].
@@ -121,18 +122,20 @@ pub fn open_models(
         }
         Err(reason) => Some(reason),
     };
-    // Everything is read, and what is damaged in the log is healed.
+
+    // Everything is read, and damage in the log is repaired.
     let Ok(mut opened) = open_with::<Infallible>(options, None, surroundings, || Ok(Models::new(links.clone())))?;
     if let Some(snapshots) = snapshots.filter(|_| refused.is_some()) {
         snapshots.check_reach(&opened.log)?;
     }
+
     let told = refused.map(|reason| format!("a snapshot of the read models was not used: {reason}"));
     opened.reports.extend(told);
     Ok(opened)
 }
 
-/// Opens the log, and meanwhile loads the models of the anchor; then folds what came after it. The inner error is that of the
-/// loading.
+/// Opens the log while loading the models of the anchor, then applies the events after it. The inner error is that of
+/// `load`.
 fn open_with<E>(
     options: &SledLogOptions,
     anchor: Option<&Anchor>,
@@ -143,7 +146,7 @@ fn open_with<E>(
         let (commits, folding) = sync_channel::<Commit>(WAITING);
         let opening = scope.spawn(move || {
             SledLog::open_from(options, surroundings, anchor, move |commit| {
-                // Nobody takes them when nothing could be loaded.
+                // Without loaded models, the receiver is gone.
                 drop(commits.send(commit.clone()));
             })
         });
@@ -156,17 +159,20 @@ fn open_with<E>(
         drop(folding);
         (opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), loaded)
     });
+
     let (log, report) = opened?;
     if let Some(models) = loaded.as_ref().ok().filter(|_| anchor.is_some()) {
         log.expect(models.streams.clone());
     }
+
     let snapshot = anchor.map_or(Position(0), |anchor| anchor.position);
     Ok(loaded.map(|models| OpenedLog { log: Arc::new(log), models, reports: report.sentences(), snapshot }))
 }
 
-/// Log lines that say how far the opening of the log is, when it takes long.
+/// Returns a callback that logs the progress of a long opening.
 fn progress() -> OpenProgress {
     let said = Mutex::new(Instant::now());
+
     Arc::new(move |OpenStep { position, head, rebuilding }| {
         let mut said = said.lock();
         if said.elapsed() < PROGRESS_EVERY {

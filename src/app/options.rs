@@ -1,4 +1,4 @@
-//! Settings as the parts want them.
+//! Converts settings to the options of the modules.
 
 use std::num::NonZero;
 
@@ -9,7 +9,7 @@ use crate::config::{AllowedOrigins, Settings};
 use crate::http::host::AllowedHosts;
 use crate::http::server::{CorsOrigins, HttpOptions, MusicOptions};
 
-/// How many commands of one kind may wait for their router.
+/// Maximum number of commands of one kind that wait for their router.
 const ROUTER_QUEUE: usize = 8192;
 
 pub(super) fn actor_options(settings: &Settings) -> ActorOptions {
@@ -17,7 +17,7 @@ pub(super) fn actor_options(settings: &Settings) -> ActorOptions {
     ActorOptions { writer_queue: settings.journal.queue, router }
 }
 
-/// How many threads serve.
+/// Returns the number of HTTP worker threads.
 pub(super) fn workers(settings: &Settings) -> usize {
     match settings.workers {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get),

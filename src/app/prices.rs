@@ -1,14 +1,14 @@
-//! The prices of videos: those of `data/pricing.toml`, or of the file that the operator names.
+//! Prices of videos: those of `data/pricing.toml`, or of the operator's file.
 
 use std::path::Path;
 
 use super::StartError;
 use crate::domain::video::Tariff;
 
-/// What is charged unless the operator says otherwise.
+/// Default prices.
 const USUAL: &str = include_str!("../../data/pricing.toml");
 
-/// The prices, checked whole.
+/// Reads and checks the prices.
 pub(super) fn open_tariff(file: Option<&Path>) -> Result<Tariff, StartError> {
     let Some(file) = file else { return read(USUAL, "data/pricing.toml") };
     let place = file.display().to_string();
@@ -35,6 +35,7 @@ mod tests {
         assert!(open_tariff(None).is_ok());
         let told = |text: &str| read(text, "prices.toml").unwrap_err().to_string();
         let usual = |from: &str, to: &str| USUAL.replace(from, to);
+
         for (text, named) in [
             (usual("[generate.\"vq1\"]", "[generate.\"vq7\"]"), "vq7"),
             (usual("\"2K\" = { seconds = [40], more = 40 }", "\"4K\" = { seconds = [40], more = 40 }"), "4K"),
@@ -49,6 +50,7 @@ mod tests {
             let told = told(&text);
             assert!(told.contains("prices.toml") && told.contains(named), "{told}");
         }
+
         let absent = open_tariff(Some(Path::new("/no/such/prices.toml"))).unwrap_err().to_string();
         assert!(absent.contains("/no/such/prices.toml") && absent.contains("video.pricing"), "{absent}");
     }

@@ -1,4 +1,4 @@
-//! What the HTTP interface may see of the log: questions, how far it is, checkpoints, its room on disk, whether it takes changes.
+//! Views of the log for the HTTP interface: audit queries, position, checkpoints, disk usage and readiness.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,26 +17,30 @@ use crate::http::state::{Probe, Prober, Verification, VerificationKind};
 use crate::personal::Keyring;
 use crate::projections::node::view::Links;
 
-/// How long the disk may be at a group of changes. A disk that is only slow takes a second or two at its worst; whoever waits for longer
-/// is better sent elsewhere, and most clients give up after 10 s.
+/// Time after which an unconfirmed group of changes counts as stalled. A slow disk takes a second or two at worst.
+/// After that, clients are better served elsewhere; most give up after 10 s.
 const STALLED_AFTER: Duration = Duration::from_secs(5);
 
-/// Questions about the log, answered as the service shows things.
+/// Returns audit queries that show objects as the HTTP interface does.
 pub(super) fn auditing(log: &Arc<SledLog>, links: Links, personal: &Keyring) -> Audit {
-    let (shows, forgets) = (personal.clone(), personal.clone());
+    let shows = personal.clone();
+    let forgets = personal.clone();
     let state_of = move |folded: &Folded, thing: &Thing| Ok(as_of::state_of(folded, thing, &shows));
     let erased = move |user: UserId| Ok(forgets.has_forgotten(user));
     Audit::new(Arc::new(Live(log.clone())), links, Arc::new(state_of), Arc::new(erased))
 }
 
-/// How far the log is, at any time.
+/// Returns a function that returns the current state of the log.
 pub(super) fn prober(
     log: &Arc<SledLog>,
     waiting: impl Fn() -> usize + Send + Sync + 'static,
     reports: &[String],
     now: Timestamp,
 ) -> Prober {
-    let (log, mended, started_at) = (Arc::clone(log), reports.to_vec(), now);
+    let log = Arc::clone(log);
+    let mended = reports.to_vec();
+    let started_at = now;
+
     Arc::new(move || Probe {
         indexed: log.followed().0,
         head: log.head().0,
@@ -50,12 +54,12 @@ pub(super) fn prober(
     })
 }
 
-/// What was verified of the log, as it is shown.
+/// Converts the state of verification for display.
 fn verification(verified: Verified) -> Verification {
     let Verified { state, position, until, since } = verified;
     let (state, reason) = match state {
         ScrubState::Checking => (VerificationKind::Checking, None),
-        // A log that this start began: nothing was there to be read.
+        // The log was created by this start, so there was nothing to verify.
         ScrubState::Whole if until.0 == 0 => (VerificationKind::Unverified, None),
         ScrubState::Whole => (VerificationKind::Sound, None),
         ScrubState::Damaged { reason } => (VerificationKind::Damaged, Some(reason)),
@@ -63,7 +67,7 @@ fn verification(verified: Verified) -> Verification {
     Verification { state, position: position.0, until: until.0, since: since.to_string(), reason }
 }
 
-/// Signs what the log is now.
+/// Returns a function that signs the current state of the log.
 pub(super) fn checkpointer(log: &Arc<SledLog>) -> Checkpointer {
     let log = Arc::clone(log);
     Arc::new(move |at| log.checkpoint(at).to_json())
@@ -74,9 +78,10 @@ pub(super) fn storage(log: &Arc<SledLog>) -> StorageProbe {
     Arc::new(move || log.storage())
 }
 
-/// Ready means: a command would be taken, and answered.
+/// Returns the readiness probe. Ready means that a command would be accepted and get a reply.
 pub(super) fn readiness(log: &Arc<SledLog>, writes: impl Fn() -> bool + Send + Sync + 'static) -> Readiness {
     let log = Arc::clone(log);
+
     Arc::new(move || match log.state() {
         Ok(()) if writes() => answers_in_time(log.sync_pending()),
         Ok(()) => {
@@ -91,7 +96,7 @@ pub(super) fn readiness(log: &Arc<SledLog>, writes: impl Fn() -> bool + Send + S
     })
 }
 
-/// What anybody may know of a log that takes no changes.
+/// Returns the public part of the reason why the log accepts no changes.
 fn seen_from_outside(failure: &LogFailure) -> (Hindered, &'static str) {
     match failure {
         LogFailure::Full { .. } => {

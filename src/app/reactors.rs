@@ -1,4 +1,4 @@
-//! The reactors: what each of them is made of, and how they are started and taken down.
+//! Builds, starts and stops the reactors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,14 +33,14 @@ use crate::projections::ReadModels;
 use crate::quota::{Account, DailyQuota};
 use crate::telemetry::trace::Tracer;
 
-/// How long an input may take to arrive.
+/// Timeout for fetching an input.
 const FETCH_WITHIN: Duration = Duration::from_mins(1);
-/// Bytes of pictures that are fetched and not stored yet, at most: five of the largest.
+/// Maximum number of fetched bytes not yet stored: five of the largest pictures.
 pub(super) const FETCHED_BYTES_MAX: usize = 256 << 20;
-/// How long the stop waits for work in progress.
+/// Time that a stop waits for work in progress.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What the reactors reach.
+/// External dependencies of the reactors.
 pub(super) struct Outside {
     pub store: Store,
     pub sender: CallbackSender,
@@ -53,23 +53,23 @@ pub(super) struct Outside {
     pub hints: Hints,
 }
 
-/// The reactors that run.
+/// Running reactors.
 pub(super) struct Reactors {
     arbiter: Arbiter,
     recorder: Recorder,
-    /// What can be seen of the vendors.
+    /// Observable state of the vendors.
     pub vendors: Vec<VendorState>,
-    /// Who is listened to, and no reactor.
+    /// Music vendor; used directly, not by a reactor.
     pub musician: Musician,
-    /// How far their tasks are.
+    /// Progress of their tasks.
     pub live: Live,
 }
 
-/// What callbacks are signed with.
+/// Dependencies of webhooks.
 pub(super) struct Callbacks {
     pub key: WebhookKey,
     pub keyring: Keyring,
-    /// Notes callbacks and what is asked of vendors.
+    /// Records spans of webhooks and vendor calls.
     pub tracer: Tracer,
 }
 
@@ -86,8 +86,10 @@ impl Outside {
         let names = names.as_ref();
         let sender = callback_sender(settings, key, names)?;
         let footage_fetcher = fetcher(settings, Clip::BYTES_MAX, names)?;
-        let (fetcher, public_url) = (fetcher(settings, INPUT_BYTES_MAX, names)?, public_url.to_owned());
+        let fetcher = fetcher(settings, INPUT_BYTES_MAX, names)?;
+        let public_url = public_url.to_owned();
         let makers = makers.traced(&tracer);
+
         Ok(Self { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, makers, hints })
     }
 }
@@ -99,7 +101,7 @@ fn callback_sender(settings: &Settings, key: WebhookKey, names: Option<&Names>) 
     Ok(CallbackSender::new(client, Arc::new(key)))
 }
 
-/// What fetches inputs of at most so many bytes that clients name by their URLs.
+/// Returns a fetcher of inputs, given by clients as URLs, of at most `body_bytes`.
 fn fetcher(settings: &Settings, body_bytes: usize, names: Option<&Names>) -> Result<Fetcher, StartError> {
     let limits = Limits { total: FETCH_WITHIN, body_bytes, ..Limits::default() };
     let client = Client::resolving(address_rules(settings), limits, names);
@@ -108,7 +110,7 @@ fn fetcher(settings: &Settings, body_bytes: usize, names: Option<&Names>) -> Res
         .map_err(|error| StartError::part("the fetcher of inputs", &error))
 }
 
-/// What may be reached by callbacks, inputs and results.
+/// Returns the rules for addresses that webhooks, inputs and results may use.
 pub(super) fn address_rules(settings: &Settings) -> AddressRules {
     AddressRules { allow_private: settings.private_rule().is_allowed, allow: settings.egress.allow.clone() }
 }
@@ -125,9 +127,12 @@ impl Reactors {
     ) -> Self {
         let arbiter = Arbiter::new();
         let recorder = Recorder::new(tally, dispatch.clone(), surroundings.clone());
-        let (recording, dispatch, models) = (recorder.clone(), dispatch.clone(), models.clone());
+        let recording = recorder.clone();
+        let dispatch = dispatch.clone();
+        let models = models.clone();
         let surroundings = surroundings.clone();
-        let (concurrency, retention) = (settings.callbacks.concurrency, settings.media.retention);
+        let concurrency = settings.callbacks.concurrency;
+        let retention = settings.media.retention;
         let per_receiver = settings.callbacks.per_receiver;
         let Outside { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, makers, hints } = outside;
         let live = Live::default();
@@ -135,12 +140,15 @@ impl Reactors {
             .with_footage(footage_fetcher, &public_url)
             .with_daily_bytes(daily_bytes);
         let pollers = [makers.image, makers.video].map(|Maker { vendor, treatment, bounds }| {
-            let (models, inputs) = (models.clone(), inputs.clone());
+            let models = models.clone();
+            let inputs = inputs.clone();
             let poller = Poller::new(dispatch.clone(), models, surroundings.clone(), vendor, inputs, treatment);
             (poller.with_hints(hints.clone()).with_live(live.clone()), bounds)
         });
+
         let musician = makers.musician;
         let vendors = pollers.iter().map(|(poller, _)| poller.state()).chain([musician.state()]).collect();
+
         arbiter.spawn(async move {
             yield_to_answers(Work::Outside);
             let sweeper = Sweeper::new(store.clone(), models.clone(), surroundings.clone(), retention);
@@ -156,11 +164,12 @@ impl Reactors {
             keep_running(dispatcher, calling, surroundings.clone());
             keep_running(recording, ReactorOptions { concurrency: 1, lane: 1 }, surroundings);
         });
+
         Self { arbiter, recorder, vendors, musician, live }
     }
 
-    /// Records what was counted, and then waits for the reactors, but not for pictures that are being made: those are made
-    /// anew after the next start.
+    /// Records the counts, then waits for the reactors, but not for jobs in progress: those are repeated after the next
+    /// start.
     pub(super) async fn stop(self) {
         if tokio::time::timeout(GRACE, self.recorder.record()).await.is_err() {
             tracing::warn!("some counts of installs and of uses of tokens are lost: recording them took too long");

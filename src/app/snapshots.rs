@@ -1,4 +1,4 @@
-//! Taking snapshots of the read models: every so many events, and at a clean stop.
+//! Takes snapshots of the read models: after a number of events, and on a clean stop.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,25 +21,25 @@ use crate::projections::ReadModels;
 use crate::projections::snapshot::{directory_in, file_in, remove_draft, save};
 use crate::space::Part;
 
-/// How often the position is looked at.
+/// Interval at which the position is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// A stop takes a snapshot when so many events came since the last one.
+/// Events since the last snapshot from which on a stop takes another one.
 const AT_STOP: u64 = 5_000;
 
-/// The thread that takes snapshots.
+/// Thread that takes snapshots.
 pub(super) struct Snapshots {
     taker: Arc<Taker>,
     thread: JoinHandle<()>,
 }
 
-/// What a snapshot is taken of, and where to.
+/// Source and destination of snapshots.
 struct Taker {
     directory: PathBuf,
     journal: JournalOptions,
     settings: SnapshotSettings,
     log: Arc<SledLog>,
     models: ReadModels,
-    /// Where the last one was taken.
+    /// Position of the last snapshot.
     last: Mutex<Position>,
     mishaps: Mishaps,
     ending: Mutex<bool>,
@@ -47,10 +47,10 @@ struct Taker {
 }
 
 impl Snapshots {
-    /// Begins to watch; the last snapshot was taken at `last`.
+    /// Starts the thread; the last snapshot was taken at `last`.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// If the thread cannot be started.
     pub fn of(
         data: &DataDir,
         settings: &Settings,
@@ -63,6 +63,7 @@ impl Snapshots {
         if let Err(error) = remove_draft(&directory) {
             tracing::warn!(%error, "what a crash left of a snapshot could not be removed");
         }
+
         let taker = Arc::new(Taker {
             directory,
             journal: log_options(data.root(), settings).journal,
@@ -74,13 +75,14 @@ impl Snapshots {
             ending: Mutex::new(false),
             ended: Condvar::new(),
         });
+
         let working = Arc::clone(&taker);
         let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(move || working.work());
         let thread = thread.map_err(|error| StartError::part("the thread that takes snapshots", &error))?;
         Ok(Self { taker, thread })
     }
 
-    /// Takes the last one, when it is worth it. Blocks; nothing may be appended any more.
+    /// Takes a final snapshot if enough events have come. Blocks; must be called after the last append.
     pub fn stop(self) {
         *self.taker.ending.lock() = true;
         self.taker.ended.notify_all();
@@ -120,17 +122,22 @@ impl Taker {
         let models = self.models.read().captured();
         let held = started.elapsed();
         *self.last.lock() = models.position;
+
         let anchor = self.log.anchor(models.position).map_err(|error| error.to_string())?;
         let Some(anchor) = anchor else { return Err(format!("no commit ends at position {}", models.position)) };
         if anchor.check(&self.journal)? < self.settings.whole_below {
             return Ok(());
         }
+
         let before = file_in(&self.directory).metadata().map_or(0, |before| before.len());
         let room = self.log.space().check_for(Part::Directory, "a snapshot of the read models", before);
         room.map_err(|shortage| shortage.to_string())?;
+
         let bytes = save(&models, &anchor, &self.directory, &self.mishaps).map_err(|error| error.to_string())?;
-        let (held, took) = (format!("{held:.1?}"), format!("{:.1?}", started.elapsed()));
+        let held = format!("{held:.1?}");
+        let took = format!("{:.1?}", started.elapsed());
         tracing::info!(position = %anchor.position, bytes, held, took, "a snapshot of the read models was taken");
+
         Ok(())
     }
 }

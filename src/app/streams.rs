@@ -1,4 +1,4 @@
-//! Streams that a stop or a crash cut off: nobody listens to them any more, and they are not made again.
+//! Ends music streams that a stop or crash interrupted: their listeners are gone, and they are not repeated.
 
 use crate::actors::Circumstances;
 use crate::actors::system::Dispatch;
@@ -7,11 +7,10 @@ use crate::domain::task::{Failure, Gateway, Stage, TaskCommand};
 use crate::domain::value::Text;
 use crate::projections::ReadModels;
 
-/// What such a stream failed of.
+/// Reason recorded for such a stream.
 const CUT_OFF: &str = "the service stopped while the stream was being sent; it was not made again";
 
-/// Records of every stream that was not ended that it failed. One of which that cannot be recorded now is left to the next
-/// start.
+/// Fails every unfinished stream. If that cannot be recorded, the next start does it.
 pub(super) async fn end_interrupted(dispatch: &Dispatch, models: &ReadModels, surroundings: &Surroundings) {
     let unfinished: Vec<_> = {
         let models = models.read();
@@ -26,7 +25,7 @@ pub(super) async fn end_interrupted(dispatch: &Dispatch, models: &ReadModels, su
     }
 }
 
-/// A vendor that was being asked may have begun.
+/// Returns the command for a stage. During a submission, the vendor may already have begun.
 fn ending(stage: &Stage) -> TaskCommand {
     let unknown = "the service stopped while it asked the vendor, which may have begun; it is not asked again";
     match stage {

@@ -1,4 +1,4 @@
-//! Traces: who notes spans, and who sends them on, where a collector is configured.
+//! Traces: the tracer and the exporter, if a collector is configured.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::outbound::collector::Collector;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::trace::{Sources, Tracer};
 
-/// How long a stop waits for spans to be sent on.
+/// Time that a stop waits for the last spans to be sent.
 const LAST_WITHIN: Duration = Duration::from_secs(3);
 
-/// What sends spans on.
+/// Background task that sends spans.
 pub(super) struct Traces(Option<(watch::Sender<bool>, JoinHandle<()>)>);
 
-/// A tracer, which notes nothing where no collector is configured, and what sends on what it notes.
+/// Returns a tracer, which is disabled if no collector is configured, and its exporter.
 pub(super) fn traces(
     settings: &Settings,
     surroundings: &Surroundings,
@@ -29,11 +29,13 @@ pub(super) fn traces(
     let Some(endpoint) = &own.otlp_endpoint else { return Ok((Tracer::default(), Traces(None))) };
     let collector = Collector::new(endpoint, own.service_name.clone());
     let collector = collector.map_err(|error| StartError::part("the collector of traces", &error))?;
-    let (clock, chance) = (surroundings.clone(), surroundings.clone());
+    let clock = surroundings.clone();
+    let chance = surroundings.clone();
     let sources = Sources {
         now: Arc::new(move || u64::try_from(clock.now().micros()).unwrap_or(0).saturating_mul(1000)),
         chance: Arc::new(move || chance.secret()),
     };
+
     let tracer = Tracer::new(sources, own.sample_percent, metrics.clone());
     let (stop, stopping) = watch::channel(false);
     let work = actix_web::rt::spawn(collector.run(tracer.clone(), stopping));
@@ -41,7 +43,7 @@ pub(super) fn traces(
 }
 
 impl Traces {
-    /// Sends on what waits, for a while.
+    /// Sends the remaining spans, for a limited time.
     pub(super) async fn stop(self) {
         let Some((stop, work)) = self.0 else { return };
         stop.send_replace(true);

@@ -1,4 +1,5 @@
-//! The key of the upload links, with which ids of accounts of an issuer are made too: never made anew while there are such accounts.
+//! The key of the upload links. Account ids of an issuer's users are derived from it, so it is never replaced while
+//! such accounts exist.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use crate::events::stream::{StreamId, Version};
 use crate::media::archive::ticket::UploadKey;
 use crate::projections::user::Users;
 
-/// The key is missing, and accounts were made with it.
+/// Error: the key is missing, and account ids were derived from it.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the key {path} is missing, and ids of accounts of an issuer's people were made with it (user/{account} is one). With another \
@@ -29,12 +30,12 @@ pub struct LostKey {
     account: UserId,
 }
 
-/// The key that is kept; `None` when there is none.
+/// Returns the stored key; `None` if there is none.
 pub(super) fn kept_upload_key(data: &DataDir) -> Result<Option<UploadKey>, StartError> {
     UploadKey::read(&place(data)).map_err(|error| StartError::part("the uploads", &error))
 }
 
-/// Makes a key, unless accounts of an issuer were made with one that is not there any more.
+/// Creates a key, unless accounts of an issuer were created with a lost one.
 pub(super) fn new_upload_key(
     data: &DataDir,
     log: &dyn EventLog,
@@ -43,11 +44,14 @@ pub(super) fn new_upload_key(
 ) -> Result<UploadKey, StartError> {
     let path = place(data);
     check_unused(&path, log, users)?;
+
     let key = UploadKey::make(&path, surroundings).map_err(|error| StartError::part("the uploads", &error))?;
-    // The first start opens that account last.
+
+    // The first start creates that account last.
     if users.get(BOOTSTRAP_ADMIN).is_some() {
         tell_renewed("url-key");
     }
+
     Ok(key)
 }
 
@@ -55,7 +59,8 @@ fn place(data: &DataDir) -> PathBuf {
     data.path("url-key")
 }
 
-/// Nothing but the log tells who opened an account. It is read for this when the key is missing, and not at other starts.
+/// Checks that no account depends on the lost key. Only the log shows who created an account, so it is read in this
+/// case.
 fn check_unused(path: &Path, log: &dyn EventLog, users: &Users) -> Result<(), StartError> {
     let everybody = users.present().map(|user| user.id).chain(users.erased());
     for account in everybody.filter(|user| *user != BOOTSTRAP_ADMIN) {
@@ -66,7 +71,7 @@ fn check_unused(path: &Path, log: &dyn EventLog, users: &Users) -> Result<(), St
     Ok(())
 }
 
-/// The service itself opens accounts for people of an issuer alone; all others are opened by an administrator.
+/// Returns `true` if the service itself created the account, which it does only for users of an issuer.
 fn is_of_issuer(account: UserId, log: &dyn EventLog) -> Result<bool, LogFailure> {
     let history = log.read_stream(&StreamId::from(&account), Version(0))?;
     Ok(history.first().is_some_and(|opened| opened.actor == Actor::System))

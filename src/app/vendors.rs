@@ -1,4 +1,4 @@
-//! The vendors: which of them does the work, and how it is treated.
+//! Selects and configures the vendor of each gateway.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -39,17 +39,17 @@ use crate::vendors::remote::{MusicOptions, Options as RemoteOptions, RemoteImage
 use crate::vendors::traced::Traced;
 use crate::vendors::{Recovery, Vendor};
 
-/// How many tasks the engine inside has at a time, and how many inputs are fetched for it.
+/// Maximum number of tasks in a built-in engine, and of inputs fetched for it.
 const INSIDE_CONCURRENCY: usize = 256;
 
-/// Who makes the media of one gateway, and how that is treated.
+/// Vendor of one gateway with its options.
 pub(super) struct Maker {
     pub vendor: Arc<dyn Vendor>,
     pub treatment: PollerOptions,
     pub bounds: ReactorOptions,
 }
 
-/// Who makes media.
+/// Vendors of all gateways.
 pub(super) struct Makers {
     pub image: Maker,
     pub video: Maker,
@@ -57,7 +57,7 @@ pub(super) struct Makers {
 }
 
 impl Makers {
-    /// The same, with what is asked of them noted where anything is.
+    /// Adds spans to the calls, if tracing is on.
     pub(super) fn traced(mut self, tracer: &Tracer) -> Self {
         if tracer.is_on() {
             for maker in [&mut self.image, &mut self.video] {
@@ -68,7 +68,7 @@ impl Makers {
     }
 }
 
-/// For each gateway the remote vendor where one is configured, else the engine inside. What is asked of them is counted.
+/// Returns for each gateway the remote vendor, if configured, or the built-in engine. Their calls are measured.
 pub(super) fn makers(
     settings: &Settings,
     store: &Store,
@@ -79,19 +79,21 @@ pub(super) fn makers(
     let wanted = wanted(models);
     let mut image = image_vendor(settings, store.clone(), key, &wanted, surroundings)?;
     let mut video = video_vendor(settings, store.clone(), key, &wanted, surroundings)?;
+
     for maker in [&mut image, &mut video] {
         maker.vendor = Arc::new(Metered::new(Arc::clone(&maker.vendor), metrics.clone()));
     }
+
     Ok(Makers { image, video, musician: musician(settings, surroundings, metrics)? })
 }
 
-/// The engines inside leave off what nobody waits for any more. Their jobs have the keys of their tasks.
+/// Returns a check that lets built-in engines skip jobs of ended tasks. The key of a job is the id of its task.
 fn wanted(models: &ReadModels) -> Wanted {
     let models = models.clone();
     Arc::new(move |key| TaskId::parse(key.as_str()).is_ok_and(|task| models.read().tasks.gateway_of(task).is_some()))
 }
 
-/// Hints of vendors: their tickets are known by a key that follows from that of the upload links.
+/// Returns the hints; their ticket key is derived from that of the upload links.
 pub(super) fn hints(key: &UploadKey) -> Hints {
     Hints::new(hint_key(key))
 }
@@ -112,12 +114,14 @@ fn image_vendor(
         let treatment = PollerOptions::inside(Gateway::Image, settings.tasks.deadline);
         return Ok(Maker { vendor: inside(settings, store, wanted), treatment, bounds: bounds(INSIDE_CONCURRENCY) });
     };
+
     let failed = |error: &dyn std::fmt::Display| StartError::part("the image vendor", error);
     let caller = VendorCaller::new(&place(url, own)).map_err(|error| failed(&error))?;
     let fetcher = result_fetcher(settings, own, INPUT_BYTES_MAX, surroundings).map_err(|error| failed(&error))?;
     let options = remote_options(settings, own, key);
     let vendor = Arc::new(RemoteImage::new(caller, options, store, fetcher, surroundings.clone()));
     let treatment = treatment(Gateway::Image, usize::MAX, settings, own);
+
     Ok(Maker { vendor, treatment, bounds: bounds(own.concurrency) })
 }
 
@@ -136,16 +140,18 @@ fn video_vendor(
             Arc::new(LocalVideo::new(store, LocalVideoOptions::default(), Some(Arc::new(bed)), Arc::clone(wanted)));
         return Ok(Maker { vendor, treatment, bounds: bounds(INSIDE_CONCURRENCY) });
     };
+
     let failed = |error: &dyn std::fmt::Display| StartError::part("the video vendor", error);
     let caller = VendorCaller::new(&place(url, own)).map_err(|error| failed(&error))?;
     let fetcher = result_fetcher(settings, own, Clip::BYTES_MAX, surroundings).map_err(|error| failed(&error))?;
     let options = remote_options(settings, own, key);
     let vendor = Arc::new(RemoteVideo::new(caller, options, store, fetcher, surroundings.clone()));
     let treatment = treatment(Gateway::Video, settings.video.slots, settings, own);
+
     Ok(Maker { vendor, treatment, bounds: bounds(own.concurrency) })
 }
 
-/// What brings results of at most so many bytes home.
+/// Returns a fetcher of results of at most `body_bytes`.
 fn result_fetcher(
     settings: &Settings,
     own: &VendorSettings,
@@ -157,8 +163,8 @@ fn result_fetcher(
     Ok(Fetcher::new(client, FETCHED_BYTES_MAX))
 }
 
-/// Who makes music: the remote vendor where one is configured, else the engine inside, which makes chunks on as many threads as
-/// requests are served by.
+/// Returns the music vendor: the remote one, if configured, or the built-in engine with as many threads as HTTP
+/// workers.
 fn musician(settings: &Settings, surroundings: &Surroundings, metrics: &Metrics) -> Result<Musician, StartError> {
     let metered = |vendor: Arc<dyn MusicVendor>| Arc::new(Metered::new(vendor, metrics.clone()));
     let own = &settings.music_vendor;
@@ -167,6 +173,7 @@ fn musician(settings: &Settings, surroundings: &Surroundings, metrics: &Metrics)
             if settings.workers == 0 { available_parallelism().map_or(1, NonZero::get) } else { settings.workers };
         return Ok(Musician::new(metered(Arc::new(LocalMusic::new(threads))), None, surroundings.clone()));
     };
+
     let place = VendorPlace {
         base: url.clone(),
         auth_header: own.auth_header.clone(),
@@ -175,6 +182,7 @@ fn musician(settings: &Settings, surroundings: &Surroundings, metrics: &Metrics)
         submit: own.line_timeout,
         poll: own.line_timeout,
     };
+
     let caller = VendorCaller::new(&place).map_err(|error| StartError::part("the music vendor", &error))?;
     let options = MusicOptions {
         key_header: own.key_header.clone(),
@@ -182,7 +190,9 @@ fn musician(settings: &Settings, surroundings: &Surroundings, metrics: &Metrics)
         line_bytes: usize::try_from(own.line_bytes).unwrap_or(usize::MAX),
         api_key: place.api_key,
     };
+
     let vendor = Arc::new(RemoteMusic::new(caller, options, surroundings.clone()));
+
     Ok(Musician::new(
         metered(vendor),
         Some(breaker(own.breaker_failures, own.breaker_pause, own.breaker_pause_max)),
@@ -211,7 +221,7 @@ fn place(url: &str, settings: &VendorSettings) -> VendorPlace {
     }
 }
 
-/// The vendor is told where to hint only when this service is known to be reached there.
+/// Returns the options of a remote vendor. It gets a webhook URL only if the public URL of this service is configured.
 fn remote_options(settings: &Settings, own: &VendorSettings, key: &UploadKey) -> RemoteOptions {
     let hint_url = settings.public_url.clone().map(|base| {
         let key = hint_key(key);
@@ -219,6 +229,7 @@ fn remote_options(settings: &Settings, own: &VendorSettings, key: &UploadKey) ->
             Arc::new(move |task| format!("{base}/hints/{}", key.ticket(task)));
         url
     });
+
     RemoteOptions {
         recovery: match own.recovery {
             RecoverySetting::Key => Recovery::Key,

@@ -1,4 +1,4 @@
-//! The kinds of values that settings have: how each is read, and the words that say what is allowed.
+//! Kinds of setting values: how each is parsed, and the text that describes the allowed values.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ use crate::telemetry::Filter;
 
 /// A kind of value.
 pub(super) struct Kind<T> {
-    /// What is allowed: goes after "must be".
+    /// Description of the allowed values; follows "must be".
     pub(super) allowed: String,
     read: Box<Read<T>>,
 }
 
-/// Reads a value; `None` when it is not allowed.
+/// Parses a value; `None` if it is not allowed.
 type Read<T> = dyn Fn(&Value) -> Option<T>;
 
 impl<T> Kind<T> {
@@ -27,18 +27,18 @@ impl<T> Kind<T> {
         Self { allowed: allowed.into(), read: Box::new(read) }
     }
 
-    /// The value, when it is allowed.
+    /// Returns the parsed value, if it is allowed.
     pub(super) fn read(&self, value: &Value) -> Option<T> {
         (self.read)(value)
     }
 }
 
-/// Yes or no.
+/// A boolean.
 pub(super) fn truth() -> Kind<bool> {
     Kind::new("true or false", Value::as_bool)
 }
 
-/// A whole number from `min` to `max`.
+/// An integer from `min` to `max`.
 pub(super) fn whole<T: TryFrom<i64>>(min: i64, max: i64) -> Kind<T> {
     Kind::new(format!("a whole number from {min} to {max}"), move |value| {
         let number = value.as_integer().filter(|number| (min..=max).contains(number))?;
@@ -46,7 +46,7 @@ pub(super) fn whole<T: TryFrom<i64>>(min: i64, max: i64) -> Kind<T> {
     })
 }
 
-/// One of a few names.
+/// One of several names.
 pub(super) fn choice<T: Copy + 'static, const N: usize>(names: [(&'static str, T); N]) -> Kind<T> {
     let allowed = names.map(|(name, _)| format!("\"{name}\"")).join(", ");
     Kind::new(format!("one of {allowed}"), move |value| {
@@ -55,7 +55,7 @@ pub(super) fn choice<T: Copy + 'static, const N: usize>(names: [(&'static str, T
     })
 }
 
-/// A length of time from `min` to `max`, both written as a setting would be.
+/// A duration from `min` to `max`, both written as in a setting.
 pub(super) fn duration(min: &'static str, max: &'static str) -> Kind<Duration> {
     let allowed = format!("a duration from {min} to {max}, such as \"500ms\", \"15s\", \"5m\", \"1h\" or \"2d\"");
     Kind::new(allowed, |value| {
@@ -68,7 +68,7 @@ fn millis(text: &str) -> Option<u64> {
     quantity(text, &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)])
 }
 
-/// A number of bytes from `min` to `max`, both written as a setting would be.
+/// A number of bytes from `min` to `max`, both written as in a setting.
 pub(super) fn size(min: &'static str, max: &'static str) -> Kind<u64> {
     Kind::new(
         format!("a size from {min} to {max}, as a number of bytes or such as \"64KiB\", \"64MiB\" or \"1GiB\""),
@@ -88,7 +88,7 @@ fn bytes(text: &str) -> Option<u64> {
     quantity(text, &[("", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)])
 }
 
-/// A whole number followed by one of `units`, each with its worth.
+/// Parses an integer followed by one of `units`, each given with its factor.
 fn quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let (_, worth) = units.iter().find(|(name, _)| *name == unit)?;
@@ -117,10 +117,10 @@ pub(super) fn file() -> Kind<Option<PathBuf>> {
     })
 }
 
-/// Fewest characters of a token that somebody has chosen: anybody may try to guess it, and it opens everything.
+/// Minimum length of a configured token, which grants full access and may be attacked by guessing.
 const TOKEN_MIN: usize = 16;
 
-/// A token that can travel in an `Authorization` header (RFC 6750, `b64token`, a trifle wider), or empty for none.
+/// A token for an `Authorization` header (RFC 6750, slightly wider than `b64token`), or empty for none.
 pub(super) fn token() -> Kind<Option<Secret>> {
     Kind::new(format!("at least {TOKEN_MIN} characters, of letters, digits and - . _ ~ + / =, or empty"), |value| {
         let text = value.as_str()?;
@@ -133,7 +133,7 @@ pub(super) fn token() -> Kind<Option<Secret>> {
     })
 }
 
-/// A credential that any header can carry, or empty for none.
+/// A credential for any header, or empty for none.
 pub(super) fn credential() -> Kind<Option<Secret>> {
     Kind::new("made of visible ASCII characters without spaces, or empty", |value| {
         let text = value.as_str()?;
@@ -141,7 +141,7 @@ pub(super) fn credential() -> Kind<Option<Secret>> {
     })
 }
 
-/// The name of a header (RFC 9110, 5.1).
+/// A header name (RFC 9110, 5.1).
 pub(super) fn header_name() -> Kind<String> {
     Kind::new("the name of a header, such as \"Authorization\" or \"X-Api-Key\"", |value| {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
@@ -149,7 +149,7 @@ pub(super) fn header_name() -> Kind<String> {
     })
 }
 
-/// A path, with a query or without, in which `{key}` stands for a key.
+/// A path, optionally with a query, that contains the placeholder `{key}`.
 pub(super) fn path_with_key() -> Kind<String> {
     Kind::new("a path in which {key} stands, such as \"/tasks?reference={key}\"", |value| {
         let allowed = |text: &&str| {
@@ -159,7 +159,7 @@ pub(super) fn path_with_key() -> Kind<String> {
     })
 }
 
-/// The base of URLs, without the slash at its end, or empty for none.
+/// A base URL, returned without a trailing slash, or empty for none.
 pub(super) fn base_url() -> Kind<Option<String>> {
     Kind::new(
         "an http or https URL without user, query and fragment, such as \"https://media.example.org\", or empty",
@@ -177,7 +177,7 @@ pub(super) fn base_url() -> Kind<Option<String>> {
     )
 }
 
-/// What an issuer calls itself: kept as it is, for its tokens repeat it letter by letter; or empty for none.
+/// The identifier of an issuer, or empty for none. It is kept unchanged, because tokens repeat it exactly.
 pub(super) fn issuer() -> Kind<Option<String>> {
     Kind::new(
         "an http or https URL without query and fragment, such as \"https://login.example.org\", or empty",
@@ -194,7 +194,7 @@ pub(super) fn issuer() -> Kind<Option<String>> {
     )
 }
 
-/// A name that another service uses, or empty for none.
+/// A name used by another service, or empty for none.
 pub(super) fn label() -> Kind<Option<String>> {
     Kind::new("text of at most 255 characters, or empty", |value| {
         let text = value.as_str().filter(|text| text.chars().count() <= 255)?;
@@ -202,7 +202,7 @@ pub(super) fn label() -> Kind<Option<String>> {
     })
 }
 
-/// A URL as it is, or empty for none.
+/// A URL, kept unchanged, or empty for none.
 pub(super) fn url() -> Kind<Option<String>> {
     Kind::new("an http or https URL, or empty", |value| {
         let text = value.as_str()?;
@@ -214,14 +214,14 @@ fn http_url(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
-/// Addresses, networks and host names.
+/// IP addresses, networks and host names.
 pub(super) fn networks() -> Kind<Vec<AllowEntry>> {
     let allowed =
         "a list of IP addresses, networks and host names, such as \"10.1.2.3\", \"10.0.0.0/8\" or \"hooks.internal\"";
     Kind::new(allowed, |value| value.as_array()?.iter().map(|item| AllowEntry::parse(item.as_str()?).ok()).collect())
 }
 
-/// Host names and addresses without ports, or `*` among them for any.
+/// Host names and IP addresses without ports; `*` allows any.
 pub(super) fn hosts() -> Kind<Vec<String>> {
     let allowed = "a list of host names and IP addresses without ports, such as \"media.internal\", or \"*\"";
     Kind::new(allowed, |value| {
@@ -233,14 +233,14 @@ pub(super) fn hosts() -> Kind<Vec<String>> {
     })
 }
 
-/// Addresses and networks, without names: those that a peer has.
+/// IP addresses and networks of peers, without names.
 pub(super) fn proxies() -> Kind<Vec<Network>> {
     Kind::new("a list of IP addresses and networks, such as \"127.0.0.1\" or \"10.0.0.0/8\"", |value| {
         value.as_array()?.iter().map(|item| Network::parse(item.as_str()?).ok()).collect()
     })
 }
 
-/// Origins as browsers name them, or `*` alone.
+/// Origins as browsers send them, or only `*`.
 pub(super) fn origins() -> Kind<AllowedOrigins> {
     Kind::new(
         "[\"*\"] or a list of origins (scheme, host and port only), such as \"https://app.example.org\" or \"capacitor://localhost\"",
@@ -258,7 +258,7 @@ pub(super) fn origins() -> Kind<AllowedOrigins> {
     )
 }
 
-/// Whether that is the origin of pages that an application or an extension of a browser brings with it: `capacitor://localhost`.
+/// Returns `true` for the origin of pages of an application or a browser extension, such as `capacitor://localhost`.
 fn is_of_app(text: &str) -> bool {
     let Some((scheme, host)) = text.split_once("://") else { return false };
     let is_plain = |text: &str, others: &str| {
@@ -268,7 +268,7 @@ fn is_of_app(text: &str) -> bool {
     is_scheme && !["http", "https", "file"].contains(&scheme) && is_plain(host, ".-_:")
 }
 
-/// Which log lines are written.
+/// A filter of log lines.
 pub(super) fn log_filter() -> Kind<Filter> {
     let allowed = "one of \"off\", \"error\", \"warn\", \"info\", \"debug\", \"trace\", also for a part of the program, as in \
                    \"info,mediary::http=debug\"";
@@ -279,7 +279,7 @@ pub(super) fn log_filter() -> Kind<Filter> {
 mod tests {
     use super::*;
 
-    /// Which of `values`, each written as TOML, a kind allows.
+    /// Returns those of `values`, each written as TOML, that a kind allows.
     fn allowed_by<'v, T>(kind: &Kind<T>, values: &[&'v str]) -> Vec<&'v str> {
         values.iter().copied().filter(|value| kind.read(&value.parse().unwrap()).is_some()).collect()
     }

@@ -1,4 +1,4 @@
-//! The settings of outbound connections, and the rule for private addresses that follows from them.
+//! Settings of outbound connections, and the resulting rule for private addresses.
 
 use std::net::SocketAddr;
 
@@ -7,28 +7,28 @@ use super::settings::{Reader, Settings};
 use crate::http::host::is_local;
 use crate::outbound::address::AllowEntry;
 
-/// What the service may connect to.
+/// Destinations that the service may connect to.
 #[derive(Debug, Clone)]
 pub struct EgressSettings {
     pub private: PrivateAccess,
-    /// Reachable whatever `private` says.
+    /// Destinations that are allowed regardless of `private`.
     pub allow: Vec<AllowEntry>,
 }
 
 /// Access to loopback and private addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrivateAccess {
-    /// Only while the service is plainly local.
+    /// Allowed only while the service is reachable from this machine alone.
     Auto,
     Allow,
     Deny,
 }
 
-/// The rule for private addresses that is in effect.
+/// Effective rule for private addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrivateRule {
     pub is_allowed: bool,
-    /// The setting that decides.
+    /// The decisive setting.
     pub reason: &'static str,
 }
 
@@ -43,11 +43,11 @@ impl EgressSettings {
 }
 
 impl Settings {
-    /// The rule for loopback and private addresses that are not listed in `egress.allow`.
+    /// Returns the rule for loopback and private addresses that are not listed in `egress.allow`.
     ///
-    /// `auto` allows them only to a service that nobody reaches from another machine. That every request names a local `Host`
-    /// needs no look at the request: a listener on loopback without a public URL and without further `allowed_hosts` refuses
-    /// every other host before any route (`http::host`), so no task of such a request exists that could be worked on later.
+    /// `auto` allows them only if no other machine can reach the service. The requests need not be inspected: a
+    /// listener on loopback without a public URL and without further `allowed_hosts` rejects every non-local `Host`
+    /// before routing (`http::host`), so such a request never creates a task.
     #[must_use]
     pub fn private_rule(&self) -> PrivateRule {
         let (is_allowed, reason) = match self.egress.private {
@@ -63,6 +63,7 @@ impl Settings {
             }
             PrivateAccess::Auto => (true, "the service is local"),
         };
+
         PrivateRule { is_allowed, reason }
     }
 }

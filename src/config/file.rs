@@ -1,28 +1,28 @@
-//! Settings files: TOML, read into single values with the lines where they stand.
+//! Settings files: TOML, parsed into single values with their line numbers.
 
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
-/// A value that a file gives.
+/// A value from a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Given {
-    /// Section and name: `tasks.deadline`.
+    /// Section and name, for example `tasks.deadline`.
     pub(super) key: String,
     pub(super) value: Value,
-    /// The first line is 1.
+    /// Line number, counted from 1.
     pub(super) line: usize,
 }
 
-/// A file that is not TOML. The reason does not quote the file, for a secret may stand in it.
+/// Error for a file that is not TOML. The reason does not quote the file, which may contain a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NotToml {
     pub(super) line: usize,
     pub(super) reason: String,
 }
 
-/// The values of a file, in the order in which they stand there. A section without values is given as an empty table.
+/// Returns the values of a file in their order. A section without values is returned as an empty table.
 pub(super) fn read(text: &str) -> Result<Vec<Given>, NotToml> {
     let document = DeTable::parse(text).map_err(|error| NotToml {
         line: line_at(text, error.span().map_or(0, |span| span.start)),
@@ -34,7 +34,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Given>, NotToml> {
     Ok(values)
 }
 
-/// Quotes that were left out are what goes wrong most often, and what the parser says of an address or a duration without them tells nobody.
+/// Returns advice about missing quotes: the most common mistake, which the parser's message does not explain.
 fn to_help(text: &str, error: &toml::de::Error) -> &'static str {
     let line = error.span().and_then(|span| text.lines().nth(line_at(text, span.start) - 1)).unwrap_or_default();
     let value = line.split_once('=').map_or("", |(_, value)| value.trim());
@@ -58,7 +58,7 @@ fn flatten(text: &str, section: &str, table: &DeTable<'_>, values: &mut Vec<Give
     }
 }
 
-/// A number that does not fit is kept as the text that stands in the file, for the check of the setting to refuse.
+/// Converts a value. A number that does not fit is kept as text, so that the check of the setting rejects it.
 fn plain(text: &str, value: &Spanned<DeValue<'_>>) -> Value {
     let as_written = |_| Value::String(text[value.span()].to_owned());
     Value::deserialize(value.clone().into_deserializer()).unwrap_or_else(as_written)

@@ -1,14 +1,14 @@
-//! What was meant by the name of a setting that does not exist.
+//! Suggestions for the name of a setting that does not exist.
 
-/// How many names are suggested, and how many are told when none is near.
+/// Number of suggested names, and of related names shown if none is similar.
 const SUGGESTED_MAX: usize = 3;
 const TOLD_MAX: usize = 8;
 
-/// Where the whole list is, also while the settings are wrong.
+/// Points to the complete list, which is available even with invalid settings.
 const ALL: &str = "`mediary config --reference` lists all";
 
-/// The known names that are nearest to one that is not, settings as `written` and sections as `opened`; else some that have a word in
-/// common with it.
+/// Returns the known names most similar to `key`, settings formatted by `written` and sections by `opened`. If none is
+/// similar, returns some that share a word with it.
 pub(super) fn of(
     key: &str,
     known: &[&str],
@@ -18,6 +18,7 @@ pub(super) fn of(
     let near = nearest(key, known);
     let names: Vec<_> =
         near.iter().map(|name| if known.contains(name) { written(name) } else { opened(name) }).collect();
+
     match names.as_slice() {
         [] => alike(key, known, written),
         [name] => format!("did you mean {name}? {ALL}"),
@@ -25,31 +26,37 @@ pub(super) fn of(
     }
 }
 
-/// Settings and sections that differ from it in a few letters, the nearest first. Of a setting its section may be missing.
+/// Returns settings and sections within a small edit distance, the most similar first. The key of a setting may lack
+/// its section.
 fn nearest<'k>(key: &str, known: &[&'k str]) -> Vec<&'k str> {
     let mut sections: Vec<_> =
         known.iter().filter_map(|known| known.rsplit_once('.')).map(|(section, _)| section).collect();
     sections.dedup();
-    // Whoever has the section right means something in it.
+
+    // A key within an existing section means one of its settings.
     sections.retain(|section| key.strip_prefix(section).is_none_or(|rest| !rest.starts_with('.')));
+
     let settings = known.iter().map(|known| {
         let name = known.rsplit('.').next().unwrap_or(known);
         (distance(key, known).min(distance(key, name)), *known)
     });
+
     let sections = sections.into_iter().map(|section| (distance(key, section), section));
     let mut near: Vec<_> = settings.chain(sections).filter(|(distance, _)| *distance <= far(key)).collect();
-    // Those that are equally near stay in the order of the documentation.
+
+    // Names of equal distance stay in the order of the documentation.
     near.sort_by_key(|(distance, _)| *distance);
+
     let least = near.first().map_or(0, |(distance, _)| *distance);
     near.into_iter().filter(|(distance, _)| *distance <= least + 1).map(|(_, name)| name).take(SUGGESTED_MAX).collect()
 }
 
-/// From how many letters on a name is another one.
+/// Returns the largest distance at which a name still counts as similar.
 fn far(key: &str) -> usize {
     (key.chars().count() / 4).clamp(1, 4)
 }
 
-/// The settings that have a word in common with it.
+/// Returns the settings that share a word with `key`.
 fn alike(key: &str, known: &[&str], written: impl Fn(&str) -> String) -> String {
     let words = |key: &str| key.split(['.', '_']).map(str::to_owned).collect::<Vec<_>>();
     let wanted = words(key);
@@ -62,11 +69,13 @@ fn alike(key: &str, known: &[&str], written: impl Fn(&str) -> String) -> String 
     }
 }
 
-/// How many letters must be put in, left out, exchanged for another or for their neighbour to make one name of the other.
+/// Returns the edit distance: the number of insertions, deletions, replacements and swaps of neighbours.
 #[must_use]
 pub fn distance(one: &str, other: &str) -> usize {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let one: Vec<char> = one.chars().collect();
+    let other: Vec<char> = other.chars().collect();
     let mut rows = vec![(0..=other.len()).collect::<Vec<_>>()];
+
     for i in 1..=one.len() {
         let mut row = vec![i];
         for j in 1..=other.len() {
@@ -77,6 +86,7 @@ pub fn distance(one: &str, other: &str) -> usize {
         }
         rows.push(row);
     }
+
     rows[one.len()][other.len()]
 }
 

@@ -1,4 +1,4 @@
-//! The settings of limits: what one caller may ask for, and all of them together.
+//! Settings of limits, per client and in total.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use super::check::{choice, duration, proxies, size, whole};
 use super::settings::Reader;
 use crate::domain::network::Network;
 
-/// Bounds of what callers may do.
+/// Limits of what clients may do.
 #[derive(Debug, Clone)]
 pub struct LimitSettings {
-    /// Tasks of one caller that may be unfinished.
+    /// Unfinished tasks per caller.
     pub submissions_per_caller: usize,
-    /// Tasks of one caller a day; 0 for any number.
+    /// Tasks per caller and day; 0 means no limit.
     pub submissions_per_day: u64,
-    /// Tasks of all anonymous callers together a day; 0 for any number.
+    /// Tasks of all anonymous callers together per day; 0 means no limit.
     pub anonymous_submissions_per_day: u64,
-    /// Credits of one caller a day; 0 for any number.
+    /// Credits per caller and day; 0 means no limit.
     pub credits_per_day: u64,
-    /// Bytes that one account may send to be stored a day; 0 for any number.
+    /// Stored bytes per account and day; 0 means no limit.
     pub bytes_per_day: u64,
-    /// Nodes that one publisher may create a day; 0 for any number.
+    /// New nodes per publisher and day; 0 means no limit.
     pub nodes_per_day: u64,
-    /// Versions that one publisher may register a day; 0 for any number.
+    /// New versions per publisher and day; 0 means no limit.
     pub versions_per_day: u64,
-    /// Publishers that one account may create a day; 0 for any number.
+    /// New publishers per account and day; 0 means no limit.
     pub publishers_per_day: u64,
     pub reads: RateSetting,
     pub changes: RateSetting,
@@ -31,21 +31,21 @@ pub struct LimitSettings {
     pub trusted_proxies: Vec<Network>,
     pub proxy_header: ProxyHeader,
     pub connections: usize,
-    /// 0 for half of `connections`.
+    /// 0 means half of `connections`.
     pub connections_per_address: usize,
     pub write_timeout: Duration,
 }
 
-/// How often one caller may ask.
+/// Rate limit per caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateSetting {
-    /// 0 for any number.
+    /// 0 means no limit.
     pub per_minute: u32,
-    /// How many of them at once.
+    /// Number of requests allowed at once.
     pub burst: u32,
 }
 
-/// The header in which proxies say for whom they ask.
+/// Header in which proxies send the address of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyHeader {
     XForwardedFor,
@@ -60,7 +60,11 @@ impl LimitSettings {
             per_minute: reader.read(&format!("limits.{kind}_per_minute"), &whole(0, 60_000_000)),
             burst: reader.read(&format!("limits.{kind}_burst"), &whole(1, 1_000_000)),
         };
-        let (reads, changes, submissions) = (rate("reads"), rate("changes"), rate("submissions"));
+
+        let reads = rate("reads");
+        let changes = rate("changes");
+        let submissions = rate("submissions");
+
         Self {
             submissions_per_caller,
             submissions_per_day: reader.read("limits.submissions_per_day", &whole(0, 1_000_000_000)),

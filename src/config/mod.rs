@@ -1,7 +1,7 @@
-//! How the service is configured: given in layers, checked once, then plain values.
+//! Configuration: read in layers, checked once, then plain values.
 //!
-//! Built-in defaults < settings file < environment < flags. A setting that does not exist or a value that is not allowed
-//! stops the start, and everything that is wrong is told at once.
+//! Precedence, lowest first: built-in defaults, settings file, environment, flags. An unknown setting or an invalid
+//! value prevents the start; all problems are reported at once.
 
 mod check;
 mod egress;
@@ -37,19 +37,19 @@ pub use vendor::{MusicVendorSettings, RecoverySetting, VendorSettings};
 use problem::shown;
 use source::{Entry, Layers};
 
-/// The settings file that is read when none is named, if it is there.
+/// Settings file that is read by default, if it exists.
 const USUAL_FILE: &str = "mediary.toml";
 
-/// What the command line says about the configuration.
+/// Configuration given on the command line.
 #[derive(Debug, Clone, Default)]
 pub struct CommandLine {
-    /// The settings file to read in place of `mediary.toml`; this one must exist.
+    /// Settings file to read instead of `mediary.toml`; it must exist.
     pub file: Option<PathBuf>,
     /// Settings given as flags.
     pub flags: Vec<Flag>,
 }
 
-/// A configuration that was checked. Prints as the effective settings, each with its source, secrets masked.
+/// A checked configuration. Displays as the effective settings, each with its source, with secrets masked.
 #[derive(Debug)]
 pub struct Configuration {
     pub settings: Settings,
@@ -57,10 +57,10 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Reads every layer: the settings file, the environment of the process and the command line.
+    /// Reads all layers: the settings file, the environment and the command line.
     ///
     /// # Errors
-    /// [`Problems`] with everything that is wrong.
+    /// Returns [`Problems`] with everything that is wrong.
     pub fn load(command_line: CommandLine) -> Result<Self, Problems> {
         let mut layers = Layers::defaults();
         add_file(&mut layers, command_line.file.as_deref());
@@ -69,7 +69,7 @@ impl Configuration {
         Self::check(layers)
     }
 
-    /// Whether a setting was given by an environment variable.
+    /// Returns `true` if a setting comes from an environment variable.
     #[must_use]
     pub fn is_from_environment(&self, key: &str) -> bool {
         let entry = self.entries.iter().find(|entry| entry.key == key);
@@ -248,6 +248,7 @@ mod tests {
             ("MEDIARY_PORT_8080_TCP_PROTO", "tcp"),
             ("MEDIARY_PORT_8080_UDP_ADDR", "10.96.0.7"),
         ];
+
         assert_eq!(given().environment(&links).configuration().settings.listen.port(), 8080);
         for wrong in ["PORT", "PORT_8080", "PORT_HTTP_TCP", "SERVICE_HOSTS", "SERVICE_PORTS", "PORTS_8080_TCP"] {
             let told = given().environment(&[(&format!("MEDIARY_{wrong}"), "8080")]).problems();

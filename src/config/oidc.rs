@@ -1,20 +1,20 @@
-//! The settings of an issuer whose tokens are credentials.
+//! Settings of the `OpenID` Connect issuer whose tokens are accepted.
 
 use super::check::{issuer, label, url};
 use super::settings::Reader;
 
-/// An issuer, and what this service is to it.
+/// An issuer and the audience of this service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OidcSettings {
-    /// Exactly as it stands in its tokens.
+    /// Exactly as in its tokens.
     pub issuer: String,
     pub audience: String,
-    /// Discovered when there is none.
+    /// Discovered if `None`.
     pub jwks_url: Option<String>,
 }
 
 impl OidcSettings {
-    /// Those of `auth.oidc`; none without an issuer.
+    /// Reads `auth.oidc`; `None` without an issuer.
     pub(super) fn read(reader: &mut Reader) -> Option<Self> {
         let named = reader.read("auth.oidc.issuer", &issuer());
         let audience = reader.read("auth.oidc.audience", &label());

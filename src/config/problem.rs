@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration. Everything that is wrong is told at once, and secrets are never part of it.
+//! Problems of a configuration. All are reported at once, and none contains a secret.
 
 use std::fmt;
 
@@ -6,24 +6,24 @@ use toml::Value;
 
 use super::source::Source;
 
-/// What is shown in place of a secret. Not allowed in a token, so that output copied back is refused and not believed.
+/// Shown instead of a secret. Not allowed in a token, so that copied output is rejected.
 const MASK: &str = "\"********\"";
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The setting exists, its value is not allowed.
+    /// The setting exists, but its value is not allowed.
     #[error("{key} = {value} ({from}): must be {allowed}")]
     NotAllowed { key: String, value: String, from: Source, allowed: String },
-    /// There is no such setting; `hint` says which one may have been meant.
+    /// The setting does not exist; `hint` suggests names.
     #[error("{key} = {value} ({from}): there is no such setting; {hint}")]
     Unknown { key: String, value: String, from: Source, hint: String },
-    /// A file, a place in a file or a variable that cannot be read at all.
+    /// A file, a line of a file or a variable is unreadable.
     #[error("{place}: {reason}")]
     Unreadable { place: String, reason: String },
 }
 
-/// Everything that is wrong with a configuration; never empty.
+/// All problems of a configuration; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems(pub Vec<Problem>);
 
@@ -39,13 +39,14 @@ impl fmt::Display for Problems {
     }
 }
 
-/// A value as people may see it: as TOML, secrets masked.
+/// Formats a value as TOML, with secrets masked.
 pub(super) fn shown(key: &str, value: &Value) -> String {
     let empty = value.as_str().is_some_and(str::is_empty);
     if is_secret(key) && !empty { MASK.to_owned() } else { value.to_string() }
 }
 
-/// Whether a setting of this name holds a secret: it goes by the last word, so that a misspelt key gives nothing away either.
+/// Returns `true` if a setting of this name contains a secret. Only the last word counts, so that misspelt keys are
+/// masked too.
 fn is_secret(key: &str) -> bool {
     ["token", "secret", "key", "password"].iter().any(|word| key.ends_with(word))
 }

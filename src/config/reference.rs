@@ -1,4 +1,4 @@
-//! The settings as a page to read: `default.toml`, whose comments are the documentation, as tables.
+//! The settings reference: `default.toml`, whose comments are the documentation, as Markdown tables.
 
 use std::fmt::Write;
 
@@ -11,12 +11,12 @@ Every setting with its default. How they are given is in [configuration.md](conf
 `src/config/default.toml` by `mediary config --reference > docs/settings.md`; a test compares.
 ";
 
-/// The page, as Markdown.
+/// Returns the page as Markdown.
 #[must_use]
 pub fn reference() -> String {
     let mut page = Page { text: HEAD.to_owned(), said: Vec::new() };
     page.open("Without a section");
-    // What stands above the first setting is about the file.
+    // Comments above the first setting describe the file.
     let settings = DEFAULTS.split_once("\n\n# The address").map_or("", |(_, rest)| rest);
     format!("# The address{settings}").lines().for_each(|line| page.take(line));
     page.text
@@ -24,7 +24,7 @@ pub fn reference() -> String {
 
 struct Page {
     text: String,
-    /// The comment above what comes next.
+    /// Comment lines above the next setting.
     said: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ impl Page {
         } else if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             self.open(&format!("`[{section}]`"));
         } else if let Some((name, value)) = line.split_once(" = ") {
-            // Settings that follow each other share what stands above the first of them.
+            // Adjacent settings share the comment above the first one.
             let said = if self.said.is_empty() { "as above".to_owned() } else { self.said.join(" ") };
             self.said.clear();
             let _ = writeln!(self.text, "| `{name}` | `{value}` | {said} |");
@@ -63,6 +63,7 @@ mod tests {
         let page = reference();
         let defaults: toml::Table = DEFAULTS.parse().unwrap();
         let mut rows = 0;
+
         for (section, inside) in sections("", &defaults) {
             let title = if section.is_empty() { "Without a section".to_owned() } else { format!("`[{section}]`") };
             let (_, rest) = page.split_once(&format!("## {title}\n")).unwrap();
@@ -73,10 +74,11 @@ mod tests {
                 rows += 1;
             }
         }
+
         assert_eq!(page.lines().filter(|line| line.starts_with("| `")).count(), rows);
     }
 
-    /// The sections with the names of their own settings.
+    /// Returns the sections with the names of their settings.
     fn sections(path: &str, table: &toml::Table) -> Vec<(String, Vec<String>)> {
         let is_section = |value: &toml::Value| value.is_table();
         let own: Vec<_> = table.iter().filter(|(_, value)| !is_section(value)).map(|(name, _)| name.clone()).collect();

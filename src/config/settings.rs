@@ -1,4 +1,4 @@
-//! The settings: plain, typed and checked. What they mean and what their defaults are is written in `default.toml`.
+//! The settings: plain, typed and checked. Meanings and defaults are documented in `default.toml`.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -18,17 +18,17 @@ use super::vendor::{MusicVendorSettings, VendorSettings};
 use crate::http::server::WORKERS_MAX;
 use crate::telemetry::{ClientAddress, Filter, Format};
 
-/// How the service runs.
+/// All settings of the service.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Port 0 takes a free one.
+    /// Port 0 lets the operating system choose one.
     pub listen: SocketAddr,
     pub data_dir: PathBuf,
-    /// Made on the first start when there is none.
+    /// Created on the first start if `None`.
     pub admin_token: Option<Secret>,
-    /// Without a slash at its end; `http://` and the bound address when there is none.
+    /// Without a trailing slash; `http://` and the bound address if `None`.
     pub public_url: Option<String>,
-    /// Hosts that requests may name besides the local ones and that of `public_url`; `*` for any.
+    /// Hosts accepted in requests besides the local ones and that of `public_url`; `*` accepts any.
     pub allowed_hosts: Vec<String>,
     /// HTTP worker threads; 0 means one per core.
     pub workers: usize,
@@ -58,153 +58,153 @@ pub struct Settings {
     pub limits: LimitSettings,
 }
 
-/// Who may submit.
+/// Access to submissions.
 #[derive(Debug, Clone)]
 pub struct AuthSettings {
     pub require_approval: bool,
-    /// Whether videos are made for callers with a token only.
+    /// `true` if video tasks require a token.
     pub video_required: bool,
-    /// Whose tokens are credentials too.
+    /// Issuer whose tokens are also accepted.
     pub oidc: Option<OidcSettings>,
 }
 
-/// How versions come into the registry.
+/// Publishing of versions.
 #[derive(Debug, Clone)]
 pub struct RegistrySettings {
-    /// Whether a version stays Pending after its upload, until an administrator has looked at it.
+    /// `true` if a version stays pending after its upload until an administrator approves it.
     pub moderation: bool,
 }
 
-/// Which pages may call the service from a browser.
+/// Web pages that may call the service from a browser.
 #[derive(Debug, Clone)]
 pub struct CorsSettings {
     pub allowed_origins: AllowedOrigins,
 }
 
-/// What is logged, and how.
+/// Log output.
 #[derive(Debug, Clone)]
 pub struct LogSettings {
     pub format: Format,
     pub filter: Filter,
-    /// How much lines of requests tell of the address that they come from.
+    /// Detail of the client address in request logs.
     pub client: ClientAddress,
 }
 
-/// The durable step of the log.
+/// The journal, which makes events durable.
 #[derive(Debug, Clone)]
 pub struct JournalSettings {
     pub segment_bytes: u64,
-    /// Appends that may wait for the writer.
+    /// Maximum number of appends that wait for the writer.
     pub queue: usize,
 }
 
-/// Read models kept on disk for the next start.
+/// Snapshots of the read models, used by the next start.
 #[derive(Debug, Clone)]
 pub struct SnapshotSettings {
-    /// Events between two snapshots; 0 for none at all.
+    /// Events between two snapshots; 0 disables them.
     pub every_events: u64,
-    /// Bytes of the journal below which a start reads and checks all of it.
+    /// Size of the journal in bytes below which a start reads and checks all of it.
     pub whole_below: u64,
 }
 
-/// The room on the disk.
+/// Disk space.
 #[derive(Debug, Clone)]
 pub struct StorageSettings {
-    /// Bytes that are to stay free; 0: nothing is refused before the disk does.
+    /// Bytes to keep free; 0 disables the check.
     pub reserve: u64,
 }
 
 /// Live aggregates.
 #[derive(Debug, Clone)]
 pub struct ActorSettings {
-    /// Messages that may wait for one actor.
+    /// Maximum number of messages that wait for one actor.
     pub mailbox: usize,
     /// Time without a message after which an actor is passivated.
     pub idle: Duration,
 }
 
-/// The image engine inside.
+/// The built-in image engine.
 #[derive(Debug, Clone)]
 pub struct LocalImageSettings {
-    /// Pixels worked on at a time.
+    /// Maximum number of pixels processed at a time.
     pub pixel_budget: u64,
 }
 
 /// Media tasks.
 #[derive(Debug, Clone)]
 pub struct TaskSettings {
-    /// Time after which an unfinished task is ended as failed.
+    /// Time after which an unfinished task fails.
     pub deadline: Duration,
 }
 
 /// The video gateway.
 #[derive(Debug, Clone)]
 pub struct VideoSettings {
-    /// The file with the prices; those of `data/pricing.toml` when there is none.
+    /// File with the prices; `data/pricing.toml` if `None`.
     pub pricing: Option<PathBuf>,
-    /// Entries of `images`, where an endpoint takes so many.
+    /// Maximum number of `images` in endpoints that accept several.
     pub max_images: usize,
-    /// Tasks that the vendor has at a time.
+    /// Maximum number of tasks at the vendor.
     pub slots: usize,
 }
 
 /// The music gateway.
 #[derive(Debug, Clone)]
 pub struct MusicSettings {
-    /// Streams that are sent at a time.
+    /// Maximum number of concurrent streams.
     pub streams: usize,
-    /// What a second is said to cost, in credits.
+    /// Displayed cost of a second, in credits.
     pub billing_rate_per_sec: u32,
 }
 
 /// Files of media tasks.
 #[derive(Debug, Clone)]
 pub struct MediaSettings {
-    /// Time after the end of a task for which its files are kept.
+    /// Time for which files are kept after the end of their task.
     pub retention: Duration,
-    /// Bytes that all decoders of pictures take at a time.
+    /// Memory of all picture decoders together, in bytes.
     pub decode_memory: u64,
 }
 
-/// Calls to receivers.
+/// Webhooks.
 #[derive(Debug, Clone)]
 pub struct CallbackSettings {
     pub timeout: Duration,
-    /// Calls under way at a time.
+    /// Maximum number of concurrent calls.
     pub concurrency: usize,
-    /// Calls under way at a time to one receiver: a host and a port.
+    /// Maximum number of concurrent calls to one receiver: a host and a port.
     pub per_receiver: usize,
-    /// Callbacks of one account that may wait to be delivered.
+    /// Maximum number of undelivered webhooks per account.
     pub pending_per_account: usize,
 }
 
-/// Streams of events.
+/// Event streams.
 #[derive(Debug, Clone)]
 pub struct StreamSettings {
-    /// How long one is silent at most.
+    /// Longest silence of a stream.
     pub heartbeat: Duration,
 }
 
-/// Origins of pages.
+/// Allowed origins of web pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedOrigins {
-    /// Every page.
+    /// Any origin.
     Any,
-    /// Those written `scheme://host[:port]` here.
+    /// These origins, written `scheme://host[:port]`.
     Listed(Vec<String>),
 }
 
-/// Text that is never printed: not by `Debug`, and there is no `Display`.
+/// Text that is never printed: `Debug` masks it, and there is no `Display`.
 #[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps `text` out of sight.
+    /// Wraps `text`.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for the place that compares or sends it.
+    /// Returns the text, to compare or send it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -218,7 +218,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Settings {
-    /// Checks every value that was given.
+    /// Checks all given values.
     pub(super) fn check(layers: Layers) -> Result<(Self, Vec<Entry>), Problems> {
         let mut reader = Reader(layers);
         let settings = reader.settings();
@@ -228,13 +228,13 @@ impl Settings {
 }
 
 impl Default for Settings {
-    /// The built-in defaults.
+    /// Returns the built-in defaults.
     fn default() -> Self {
         Reader(Layers::defaults()).settings()
     }
 }
 
-/// Reads values one by one and notes what is wrong, so that everything that is wrong can be told at once.
+/// Reads the values one by one and collects all problems.
 pub(super) struct Reader(Layers);
 
 impl Reader {
@@ -312,7 +312,7 @@ impl Reader {
         }
     }
 
-    /// Notes that a setting, as it is, does not go with another.
+    /// Records that a setting conflicts with another.
     pub(super) fn refuse(&mut self, key: &str, allowed: &str) {
         let Layers { entries, problems } = &mut self.0;
         problems.extend(entries.iter().find(|entry| entry.key == key).map(|entry| Problem::NotAllowed {
@@ -323,7 +323,7 @@ impl Reader {
         }));
     }
 
-    /// The value of a setting; when it is not allowed, that is noted and the default goes on in its place.
+    /// Returns the value of a setting. If it is not allowed, records the problem and returns the default.
     pub(super) fn read<T>(&mut self, key: &str, kind: &Kind<T>) -> T {
         let Layers { entries, problems } = &mut self.0;
         let entry = entries.iter().find(|entry| entry.key == key).expect("a test compares the keys with default.toml");

@@ -1,4 +1,4 @@
-//! Where values come from. Every value keeps its source, from the built-in defaults up to the flags.
+//! Sources of values: built-in defaults, file, environment, flags. Each value keeps its source.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -10,25 +10,25 @@ use super::file;
 use super::hint;
 use super::problem::{Problem, shown};
 
-/// The built-in defaults: the documentation of the settings and the list of all that exist.
+/// Built-in defaults; also the documentation and the complete list of settings.
 pub(super) const DEFAULTS: &str = include_str!("default.toml");
 
-/// What the environment variables of settings begin with.
+/// Prefix of the environment variables.
 const ENVIRONMENT_PREFIX: &str = "MEDIARY_";
 
-/// What a Service may speak.
+/// Protocols of a Kubernetes Service.
 const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 
-/// Where a value was given.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Built in.
+    /// Built-in default.
     Default,
-    /// In a settings file, at this line (the first is 1).
+    /// Settings file; lines are counted from 1.
     File { path: PathBuf, line: usize },
-    /// In an environment variable.
+    /// Environment variable.
     Environment { variable: String },
-    /// On the command line.
+    /// Command line.
     Flag { flag: &'static str },
 }
 
@@ -43,18 +43,18 @@ impl fmt::Display for Source {
     }
 }
 
-/// A setting that was given on the command line.
+/// A setting given on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flag {
-    /// The setting that the flag stands for, such as `data_dir`.
+    /// Key of the setting, such as `data_dir`.
     pub key: &'static str,
-    /// The flag as it is typed, such as `--data-dir`.
+    /// Name of the flag, such as `--data-dir`.
     pub name: &'static str,
-    /// What was given for it.
+    /// Given text.
     pub text: String,
 }
 
-/// One setting: its value so far and where that came from.
+/// One setting with its current value and source.
 #[derive(Clone)]
 pub(super) struct Entry {
     pub(super) key: String,
@@ -63,24 +63,24 @@ pub(super) struct Entry {
     pub(super) default: Value,
 }
 
-/// Secrets stay masked here too.
+/// Masks secrets.
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = {} ({})", self.key, shown(&self.key, &self.value), self.source)
     }
 }
 
-/// The settings as they were given, not checked yet. A layer that is added wins over those before it.
+/// Unchecked settings. A later layer overrides earlier ones.
 #[derive(Debug)]
 pub(super) struct Layers {
     /// In the order of the documentation.
     pub(super) entries: Vec<Entry>,
-    /// What was found wrong so far.
+    /// Problems found so far.
     pub(super) problems: Vec<Problem>,
 }
 
 impl Layers {
-    /// Nothing but the built-in defaults.
+    /// Returns the built-in defaults.
     pub(super) fn defaults() -> Self {
         let defaults =
             file::read(DEFAULTS).expect("the built-in defaults are TOML: every test of this module reads them");
@@ -93,7 +93,7 @@ impl Layers {
         Self { entries: defaults.into_iter().map(entry).collect(), problems: Vec::new() }
     }
 
-    /// The values of a settings file whose content is `text`.
+    /// Adds the values of a settings file with the content `text`.
     pub(super) fn add_file(&mut self, path: &Path, text: &str) {
         let source = |line| Source::File { path: path.to_owned(), line };
         match file::read(text) {
@@ -109,7 +109,7 @@ impl Layers {
         }
     }
 
-    /// The values of those environment variables that are meant for this program.
+    /// Adds the values of the environment variables of this program.
     pub(super) fn add_environment(&mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) {
         let mut variables: Vec<_> = variables
             .into_iter()
@@ -117,7 +117,9 @@ impl Layers {
             .filter(|(variable, _)| variable.starts_with(ENVIRONMENT_PREFIX))
             .filter(|(variable, text)| !is_service_link(variable, text))
             .collect();
+
         variables.sort();
+
         for (variable, text) in variables {
             let key = self.key_of(&variable);
             let source = Source::Environment { variable };
@@ -130,12 +132,12 @@ impl Layers {
         }
     }
 
-    /// A value given on the command line.
+    /// Adds a value from the command line.
     pub(super) fn add_flag(&mut self, flag: Flag) {
         self.set_text(flag.key, flag.text, Source::Flag { flag: flag.name });
     }
 
-    /// The setting that an environment variable stands for, or would stand for if there were one.
+    /// Returns the key of an environment variable, also if no such setting exists.
     fn key_of(&self, variable: &str) -> String {
         let known = self.entries.iter().find(|entry| variable_of(&entry.key) == variable);
         let guess = || variable[ENVIRONMENT_PREFIX.len()..].replace("__", ".").to_lowercase();
@@ -167,20 +169,20 @@ impl Layers {
         }
     }
 
-    /// Whether the file merely opens a section that exists and says nothing in it.
+    /// Returns `true` for an empty but existing section.
     fn is_empty_section(&self, key: &str, value: &Value) -> bool {
         let in_section = |entry: &Entry| entry.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
         value.as_table().is_some_and(toml::Table::is_empty) && self.entries.iter().any(in_section)
     }
 }
 
-/// The environment variable of a setting.
+/// Returns the environment variable of a setting.
 fn variable_of(key: &str) -> String {
     format!("{ENVIRONMENT_PREFIX}{}", key.replace('.', "__").to_uppercase())
 }
 
-/// Whether a variable is one of those that Kubernetes sets for a Service named `mediary`, in the form of old container links. None of
-/// them can be meant for this program, and none of its settings is called so.
+/// Returns `true` for a variable that Kubernetes sets for a Service named `mediary`, in the form of container links. No
+/// setting has such a name.
 fn is_service_link(variable: &str, text: &OsStr) -> bool {
     let Some(name) = variable.strip_prefix(ENVIRONMENT_PREFIX) else { return false };
     let after = |start: &str| name.strip_prefix(start);
@@ -189,16 +191,18 @@ fn is_service_link(variable: &str, text: &OsStr) -> bool {
         let protocol = protocol.split('_').next().unwrap_or_default();
         !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) && PROTOCOLS.contains(&protocol)
     };
+
     let url = text.to_string_lossy();
     let is_url = url.split_once("://").is_some_and(|(scheme, _)| PROTOCOLS.contains(&scheme.to_uppercase().as_str()));
+
     name == "SERVICE_HOST"
         || after("SERVICE_PORT").is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
         || (name == "PORT" && is_url)
         || after("PORT_").is_some_and(is_port)
 }
 
-/// Text from outside a file has no type; it takes that of the setting's default. What cannot is left as it is, for the check
-/// of the setting to refuse.
+/// Converts text from outside a file to the type of the setting's default. Text that cannot be converted is kept, and
+/// the check of the setting rejects it.
 fn typed(text: String, default: &Value) -> Value {
     match default {
         Value::Integer(_) => text.replace('_', "").parse().map_or(Value::String(text), Value::Integer),

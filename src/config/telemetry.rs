@@ -1,14 +1,14 @@
-//! The settings of traces.
+//! Settings of traces.
 
 use super::check::{base_url, label, whole};
 use super::settings::Reader;
 
-/// Where traces go.
+/// Destination of traces.
 #[derive(Debug, Clone)]
 pub struct TelemetrySettings {
-    /// Without a slash at its end; nothing is traced when there is none.
+    /// Without a trailing slash; tracing is off if `None`.
     pub otlp_endpoint: Option<String>,
-    /// How many of a hundred traces are noted.
+    /// Percentage of traces that are recorded.
     pub sample_percent: u8,
     pub service_name: String,
 }

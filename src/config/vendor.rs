@@ -1,23 +1,23 @@
-//! The settings of remote vendors.
+//! Settings of remote vendors.
 
 use std::time::Duration;
 
 use super::check::{base_url, choice, credential, duration, header_name, path_with_key, size, whole};
 use super::settings::{Reader, Secret};
 
-/// Where a vendor is, and how it is treated.
+/// Address and options of a vendor.
 #[derive(Debug, Clone)]
 pub struct VendorSettings {
-    /// Without a slash at its end; the engine inside does the work when there is none.
+    /// Without a trailing slash; the built-in engine is used if `None`.
     pub url: Option<String>,
     pub api_key: Option<Secret>,
     pub auth_header: String,
     pub recovery: RecoverySetting,
     pub key_header: String,
-    /// Holds `{key}`.
+    /// Contains `{key}`.
     pub search_path: String,
     pub search_settles: Duration,
-    /// Submissions under way at a time, and questions besides.
+    /// Maximum number of concurrent submissions; polls are limited separately by the same number.
     pub concurrency: usize,
     pub connect_timeout: Duration,
     pub submit_timeout: Duration,
@@ -28,13 +28,13 @@ pub struct VendorSettings {
     pub retry_min: Duration,
     pub retry_max: Duration,
     pub lost_after: Duration,
-    /// Failures in a row.
+    /// Consecutive failures.
     pub breaker_failures: u32,
     pub breaker_pause: Duration,
     pub breaker_pause_max: Duration,
 }
 
-/// What a vendor makes possible where nobody knows whether a submission arrived.
+/// Recovery that a vendor offers if the outcome of a submission is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoverySetting {
     Key,
@@ -43,11 +43,11 @@ pub enum RecoverySetting {
 }
 
 impl VendorSettings {
-    /// Those of `vendors.<name>`.
+    /// Reads `vendors.<name>`.
     pub(super) fn read(reader: &mut Reader, name: &str) -> Self {
         let own = Self::read_each(reader, name);
-        // The time of a submission has that of its connection in it: a vendor that was not reached would count as one that may have
-        // the job.
+        // The submission timeout includes the connection. If it expired first, an unreachable vendor would count as one
+        // that may have the job.
         if own.submit_timeout < own.connect_timeout {
             let expected = format!("at least as long as vendors.{name}.connect_timeout");
             reader.refuse(&format!("vendors.{name}.submit_timeout"), &expected);
@@ -61,6 +61,7 @@ impl VendorSettings {
             [("key", RecoverySetting::Key), ("search", RecoverySetting::Search), ("nothing", RecoverySetting::Nothing)];
         let timeout = || duration("10ms", "1h");
         let pause = || duration("1ms", "1h");
+
         Self {
             url: reader.read(&key("url"), &base_url()),
             api_key: reader.read(&key("api_key"), &credential()),
@@ -86,29 +87,29 @@ impl VendorSettings {
     }
 }
 
-/// Where the vendor of music is, and how it is listened to.
+/// Address and options of the music vendor.
 #[derive(Debug, Clone)]
 pub struct MusicVendorSettings {
-    /// Without a slash at its end; the engine inside makes the music when there is none.
+    /// Without a trailing slash; the built-in engine is used if `None`.
     pub url: Option<String>,
     pub api_key: Option<Secret>,
     pub auth_header: String,
     pub key_header: String,
     pub connect_timeout: Duration,
-    /// Between two lines, and before the first.
+    /// Between two lines, and before the first one.
     pub line_timeout: Duration,
     pub line_bytes: u64,
-    /// Failures in a row.
+    /// Consecutive failures.
     pub breaker_failures: u32,
     pub breaker_pause: Duration,
     pub breaker_pause_max: Duration,
 }
 
 impl MusicVendorSettings {
-    /// Those of `vendors.music`.
+    /// Reads `vendors.music`.
     pub(super) fn read(reader: &mut Reader) -> Self {
         let own = Self::read_each(reader);
-        // With its first line the vendor has the job: a connection that may take longer is given up as if it had been asked.
+        // If this expired first, a failed connection would count as a submission with an unknown outcome.
         if own.line_timeout < own.connect_timeout {
             reader.refuse("vendors.music.line_timeout", "at least as long as vendors.music.connect_timeout");
         }

@@ -1,7 +1,8 @@
-//! Weighted semaphore that grants permits round robin by key, so that one caller's backlog delays another by one job at most.
+//! Weighted semaphore that grants permits round robin by key, so that one caller's backlog delays another by one job at
+//! most.
 //!
-//! `tokio::sync::Semaphore` grants in the order of arrival: a thousand waiters of one caller come before the first of the next.
-//! No published crate combines weights with turns by key, so this one does.
+//! `tokio::sync::Semaphore` grants in the order of arrival: a thousand waiters of one caller come before the first of
+//! the next. No published crate combines weights with turns by key, so this one does.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, mpsc};
@@ -116,7 +117,7 @@ impl<K: TurnKey> FairSemaphore<K> {
 }
 
 impl<K: TurnKey> Inner<K> {
-    /// Grants at once if nobody waits and the weight fits, else queues the waiter.
+    /// Grants immediately if the queue is empty and the weight fits, else queues the waiter.
     fn enqueue(self: &Arc<Self>, key: K, weight: u64, grant: Grant<K>) -> Result<FairPermit<K>, WaiterGuard<'_, K>> {
         let mut state = self.state.lock();
         if state.turns.is_empty() && weight <= state.available {
@@ -206,7 +207,7 @@ mod tests {
 
     type Waiting = BoxFuture<'static, FairPermit<&'static str>>;
 
-    /// A future that has asked for its permit and does not have it.
+    /// Returns a future that waits for its permit.
     fn waiting(semaphore: &FairSemaphore<&'static str>, key: &'static str, weight: u64) -> Waiting {
         let semaphore = semaphore.clone();
         let mut future = async move { semaphore.acquire(key, weight).await }.boxed();
@@ -220,13 +221,13 @@ mod tests {
 
     #[test]
     fn a_backlog_delays_another_caller_by_one_job() {
-        // Given one place that is taken, three waiters of one caller, and then one of another
+        // Given one permit that is taken, three waiters of one caller, and then one of another
         let semaphore = FairSemaphore::new(1);
         let mut running = held(&semaphore, "ada", 1);
         let mut queue: Vec<(&str, Waiting)> =
             ["ada", "ada", "ada", "bob"].map(|key| (key, waiting(&semaphore, key, 1))).into();
 
-        // When the place is freed again and again
+        // When the permit is released again and again
         let mut order = Vec::new();
         while !queue.is_empty() {
             drop(running);
@@ -268,7 +269,7 @@ mod tests {
         drop(heavy);
         assert!(light.now_or_never().is_some());
 
-        // Nor does one that goes away with a permit that it has not seen.
+        // A waiter that is dropped with an unseen permit does not block others either.
         let unseen = waiting(&semaphore, "ada", 2);
         drop(one);
         drop(unseen);

@@ -33,8 +33,8 @@ impl<K: TurnKey> Turns<K> {
         }
     }
 
-    /// Orders streams of items by turns: one item of each key, then the next of each. Keys that were never served keep the order in
-    /// which they are given.
+    /// Orders streams of items by turns: one item of each key, then the next of each. Keys that were never served keep
+    /// the order in which they are given.
     #[must_use]
     pub fn round_robin<I: Iterator>(&self, mut streams: Vec<(K, I)>) -> RoundRobin<K, I> {
         streams.sort_by_key(|(key, _)| self.served.get(key).copied().unwrap_or(0));
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(order(&turns, "aaab"), "baaa");
         turns.serve('b');
         assert_eq!(order(&turns, "bbba"), "abbb");
-        // One that comes and goes does not come first each time.
+        // A key that comes and goes is not first each time.
         turns.serve('a');
         assert_eq!(order(&turns, "ab"), "ba");
     }

@@ -1,5 +1,5 @@
-//! Content files looked at for whoever must know: is each what its name says, and is every archive there that a version names?
-//! Nothing is changed. Pictures may be gone: they are kept for a time only.
+//! Verification of content files: the hash of each file, and the presence of every archive that a version refers to.
+//! Changes nothing. Pictures may be missing, because they are kept for a limited time.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -11,26 +11,27 @@ use sha2::{Digest as _, Sha256};
 use crate::domain::value::Digest;
 use crate::domain::version::Archive;
 
-/// Where files lie in a data directory under the hash of their bytes: in folders by the first two digits.
+/// Directories of content-addressed files, with subdirectories named by the first two digits.
 pub const AREAS: [&str; 3] = ["archives", "media/inputs", "media/results"];
 
-/// What the content files turned out to be.
+/// Result of the verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
     pub archives: u64,
     pub pictures: u64,
-    /// What is wrong with which file.
+    /// Damaged or missing files, with the finding.
     pub findings: Vec<(PathBuf, String)>,
 }
 
-/// Looks at every file below the data directory `root`. `named` are the archives that versions name; `progress` is told how many
-/// bytes were read more.
+/// Checks every file below the data directory `root`. `named` are the archives that versions refer to; `progress` is
+/// called with the number of bytes read.
 ///
 /// # Errors
-/// When a directory cannot be read.
+/// If a directory cannot be read.
 pub fn check(root: &Path, named: &[Archive], mut progress: impl FnMut(u64)) -> io::Result<Contents> {
     let mut contents = Contents::default();
     let mut there = HashSet::new();
+
     for area in AREAS {
         for (path, digest) in files(root, area)? {
             match digest_of(&path, &mut progress) {
@@ -40,7 +41,7 @@ pub fn check(root: &Path, named: &[Archive], mut progress: impl FnMut(u64)) -> i
                         format!("the file does not hold what its name says: {bytes} bytes with the hash {found}");
                     contents.findings.push((path, what));
                 }
-                // Kept for a time only, and gone since it was listed.
+                // Removed since it was listed, because its retention ended.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => contents.findings.push((path, format!("the file cannot be read: {error}"))),
             }
@@ -52,22 +53,25 @@ pub fn check(root: &Path, named: &[Archive], mut progress: impl FnMut(u64)) -> i
             }
         }
     }
+
     for Archive { digest, .. } in named {
         if there.insert(*digest) {
             let path = path_of(root, "archives", &format!("{digest}.zip"));
             contents.findings.push((path, "the archive that a version names is missing".to_owned()));
         }
     }
+
     Ok(contents)
 }
 
-/// The files of an area with the hash in the name of each, in the order of their names. What has no such name was not put there by
-/// the service, or is not complete.
+/// Returns the files of an area with the hash in their names, sorted. Other names are ignored: they are incomplete
+/// files, or not from this service.
 ///
 /// # Errors
-/// When a directory is there and cannot be read.
+/// If an existing directory cannot be read.
 pub fn files(root: &Path, area: &str) -> io::Result<Vec<(PathBuf, Digest)>> {
     let mut files = Vec::new();
+
     for prefix in 0..=u8::MAX {
         let folder = root.join(area).join(format!("{prefix:02x}"));
         let entries = match fs::read_dir(&folder) {
@@ -82,6 +86,7 @@ pub fn files(root: &Path, area: &str) -> io::Result<Vec<(PathBuf, Digest)>> {
             files.extend(digest.filter(|_| whole).map(|digest| (path, digest)));
         }
     }
+
     files.sort();
     Ok(files)
 }
@@ -90,13 +95,16 @@ fn path_of(root: &Path, area: &str, name: &str) -> PathBuf {
     root.join(area).join(&name[..2]).join(name)
 }
 
-/// The hash and the length of a file, read a piece at a time.
+/// Returns the hash and length of a file, read in chunks.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If the file cannot be read.
 pub fn digest_of(path: &Path, progress: &mut impl FnMut(u64)) -> io::Result<(Digest, u64)> {
     let mut file = File::open(path)?;
-    let (mut hash, mut buffer, mut bytes) = (Sha256::new(), vec![0; 1 << 18], 0);
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 18];
+    let mut bytes = 0;
+
     loop {
         let read = file.read(&mut buffer)?;
         if read == 0 {

@@ -1,7 +1,7 @@
 //! Memory budget of all picture decoders of the process: submissions, fetched inputs, results and the built-in engines.
 //!
-//! A picture of a few hundred kilobytes may announce gigabytes. What decoding takes is read from the header before a decoder
-//! exists, and that many bytes are held while the decoder runs. A picture that needs more than the whole budget is refused.
+//! A picture of a few hundred kilobytes may announce gigabytes. The memory needed is estimated from the header before
+//! decoding, and reserved while the decoder runs. A picture that needs more than the whole budget is rejected.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::fairness::{FairPermit, FairSemaphore};
 
 use super::input::{Decoded, Inspected, Measured};
 
-/// The default budget: one picture of 100 megapixels with 8 bits in any format, CMYK and progressive JPEG apart.
+/// Default budget: one picture of 100 megapixels with 8 bits in any format, except CMYK and progressive JPEG.
 pub const DECODE_MEMORY: u64 = 1 << 30;
 
 /// Longest wait for the budget. Decoding the largest picture takes seconds.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// Why a picture was not decoded.
+/// Reason why a picture was not decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The picture cannot be decoded, or is not allowed.
@@ -30,7 +30,8 @@ pub enum DecodeError {
 /// Decoders that share one budget. Cheap to clone; each call blocks the thread.
 #[derive(Clone)]
 pub struct Decoders {
-    /// In bytes. Those who wait are few, because each of them holds a place of its own kind already.
+    /// In bytes. Turns by account are unnecessary: callers are few, because each already holds a permit of another
+    /// limit.
     budget: FairSemaphore<()>,
 }
 
@@ -47,26 +48,26 @@ impl Default for Decoders {
 }
 
 impl Decoders {
-    /// Creates decoders that take `memory` bytes at most together.
+    /// Creates decoders that use at most `memory` bytes together.
     #[must_use]
     pub fn new(memory: u64) -> Self {
         Self { budget: FairSemaphore::new(memory) }
     }
 
-    /// Checks a picture whole: header, size, and that every pixel can be decoded.
+    /// Checks a picture completely: header, size, and that every pixel can be decoded.
     ///
     /// # Errors
-    /// When the picture cannot be decoded or needs more than the budget, or the budget stays in use.
+    /// If the picture cannot be decoded or needs more than the budget, or the budget stays in use.
     pub fn inspect(&self, bytes: &[u8]) -> Result<Inspected, DecodeError> {
         let measured = Measured::read(bytes)?;
-        // What cannot be decoded later is refused now.
+        // A picture that cannot be decoded later is rejected now.
         self.check(measured.memory_to_decode())?;
         let _permit = self.admit(measured.memory_to_inspect())?;
         measured.inspect(bytes)?;
         Ok(measured.inspected())
     }
 
-    /// Decodes a picture and sets it upright.
+    /// Decodes a picture and applies its orientation.
     ///
     /// # Errors
     /// As [`Decoders::inspect`].
@@ -76,10 +77,10 @@ impl Decoders {
         Ok(measured.decode(bytes)?)
     }
 
-    /// Returns the bytes that decoding a picture takes of the budget.
+    /// Returns the bytes of the budget that decoding a picture needs.
     ///
     /// # Errors
-    /// When the header cannot be read, or the picture needs more than the budget.
+    /// If the header cannot be read, or the picture needs more than the budget.
     pub fn memory_needed(&self, bytes: &[u8]) -> Result<u64, Invalid> {
         let measured = Measured::read(bytes)?;
         let needed = measured.memory_to_decode().max(measured.memory_to_inspect());
@@ -109,7 +110,7 @@ impl Decoders {
 /// Reads the header of a picture: format and size, without decoding pixels.
 ///
 /// # Errors
-/// When the bytes are too many or no known picture, or the picture has no pixels or too many.
+/// If there are too many bytes, the format is unknown, or the picture has no pixels or too many.
 pub fn measure(bytes: &[u8]) -> Result<Inspected, Invalid> {
     Measured::read(bytes).map(|measured| measured.inspected())
 }

@@ -1,7 +1,7 @@
-//! The text of a picture field: a URL, or base64, bare or in a data URI.
+//! Value of a picture field: a URL, bare base64, or a data URI.
 //!
-//! Bare base64 may use the standard or the URL-safe alphabet, be padded or not, and be broken by white space. Of a data URI
-//! only the base64 form is understood, and its media type is not believed. What begins like an http(s) URL is one.
+//! Base64 may use the standard or the URL-safe alphabet, with or without padding, and contain white space. Only base64
+//! data URIs are accepted; their media type is ignored. Text that begins with `http://` or `https://` is a URL.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -10,7 +10,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use crate::domain::image::INPUT_BYTES_MAX;
 use crate::domain::value::{CallbackUrl, Invalid};
 
-/// Base64 as it is found in the wild: padding as it comes, spare bits ignored.
+/// Lenient base64: padding is optional, trailing bits are ignored.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -18,20 +18,20 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// A picture as the text of a field gives it.
+/// A picture from a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Given {
-    /// The bytes of its file.
+    /// The bytes of the file.
     Bytes(Vec<u8>),
-    /// Where it is to be fetched.
+    /// URL to fetch.
     Url(CallbackUrl),
 }
 
 impl Given {
-    /// Reads the text of a field.
+    /// Parses the value of a field.
     ///
     /// # Errors
-    /// When the text is neither a URL nor base64 nor a base64 data URI, or holds more bytes than an input may have.
+    /// If the text is neither a URL nor base64 nor a base64 data URI, or has more bytes than an input may have.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let text = text.trim();
         if starts_with_ignoring_case(text, "http://") || starts_with_ignoring_case(text, "https://") {
@@ -46,7 +46,7 @@ fn starts_with_ignoring_case(text: &str, prefix: &str) -> bool {
     text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// The part after the comma of `data:<media type>;base64,<data>`.
+/// Returns the part after the comma of `data:<media type>;base64,<data>`.
 fn data_of_uri(text: &str) -> Result<&str, Invalid> {
     let (head, data) = text.split_once(',').ok_or_else(|| Invalid::new("is a data URI without a comma"))?;
     match head.rsplit_once(';') {
@@ -65,17 +65,20 @@ fn decode_base64(text: &str, bytes_max: usize) -> Result<Vec<u8>, Invalid> {
             other => other,
         })
         .collect();
+
     if digits.is_empty() {
         return Err(Invalid::new("must not be empty"));
     }
-    // Padding is at most two digits, so this may let two bytes too many through; the file is measured again.
+
+    // Padding is at most two digits, so this may accept two bytes too many; the size of the file is checked again.
     if digits.len() / 4 * 3 > bytes_max + 2 {
         return Err(too_many_bytes());
     }
+
     LENIENT.decode(digits).map_err(|_| Invalid::new("must be an http or https URL, base64, or a data URI with base64"))
 }
 
-/// The refusal of a file over [`INPUT_BYTES_MAX`].
+/// Returns the error for a file over [`INPUT_BYTES_MAX`].
 pub(super) fn too_many_bytes() -> Invalid {
     Invalid::new(format!("must be at most {} MB", INPUT_BYTES_MAX / 1_000_000))
 }

@@ -1,17 +1,18 @@
-//! Pictures as clients send them: what is accepted, and the pixels of it.
+//! Pictures sent by clients: validation and decoding.
 //!
-//! What is decided here:
-//! - The format is what the bytes say, never what a data URI or a name claims.
-//! - Size is checked from the header before a single pixel is decoded; then the whole picture is decoded, within a bound on
-//!   memory, so that what is accepted can be worked on later. A JPEG must reach its end marker, because the decoder would
-//!   fill a truncated one with grey.
+//! Rules:
+//! - The bytes determine the format, not a data URI or a name.
+//! - The size is checked from the header before any pixel is decoded. Then the whole picture is decoded within a memory
+//!   limit, so that an accepted picture can be processed later. A JPEG must contain its end marker, because the decoder
+//!   would fill a truncated one with grey.
 //! - The EXIF orientation is applied: width and height are those of the upright picture.
-//! - Of an animation the first frame counts, of a multi-page TIFF the first page.
-//! - 16 bits a channel and floating point become 8 bits, grey becomes RGB, CMYK becomes RGB by the decoder's plain formula.
-//! - Transparency is kept where any pixel has it; an RGB colour profile is kept beside the pixels.
+//! - Only the first frame of an animation and the first page of a TIFF are used.
+//! - 16-bit and floating-point channels become 8 bits; grey becomes RGB; CMYK becomes RGB by the decoder's simple
+//!   formula.
+//! - Transparency is kept if any pixel has it; an RGB colour profile is kept beside the pixels.
 //!
-//! Reading a header allocates nothing. Decoding blocks the thread and takes what the header announces, so it goes through
-//! [`super::decoders`], which bounds the memory of all decoders together.
+//! Reading a header allocates nothing. Decoding blocks the thread and allocates what the header announces, so it goes
+//! through [`super::decoders`], which limits the memory of all decoders together.
 
 use std::fmt::Display;
 use std::io::Cursor;
@@ -32,13 +33,13 @@ mod convert;
 mod header;
 mod png;
 
-/// Largest colour profile that is kept, in bytes; display profiles have a few hundred to a few thousand.
+/// Maximum size of a colour profile that is kept, in bytes; display profiles have a few hundred to a few thousand.
 const PROFILE_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes that decoders may allocate beside what was weighed.
+/// Bytes that decoders may allocate beyond the estimate.
 const DECODER_SLACK: u64 = 1 << 20;
 
-/// What is known of a picture that was accepted.
+/// Properties of an accepted picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inspected {
     pub format: ImageFormat,
@@ -48,12 +49,12 @@ pub struct Inspected {
     pub height: u32,
 }
 
-/// The pixels of an upright picture.
+/// Pixels of an upright picture.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pixels {
     /// No pixel is transparent.
     Opaque(RgbImage),
-    /// At least one pixel is; colours are not multiplied by alpha.
+    /// At least one pixel is transparent; alpha is not premultiplied.
     Transparent(RgbaImage),
 }
 
@@ -61,12 +62,12 @@ pub enum Pixels {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded {
     pub pixels: Pixels,
-    /// The ICC profile of the colours; sRGB when there is none.
+    /// The ICC profile; sRGB if `None`.
     pub profile: Option<Vec<u8>>,
 }
 
 impl Decoded {
-    /// Width and height in pixels.
+    /// Returns width and height in pixels.
     #[must_use]
     pub fn dimensions(&self) -> (u32, u32) {
         match &self.pixels {
@@ -76,11 +77,11 @@ impl Decoded {
     }
 }
 
-/// Pixels as the decoder returned them, at the end of a buffer that may be larger.
+/// Pixels as decoded, at the end of a buffer that may be larger.
 struct SourcePixels {
     buffer: Vec<u8>,
     color: ColorType,
-    /// The colour profile of the file.
+    /// Colour profile of the file.
     profile: Option<Vec<u8>>,
 }
 
@@ -92,10 +93,10 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// Reads the header: format, size, orientation, and what decoding takes. Allocates nothing.
+    /// Reads the header: format, size, orientation, and memory needed to decode. Allocates nothing.
     ///
     /// # Errors
-    /// When the bytes are too many or no known picture, or the picture has no pixels or too many.
+    /// If there are too many bytes, the format is unknown, or the picture has no pixels or too many.
     pub fn read(bytes: &[u8]) -> Result<Self, Invalid> {
         if bytes.len() > INPUT_BYTES_MAX {
             return Err(too_many_bytes());
@@ -104,19 +105,19 @@ impl Measured {
         Ok(Self { codec, header: Header::read(format, bytes)? })
     }
 
-    /// Format and size of the upright picture.
+    /// Returns format and size of the upright picture.
     pub fn inspected(&self) -> Inspected {
         let Header { format, width, height, .. } = self.header;
         let (width, height) = if self.header.is_turned() { (height, width) } else { (width, height) };
         Inspected { format, width, height }
     }
 
-    /// Peak of [`Measured::inspect`] in bytes.
+    /// Returns the peak memory of [`Measured::inspect`] in bytes.
     pub fn memory_to_inspect(&self) -> u64 {
         self.header.memory_to_inspect()
     }
 
-    /// Peak of [`Measured::decode`] in bytes.
+    /// Returns the peak memory of [`Measured::decode`] in bytes.
     pub fn memory_to_decode(&self) -> u64 {
         self.header.memory_to_decode()
     }
@@ -124,7 +125,7 @@ impl Measured {
     /// Checks that every pixel can be decoded.
     ///
     /// # Errors
-    /// When the picture is truncated or damaged.
+    /// If the picture is truncated or damaged.
     pub fn inspect(&self, bytes: &[u8]) -> Result<(), Invalid> {
         guarded(|| match self.header.format {
             ImageFormat::Png => png::inspect(&self.header, bytes),
@@ -132,7 +133,7 @@ impl Measured {
         })
     }
 
-    /// Decodes the picture and sets it upright.
+    /// Decodes the picture and applies its orientation.
     ///
     /// # Errors
     /// As [`Measured::inspect`].
@@ -146,7 +147,7 @@ impl Measured {
         })
     }
 
-    /// Decodes into the end of a new buffer of so many bytes a pixel.
+    /// Decodes into the end of a new buffer with `pixel_bytes` per pixel.
     fn pixels(&self, bytes: &[u8], pixel_bytes: u64) -> Result<SourcePixels, Invalid> {
         let length = usize::try_from(self.header.pixels() * pixel_bytes).map_err(|_| needs_too_much())?;
         if self.header.format == ImageFormat::Png {
@@ -160,7 +161,7 @@ impl Measured {
         }
         let reader = ImageReader::with_format(Cursor::new(bytes), self.codec);
         let mut decoder = reader.into_decoder().map_err(|error| refusal(&error))?;
-        // Memory was weighed by the header as it was read here.
+        // The memory estimate relies on this module's reading of the header.
         let Header { width, height, .. } = self.header;
         let source = decoder.total_bytes();
         if decoder.dimensions() != (width, height) || source > self.header.source_bytes() {
@@ -170,7 +171,8 @@ impl Measured {
         limits.max_alloc = Some(self.header.memory.decoder + source + DECODER_SLACK);
         decoder.set_limits(limits).map_err(|error| refusal(&error))?;
 
-        let (color, profile) = (decoder.color_type(), decoder.icc_profile().ok().flatten());
+        let color = decoder.color_type();
+        let profile = decoder.icc_profile().ok().flatten();
         let mut buffer = vec![0; length];
         let start = usize::try_from(source).ok().and_then(|source| length.checked_sub(source));
         decoder.read_image(&mut buffer[start.ok_or_else(contradiction)?..]).map_err(|error| refusal(&error))?;
@@ -189,7 +191,7 @@ fn upright(pixels: Pixels, orientation: Orientation) -> Pixels {
     }
 }
 
-/// A decoder that panics on strange bytes refuses them.
+/// Turns a panic of a decoder on malformed bytes into an error.
 fn guarded<T>(read: impl FnOnce() -> Result<T, Invalid>) -> Result<T, Invalid> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(Invalid::new("cannot be decoded: the file is damaged")))
 }
@@ -224,19 +226,20 @@ fn truncated(reason: impl Display) -> Invalid {
     Invalid::new(format!("cannot be decoded, the file is damaged or truncated: {reason}"))
 }
 
-/// The decoder reads another header than was weighed.
+/// Returns the error for a header that the decoder reads differently.
 fn contradiction() -> Invalid {
     truncated("its header contradicts itself")
 }
 
-/// Whether the profile describes RGB, as the decoded pixels are.
+/// Returns `true` if the profile is for RGB, like the decoded pixels.
 fn is_usable(profile: &[u8]) -> bool {
     profile.len() <= PROFILE_BYTES_MAX && profile.get(16..20) == Some(b"RGB ")
 }
 
-/// Walks the segments of a JPEG to its end marker. A thumbnail's end marker inside a segment does not count.
+/// Scans the segments of a JPEG for its end marker. The end marker of a thumbnail inside a segment does not count.
 fn reaches_its_end(jpeg: &[u8]) -> bool {
     let mut at = 2;
+
     loop {
         let Some(offset) = jpeg.get(at..).and_then(|rest| rest.windows(2).position(is_marker)) else { return false };
         at += offset + 2;
@@ -251,7 +254,7 @@ fn reaches_its_end(jpeg: &[u8]) -> bool {
     }
 }
 
-/// Stuffed zeros, fill bytes and restarts stand in the compressed data and begin no segment.
+/// Stuffed zeros, fill bytes and restart markers occur in compressed data and begin no segment.
 fn is_marker(pair: &[u8]) -> bool {
     pair[0] == 0xFF && !matches!(pair[1], 0x00 | 0xFF | 0xD0..=0xD7)
 }

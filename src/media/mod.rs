@@ -1,4 +1,4 @@
-//! Files outside the log: pictures as clients send them, archives of node versions, and where both are kept.
+//! Files outside of the log: pictures, videos, archives of node versions, and their stores.
 
 pub mod archive;
 pub mod contents;

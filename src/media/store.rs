@@ -1,8 +1,8 @@
-//! Content-addressed files: a picture, a video or a text is named by the SHA-256 of its bytes and never changes.
+//! Content-addressed store: a picture, video or text is named by the SHA-256 of its bytes and never changes.
 //!
-//! Two areas lie apart, so that a name guessed or learned can never fetch what a client sent in: inputs are only read by
-//! the engine, results are served. A file is complete or absent: it is written beside its place, synced, renamed, and the
-//! directory is synced before [`Store::put`] returns. Every call blocks on the disk; call it from a blocking thread.
+//! Inputs and results are in separate areas, so that no name, guessed or known, serves a client's input: only results
+//! are served. A file is complete or absent: it is written under a temporary name, synced and renamed, and the
+//! directory is synced before [`Store::put`] returns. All calls block on the disk; call them from a blocking thread.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -23,12 +23,12 @@ use crate::domain::video::{Clip, Document, VideoFormat};
 
 use super::decoders::Decoders;
 
-/// What a file is for.
+/// Area of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Area {
     /// Sent by a client; never served.
     Input,
-    /// Made by a vendor; served to whoever knows the name.
+    /// Made by a vendor; served to every client that knows the name.
     Result,
 }
 
@@ -43,35 +43,35 @@ impl Area {
     }
 }
 
-/// The mark of a file that is still being written.
+/// Suffix of a file that is still being written.
 const UNFINISHED: &str = ".part";
 
-/// How long a file that was put stays although nothing names it: so long may it take until what names it is recorded.
+/// Time for which an unreferenced new file is kept, so that an event referring to it can be recorded.
 pub const FRESH: Duration = Duration::from_hours(2);
 
-/// What a sweep has removed.
+/// Result of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
     pub files: u64,
     pub bytes: u64,
 }
 
-/// The file store. Cheap to clone; one process owns a root at a time.
+/// The file store. Cheap to clone; only one process may use a root.
 #[derive(Clone)]
 pub struct Store {
     root: Arc<Path>,
     unfinished: Arc<AtomicU64>,
-    /// Files that were put lately, by when: whoever put them is about to name them. Locked while one file is removed.
+    /// New files with their times, about to be referenced by events. Locked while a file is removed.
     fresh: Arc<Mutex<HashMap<PathBuf, Timestamp>>>,
     surroundings: Surroundings,
     decoders: Decoders,
 }
 
 impl Store {
-    /// Opens or creates the store below `root`, and removes what a crash left unfinished.
+    /// Opens or creates the store below `root`, and removes unfinished files left by a crash.
     ///
     /// # Errors
-    /// When a directory cannot be made, read or synced.
+    /// If a directory cannot be created, read or synced.
     pub fn open(root: &Path) -> io::Result<Self> {
         for area in Area::ALL {
             let area_root = root.join(area.directory());
@@ -83,34 +83,38 @@ impl Store {
             }
             sync_directory(&area_root)?;
         }
+
         sync_directory(root)?;
         let surroundings = Surroundings::real();
-        let (unfinished, fresh, decoders) = (Arc::default(), Arc::default(), Decoders::default());
+        let unfinished = Arc::default();
+        let fresh = Arc::default();
+        let decoders = Decoders::default();
+
         Ok(Self { root: root.into(), unfinished, fresh, surroundings, decoders })
     }
 
-    /// The same store with another clock, to which mishaps may happen.
+    /// Replaces the clock and the fail points.
     #[must_use]
     pub fn in_surroundings(self, surroundings: Surroundings) -> Self {
         Self { surroundings, ..self }
     }
 
-    /// The same store, whose pictures are decoded by these decoders.
+    /// Replaces the decoders.
     #[must_use]
     pub fn with_decoders(self, decoders: Decoders) -> Self {
         Self { decoders, ..self }
     }
 
-    /// The decoders of everybody who puts pictures here or reads them, with one budget of memory.
+    /// Returns the decoders for all pictures of this store, with one memory budget.
     #[must_use]
     pub fn decoders(&self) -> &Decoders {
         &self.decoders
     }
 
-    /// Stores a picture durably and names it. A file that is there already is kept as it is.
+    /// Stores a picture durably and returns its name. An existing file is kept.
     ///
     /// # Errors
-    /// When the file cannot be written or synced; nothing is left behind then that could be read.
+    /// If the file cannot be written or synced; no readable file remains then.
     pub fn put(&self, area: Area, bytes: &[u8], format: ImageFormat, width: u32, height: u32) -> io::Result<Picture> {
         let picture = Picture { digest: digest_of(bytes), format, bytes: bytes.len() as u64, width, height };
         self.put_file(area, bytes, &picture.file_name())?;
@@ -137,12 +141,14 @@ impl Store {
         Ok(document)
     }
 
-    /// `file_name` begins with the hash of `bytes`.
+    /// Stores a file. `file_name` must begin with the hash of `bytes`.
     fn put_file(&self, area: Area, bytes: &[u8], file_name: &str) -> io::Result<()> {
         let path = self.path(area, file_name);
         let directory = path.parent().unwrap_or(&self.root);
-        // From here on a sweep lets the file be; one that it has just removed is not complete any more.
+
+        // From here on a sweep skips the file. If it was removed just before, it is written again.
         self.fresh.lock().insert(path.clone(), self.surroundings.now());
+
         if !is_complete(&path, bytes.len() as u64)? {
             let number = self.unfinished.fetch_add(1, Ordering::Relaxed);
             let unfinished = path.with_extension(format!("{number}{UNFINISHED}"));
@@ -152,15 +158,16 @@ impl Store {
             }
             self.surroundings.mishaps().done(Step::PictureRenamed);
         }
+
         sync_directory(directory)?;
         self.surroundings.mishaps().done(Step::PictureNamed);
         Ok(())
     }
 
-    /// Reads a picture and checks that its bytes are those that were stored.
+    /// Reads a picture and verifies its hash.
     ///
     /// # Errors
-    /// `NotFound` when it is not there, `InvalidData` when the bytes do not have the hash of the name.
+    /// `NotFound` if it does not exist; `InvalidData` if its bytes do not have the hash in its name.
     pub fn read(&self, area: Area, picture: &Picture) -> io::Result<Vec<u8>> {
         self.read_file(area, &picture.digest, &picture.file_name())
     }
@@ -191,14 +198,16 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Removes the files that `keep` does not keep; those that were put within [`FRESH`] stay whatever it says.
+    /// Removes the files that `keep` rejects, except those stored within [`FRESH`].
     ///
     /// # Errors
-    /// When a directory cannot be read or a file cannot be removed.
+    /// If a directory cannot be read or a file cannot be removed.
     pub fn sweep(&self, keep: &dyn Fn(&Digest) -> bool) -> io::Result<Swept> {
         let now = self.surroundings.now();
         self.fresh.lock().retain(|_, put| now.since(*put) < FRESH);
+
         let mut swept = Swept::default();
+
         for directory in Area::ALL.iter().flat_map(|area| self.directories(*area)) {
             for entry in fs::read_dir(directory)? {
                 let entry = entry?;
@@ -216,6 +225,7 @@ impl Store {
                 }
             }
         }
+
         Ok(swept)
     }
 
@@ -233,8 +243,8 @@ impl Store {
         Ok(())
     }
 
-    /// Where a file of this name lies, whether it is there or not. None unless the name is 64 lowercase hexadecimal
-    /// digits, a dot and a known extension, so that no name leads out of the area.
+    /// Returns the path of a file, whether it exists or not. `None` unless the name consists of 64 lowercase
+    /// hexadecimal digits, a dot and a known extension, so that no name leads out of the area.
     #[must_use]
     pub fn path_of(&self, area: Area, file_name: &str) -> Option<PathBuf> {
         let (digest, extension) = file_name.split_once('.')?;
@@ -243,7 +253,7 @@ impl Store {
         Some(self.path(area, file_name))
     }
 
-    /// `file_name` begins with the hexadecimal digits of a hash.
+    /// Returns the path. `file_name` must begin with the hexadecimal digits of a hash.
     fn path(&self, area: Area, file_name: &str) -> PathBuf {
         self.root.join(area.directory()).join(&file_name[..2]).join(file_name)
     }
@@ -253,7 +263,7 @@ fn digest_of(bytes: &[u8]) -> Digest {
     Digest(Sha256::digest(bytes).into())
 }
 
-/// Whether the file is there with the right length; one of another length is damaged and may be replaced.
+/// Returns `true` if the file exists with the right length. Another length means damage, so the file may be replaced.
 pub(super) fn is_complete(path: &Path, length: u64) -> io::Result<bool> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(metadata.is_file() && metadata.len() == length),
@@ -369,7 +379,9 @@ mod tests {
         let (_root, store) = store();
         let hash = "a5".repeat(32);
         assert!(["png", "mp4"].iter().all(|known| store.path_of(Area::Result, &format!("{hash}.{known}")).is_some()));
+
         let upper = hash.to_uppercase();
+
         for bad in [
             String::new(),
             hash.clone(),

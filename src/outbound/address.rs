@@ -1,4 +1,4 @@
-//! What may be reached: the public internet, and of the rest only what the settings allow (contract 8).
+//! Address rules: the public internet is reachable, other addresses only if the settings allow them (contract 8).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,33 +7,33 @@ use url::Host;
 use crate::domain::network::Network;
 use crate::domain::value::Invalid;
 
-/// How far an address is from the public internet.
+/// Category of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// Anybody's: always permitted.
+    /// Public: always allowed.
     Public,
-    /// Of this machine or its network: permitted with `allow_private`, for an allowed name, or when listed.
+    /// Of this machine or its network: allowed with `allow_private`, for an allowed name, or if listed.
     Private,
-    /// Link-local, metadata services, reserved and test networks: permitted only when the address itself is listed.
+    /// Link-local, metadata services, reserved and test networks: allowed only if the address itself is listed.
     Special,
-    /// Not the address of one host: never permitted.
+    /// Not the address of a single host: never allowed.
     Never,
 }
 
 /// One entry of `egress.allow`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowEntry {
-    /// Addresses that share their first bits.
+    /// A network prefix.
     Network(Network),
-    /// A host name, in lower case: what it is resolved to may be private.
+    /// A host name in lower case: it may resolve to private addresses.
     Name(String),
 }
 
 impl AllowEntry {
-    /// Reads an address, a network such as `10.0.0.0/8`, or a host name.
+    /// Parses an address, a network such as `10.0.0.0/8`, or a host name.
     ///
     /// # Errors
-    /// When the text is none of them, or a network's address has bits behind its prefix.
+    /// If the text is none of them, or a network address has bits set after its prefix.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         if text.contains('/') {
             return Network::parse(text).map(Self::Network);
@@ -62,23 +62,23 @@ impl AllowEntry {
     }
 }
 
-/// What may be reached, as the settings have it.
+/// Address rules from the settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AddressRules {
-    /// Whether loopback and private addresses are permitted: `egress.private`, resolved by the caller.
+    /// `true` if loopback and private addresses are allowed: `egress.private`, resolved by the caller.
     pub allow_private: bool,
-    /// What is permitted besides: `egress.allow`.
+    /// Additional destinations: `egress.allow`.
     pub allow: Vec<AllowEntry>,
 }
 
 impl AddressRules {
-    /// Whether a URL that gives the address itself may be called.
+    /// Returns `true` if a URL with this IP address as its host may be called.
     #[must_use]
     pub fn permits(&self, ip: IpAddr) -> bool {
         self.decide(ip, self.allow_private)
     }
 
-    /// Whether a host of this name may be called at the address that the name was resolved to.
+    /// Returns `true` if a host of this name may be called at this resolved address.
     #[must_use]
     pub fn permits_named(&self, host: &str, ip: IpAddr) -> bool {
         self.decide(ip, self.allow_private || self.allow.iter().any(|entry| entry.is_name(host)))
@@ -96,7 +96,7 @@ impl AddressRules {
     }
 }
 
-/// A name without the dot of the root at its end, which changes nothing about whom it names.
+/// Returns the name without the trailing dot of the DNS root.
 fn without_root(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
@@ -108,7 +108,7 @@ fn reach(ip: IpAddr) -> Reach {
     }
 }
 
-/// IANA's special-purpose registry of IPv4, and the metadata services that hide elsewhere.
+/// IANA's special-purpose registry of IPv4, and metadata services with addresses outside of it.
 fn reach_v4(ip: Ipv4Addr) -> Reach {
     match ip.octets() {
         // "This network", multicast, broadcast.
@@ -128,8 +128,8 @@ fn reach_v4(ip: Ipv4Addr) -> Reach {
     }
 }
 
-/// IANA's special-purpose registry of IPv6. An address that carries an IPv4 address reaches as far as that one; outside
-/// `2000::/3` nothing is public.
+/// IANA's special-purpose registry of IPv6. An address that embeds an IPv4 address has the category of that one;
+/// outside of `2000::/3`, nothing is public.
 fn reach_v6(ip: Ipv6Addr) -> Reach {
     match ip.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] | [0xff00..=0xffff, ..] => Reach::Never,

@@ -1,7 +1,7 @@
-//! The client of a running service, for commands of its operator such as `mediary demo`.
+//! Client of a running service, for operator commands such as `mediary demo`.
 //!
-//! What gets no answer, or is asked to come back later, is sent again. Creating something carries an `Idempotency-Key` made
-//! from the request itself, so that neither a second attempt nor a second run of the program does it twice.
+//! A request without a response, or with one that asks for a retry, is sent again. Requests that create something carry
+//! an `Idempotency-Key` derived from the request, so that neither a retry nor a second run of the program repeats them.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -23,22 +23,22 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// How often a request is sent at most.
+/// Maximum number of attempts.
 const ATTEMPTS: u32 = 6;
-/// The pause before the second attempt; it doubles with each one, unless the service names another.
+/// Pause before the second attempt. It doubles with each attempt, unless the service names another.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause that the service may ask for.
+/// Longest pause that the service may ask for.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// The service breaks the silence of a stream every 15 s.
+/// The service sends a heartbeat every 15 s by default.
 const SILENCE_MAX: Duration = Duration::from_secs(40);
-/// An answer takes long when the service checks and syncs a large archive; none has a body of this size.
+/// The service may take long to check and sync a large archive. No response body reaches this size.
 const LIMITS: Limits =
     Limits { connect: Duration::from_secs(5), total: Duration::from_mins(1), body_bytes: 16 * 1024 * 1024 };
 
-/// How long a probe waits.
+/// Timeout of a probe.
 const PROBED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Why there is no client.
+/// Reason why the client cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     #[error("{0:?} is not the URL of a service, such as http://127.0.0.1:8080")]
@@ -49,27 +49,27 @@ pub enum ApiError {
     Client(#[from] ClientFailure),
 }
 
-/// What the service answered.
+/// A response of the service.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
-    /// Whether this is the stored answer to an earlier request with the same key.
+    /// `true` if this is the stored response to an earlier request with the same key.
     pub replayed: bool,
     pub body: Bytes,
 }
 
 impl Reply {
-    /// The body; `null` when it is not JSON.
+    /// Returns the body; `null` if it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
-/// Asks a service once, in nobody's name, and does not wait long: for whoever asks again anyway.
+/// Sends one request without a token and with a short timeout, for callers that retry anyway.
 ///
 /// # Errors
-/// [`ApiError`] when the URL cannot be used; inside, [`CallFailure`] when there was no answer.
+/// Returns [`ApiError`] if the URL is invalid; the inner [`CallFailure`] means that there was no response.
 pub async fn probe(base: &str, path: &str) -> Result<Result<Reply, CallFailure>, ApiError> {
     let limits = Limits { connect: PROBED_WITHIN, total: PROBED_WITHIN, ..LIMITS };
     let url = format!("{}{path}", base.trim_end_matches('/'));
@@ -85,7 +85,7 @@ fn client_of(base: &str, limits: Limits) -> Result<Client, ApiError> {
     Ok(Client::new(rules, limits)?)
 }
 
-/// Speaks to one service in the name of one caller. Cheap to clone.
+/// Client of one service, with one token. Cheap to clone.
 #[derive(Clone)]
 pub struct Api {
     client: Client,
@@ -94,10 +94,10 @@ pub struct Api {
 }
 
 impl Api {
-    /// A client of the service at `base`. The operator has named it, so it may be anywhere, this machine included.
+    /// Creates a client of the service at `base`. Private addresses are allowed, because the operator chose the URL.
     ///
     /// # Errors
-    /// [`ApiError`] when the URL or the token cannot be used.
+    /// Returns [`ApiError`] if the URL or the token is invalid.
     pub fn new(base: &str, token: &str) -> Result<Self, ApiError> {
         let client = client_of(base, LIMITS)?;
         let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))?;
@@ -106,24 +106,24 @@ impl Api {
         Ok(Self { client, base, authorization })
     }
 
-    /// The URL of a path.
+    /// Returns the URL of a path.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    /// Reads.
+    /// Sends a GET request.
     ///
     /// # Errors
-    /// [`CallFailure`] when there was no answer to any attempt.
+    /// Returns [`CallFailure`] if no attempt got a response.
     pub async fn get(&self, path: &str) -> Result<Reply, CallFailure> {
         self.attempts(Method::GET, &self.url(path), self.headers(), Bytes::new()).await
     }
 
-    /// Follows events from the one after `last_seen` on; gives the answer instead when it is not a stream.
+    /// Follows an event stream after `last_seen`. A response other than 200 is returned as a [`Reply`].
     ///
     /// # Errors
-    /// [`CallFailure`] when no answer began.
+    /// Returns [`CallFailure`] if no response began.
     pub async fn follow(&self, path: &str, last_seen: &str) -> Result<Result<Feed, Reply>, CallFailure> {
         let mut headers = self.headers();
         if let Ok(id) = HeaderValue::from_str(last_seen) {
@@ -132,10 +132,10 @@ impl Api {
         Ok(self.open(Method::GET, path, headers, Bytes::new()).await?.map(Feed::new))
     }
 
-    /// Posts a form, whose answer comes as it is made; gives the answer when it is a refusal.
+    /// Posts a form and streams the response. A response other than 200 is returned as a [`Reply`].
     ///
     /// # Errors
-    /// [`CallFailure`] when no answer began.
+    /// Returns [`CallFailure`] if no response began.
     pub async fn listen(&self, path: &str, form: &[(&str, &str)]) -> Result<Result<Incoming, Reply>, CallFailure> {
         let mut headers = self.headers();
         headers.insert(CONTENT_TYPE, FORM);
@@ -153,17 +153,20 @@ impl Api {
         if answer.status == 200 {
             return Ok(Ok(incoming));
         }
+
         let mut body = Vec::new();
+
         while let Some(chunk) = incoming.next().await? {
             body.extend_from_slice(&chunk[..chunk.len().min(LIMITS.body_bytes - body.len())]);
         }
+
         Ok(Err(reply((answer, body.into()))))
     }
 
-    /// Creates, once for the same path and body.
+    /// Sends a POST request with an idempotency key derived from path and body.
     ///
     /// # Errors
-    /// [`CallFailure`] when there was no answer to any attempt.
+    /// Returns [`CallFailure`] if no attempt got a response.
     pub async fn create(&self, path: &str, body: &Value) -> Result<Reply, CallFailure> {
         let body = Bytes::from(body.to_string());
         let mut headers = self.headers();
@@ -171,41 +174,41 @@ impl Api {
         self.attempts(Method::POST, &self.url(path), headers, body).await
     }
 
-    /// Creates, whatever was created before.
+    /// Sends a POST request without an idempotency key.
     ///
     /// # Errors
-    /// [`CallFailure`] when there was no answer to any attempt.
+    /// Returns [`CallFailure`] if no attempt got a response.
     pub async fn create_anew(&self, path: &str, body: &Value) -> Result<Reply, CallFailure> {
         let mut headers = self.headers();
         headers.insert(CONTENT_TYPE, JSON);
         self.attempts(Method::POST, &self.url(path), headers, body.to_string().into()).await
     }
 
-    /// Posts what may be asked for anew at any time.
+    /// Sends a POST request with an empty object, for actions that are safe to repeat.
     ///
     /// # Errors
-    /// [`CallFailure`] when there was no answer to any attempt.
+    /// Returns [`CallFailure`] if no attempt got a response.
     pub async fn ask(&self, path: &str) -> Result<Reply, CallFailure> {
         let mut headers = self.headers();
         headers.insert(CONTENT_TYPE, JSON);
         self.attempts(Method::POST, &self.url(path), headers, Bytes::from_static(b"{}")).await
     }
 
-    /// Changes; the same change twice is one.
+    /// Sends a PUT request, which is idempotent.
     ///
     /// # Errors
-    /// [`CallFailure`] when there was no answer to any attempt.
+    /// Returns [`CallFailure`] if no attempt got a response.
     pub async fn change(&self, path: &str, body: &Value) -> Result<Reply, CallFailure> {
         let mut headers = self.headers();
         headers.insert(CONTENT_TYPE, JSON);
         self.attempts(Method::PUT, &self.url(path), headers, body.to_string().into()).await
     }
 
-    /// Sends a file to a URL that is a credential of its own; the token is not shown there. One attempt: such a URL is good
-    /// for one.
+    /// Uploads a file to a URL that is itself a credential, without the token. Makes one attempt, because such a URL is
+    /// valid only once.
     ///
     /// # Errors
-    /// [`CallFailure`] when there was no answer.
+    /// Returns [`CallFailure`] if there was no response.
     pub async fn upload(&self, url: &str, file: Bytes) -> Result<Reply, CallFailure> {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/zip"))]);
         self.client.exchange(Method::PUT, url, headers, file).await.map(reply)
@@ -217,6 +220,7 @@ impl Api {
 
     async fn attempts(&self, method: Method, url: &str, headers: HeaderMap, body: Bytes) -> Result<Reply, CallFailure> {
         let mut pause = PAUSE;
+
         for _ in 1..ATTEMPTS {
             match self.client.exchange(method.clone(), url, headers.clone(), body.clone()).await {
                 Ok((answer, _)) if matches!(answer.status, 429 | 503) => {
@@ -228,6 +232,7 @@ impl Api {
             }
             pause *= 2;
         }
+
         self.client.exchange(method, url, headers, body).await.map(reply)
     }
 }
@@ -235,7 +240,7 @@ impl Api {
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const FORM: HeaderValue = HeaderValue::from_static("multipart/form-data; boundary=mediary-part-of-a-form");
 
-/// A form with parts (RFC 7578), with the boundary of [`FORM`].
+/// Encodes a multipart form (RFC 7578) with the boundary of [`FORM`].
 fn multipart(form: &[(&str, &str)]) -> Bytes {
     let mut body = String::new();
     for (name, value) in form {
@@ -257,7 +262,7 @@ fn asked_pause(answer: &Answer) -> Option<Duration> {
     Some(Duration::from_secs(seconds).min(PAUSE_MAX))
 }
 
-/// The same for the same request, and for no other.
+/// Returns a key that is unique for the path and body.
 fn key(path: &str, body: &[u8]) -> HeaderValue {
     let digest = Sha256::new().chain_update(path).chain_update([0]).chain_update(body).finalize();
     let hex = digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
@@ -273,7 +278,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// A server that gives these answers in turn, a connection each, and the heads of the requests that it got.
+    /// Starts a server that gives these responses in turn, one per connection, and returns the heads of the requests.
     async fn server(answers: &'static [&'static str]) -> (String, tokio::task::JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}/", listener.local_addr().unwrap());
@@ -288,6 +293,7 @@ mod tests {
             }
             heads
         });
+
         (base, serving)
     }
 
@@ -297,20 +303,24 @@ mod tests {
 
     #[tokio::test]
     async fn what_gets_no_answer_is_sent_again_under_the_same_key() {
-        // Given a service that hangs up once, is busy once, and then answers
+        // Given a service that hangs up once, is busy once, and then responds
         let (base, serving) = server(&[
             "",
             "HTTP/1.1 503 Busy\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n",
             "HTTP/1.1 201 Created\r\nidempotent-replayed: true\r\ncontent-length: 8\r\n\r\n{\"a\": 1}",
         ])
         .await;
-        // When something is created
+
+        // When the client creates something
         let reply = Api::new(&base, "mdu_x").unwrap().create("/things", &serde_json::json!({"id": "a"})).await.unwrap();
-        // Then the third answer counts, and all three requests were the same
+
+        // Then the third response counts, and all three requests were the same
         assert_eq!((reply.status, reply.replayed, reply.json()["a"].as_u64()), (201, true, Some(1)));
+
         let heads = serving.await.unwrap();
         assert!(heads.iter().all(|head| head.starts_with("POST /things HTTP/1.1\r\n")), "{heads:?}");
         assert_eq!(header(&heads[0], "authorization").as_deref(), Some("Bearer mdu_x"));
+
         let key = header(&heads[0], "idempotency-key").unwrap();
         assert_eq!(key.len(), 64);
         assert!(heads.iter().all(|head| header(head, "idempotency-key").as_ref() == Some(&key)), "{heads:?}");

@@ -1,5 +1,5 @@
-//! Callbacks: one signed POST to a receiver, and what came of it (contract 8). When to try again is for
-//! `domain::delivery` to say.
+//! Webhook delivery: one signed POST to a receiver, and its outcome (contract 8). `domain::delivery` decides about
+//! retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use super::signature::{Message, WebhookKey, sign};
 use crate::domain::delivery::{AttemptOutcome, RETRY_AFTER_MAX};
 use crate::domain::value::{CallbackUrl, Text, Timestamp};
 
-/// The three forms of an HTTP date, the one in use first (RFC 9110, 5.6.7).
+/// The three formats of HTTP dates, the current one first (RFC 9110, 5.6.7).
 const HTTP_DATES: [&str; 3] = ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
 
-/// One attempt to tell a receiver.
+/// One delivery attempt.
 #[derive(Clone)]
 pub struct Callback {
     pub url: CallbackUrl,
-    /// The same for every attempt; holds no dot.
+    /// The same for all attempts; contains no dot.
     pub webhook_id: String,
-    /// JSON, sent as it is.
+    /// JSON, sent unchanged.
     pub body: Bytes,
-    /// When this attempt starts.
+    /// Start of this attempt.
     pub at: Timestamp,
-    /// The secrets of the account that sign besides the key of the service.
+    /// Secrets of the account, which sign in addition to the key of the service.
     pub secrets: Vec<Zeroizing<Vec<u8>>>,
 }
 
-/// Sends callbacks. Cheap to clone.
+/// Sends webhooks. Cheap to clone.
 #[derive(Clone)]
 pub struct CallbackSender {
     client: Client,
@@ -39,14 +39,14 @@ pub struct CallbackSender {
 }
 
 impl CallbackSender {
-    /// A sender that signs with `key`.
+    /// Returns a sender that signs with `key`.
     #[must_use]
     pub fn new(client: Client, key: Arc<WebhookKey>) -> Self {
         Self { client, key }
     }
 
-    /// Makes one attempt. Whatever goes wrong is an outcome, with a reason that tells no more than the receiver's owner
-    /// may know.
+    /// Makes one attempt. Failures are outcomes too; their reason contains only what the owner of the receiver may
+    /// know.
     pub async fn send(&self, callback: Callback) -> AttemptOutcome {
         let Ok(headers) = self.headers(&callback) else {
             return unreachable("the webhook id does not fit into a header");
@@ -74,7 +74,7 @@ fn unreachable(reason: &str) -> AttemptOutcome {
     AttemptOutcome::Unreachable { reason: Text::recorded(reason) }
 }
 
-/// How long a server asks us to wait; at most what would be honoured.
+/// Returns the pause that a server asks for, up to the maximum that is honoured.
 pub(super) fn pause(answer: &Answer, at: Timestamp) -> Option<Duration> {
     let text = answer.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let asked = if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
@@ -102,16 +102,16 @@ mod tests {
 
     const AT: Timestamp = Timestamp::from_micros(1_431_703_961_500_000); // Fri, 15 May 2015 15:32:41.5 GMT
     const BODY: &str = r#"{"status":"COMPLETED"}"#;
-    /// Far more than any test needs, so that only a hanging one meets it.
+    /// Far longer than any test needs, so that only a hanging test reaches it.
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    /// How a receiver behaves once it has read a request.
+    /// Behaviour of a receiver after it has read a request.
     #[derive(Clone)]
     enum Reply {
         Text(String),
-        /// This head, then the same line for as long as somebody reads.
+        /// Sends this head, then repeats the line while the client reads.
         Endless(&'static str),
-        /// This much, then nothing more while the connection is open.
+        /// Sends this text, then nothing while the connection is open.
         Stall(&'static str),
     }
 
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// A receiver on loopback, and the requests that reached it.
+    /// Starts a receiver on loopback; also returns the requests that it received.
     async fn receiver(reply: Reply) -> (u16, mpsc::UnboundedReceiver<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -154,7 +154,7 @@ mod tests {
         (port, requests)
     }
 
-    /// A receiver that speaks before it listens, as no TLS server does.
+    /// Starts a receiver that writes before it reads, unlike a TLS server.
     async fn without_tls() -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -188,13 +188,13 @@ mod tests {
         tokio::time::timeout(PATIENCE, sender.send(callback(url))).await.expect("an attempt that hangs")
     }
 
-    /// What comes of an attempt at a receiver that replies like this.
+    /// Returns the outcome of an attempt at a receiver that replies like this.
     async fn outcome(reply: Reply, limits: Limits) -> AttemptOutcome {
         let (port, _requests) = receiver(reply).await;
         outcome_with(&sender(open(), limits), &format!("http://127.0.0.1:{port}/hook")).await
     }
 
-    /// A name that cannot be looked up, so that no name server is asked.
+    /// A name that cannot be resolved, so no name server is queried.
     fn too_long_for_a_name() -> String {
         "x".repeat(64)
     }
@@ -215,10 +215,12 @@ mod tests {
         let (port, mut requests) = receiver(Reply::status("204 No Content")).await;
         let sender = sender(open(), Limits::default());
         assert_eq!(outcome_with(&sender, &format!("http://127.0.0.1:{port}/hook?a=b")).await, answered(204));
+
         let request = requests.recv().await.unwrap();
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
         let message = Message { id: "evt-1", at: AT, body: BODY.as_bytes() };
         let signature = sign(message, &sender.key, &[]);
+
         for line in [
             "POST /hook?a=b HTTP/1.1",
             "content-type: application/json",
@@ -229,6 +231,7 @@ mod tests {
         ] {
             assert!(head.lines().any(|found| found == line), "{line} in {head}");
         }
+
         assert_eq!(body, BODY);
     }
 
@@ -294,12 +297,16 @@ mod tests {
         let sender = sender(open(), Limits::default());
         let refused = reason(outcome_with(&sender, &format!("http://{free}/")).await);
         assert!(refused.starts_with("no connection: ") && refused.contains("refused"), "{refused}");
+
         let garbled = reason(outcome(Reply::Text("what?\r\n\r\n".to_owned()), Limits::default()).await);
         assert!(garbled.starts_with("no answer: "), "{garbled}");
+
         let untrusted = reason(outcome_with(&sender, &format!("https://127.0.0.1:{}/", without_tls().await)).await);
         assert!(untrusted.starts_with("no connection: ") && !untrusted.contains("timed out"), "{untrusted}");
+
         let unknown = reason(outcome_with(&sender, &format!("http://{}/", too_long_for_a_name())).await);
         assert_eq!(unknown, "the host name could not be resolved");
+
         let mut callback = callback("http://127.0.0.1/");
         callback.webhook_id = "a\nb".to_owned();
         assert_eq!(reason(sender.send(callback).await), "the webhook id does not fit into a header");
@@ -324,8 +331,11 @@ mod tests {
     async fn a_private_receiver_is_called_only_when_it_is_allowed() {
         let canary = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         canary.set_nonblocking(true).unwrap();
+
         let port = canary.local_addr().unwrap().port();
-        let (strict, allowed) = (sender(AddressRules::default(), hurried()), sender(open(), hurried()));
+        let strict = sender(AddressRules::default(), hurried());
+        let allowed = sender(open(), hurried());
+
         for host in ["127.0.0.1", "2130706433", "0x7f.1", "localhost", "[::ffff:127.0.0.1]"] {
             let url = format!("http://{host}:{port}/");
             let reason = reason(outcome_with(&strict, &url).await);
@@ -334,6 +344,7 @@ mod tests {
             outcome_with(&allowed, &url).await;
             assert!(canary.accept().is_ok(), "{host} was not called: the canary is deaf");
         }
+
         assert!(reason(outcome_with(&strict, &format!("http://[::1]:{port}/")).await).contains("egress rules"));
     }
 

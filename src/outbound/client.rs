@@ -1,4 +1,4 @@
-//! The HTTP client: every request leaves by it, within limits and to permitted addresses only.
+//! The HTTP client for all outgoing requests: limited, and restricted to permitted addresses.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -14,70 +14,71 @@ use super::address::AddressRules;
 use super::resolver::PermittedAddresses;
 use crate::clock::Names;
 
-/// How the service introduces itself.
+/// `User-Agent` of all requests.
 const USER_AGENT: &str = concat!("mediary/", env!("CARGO_PKG_VERSION"));
 
-/// Most header fields of an answer; the client's own bound on their size is some 400 KiB.
+/// Maximum number of header fields of a response; hyper limits their size to about 400 KiB.
 const HEADERS_MAX: usize = 64;
 
-/// How long an answer goes on that has no end by itself: as good as for ever.
+/// Timeout of streaming responses: practically unlimited.
 const ENDLESS: Duration = Duration::from_hours(24 * 365);
 
-/// How long an exchange may take and how much of an answer is read.
+/// Limits of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// For the connection, TLS included.
+    /// Time to connect, including TLS.
     pub connect: Duration,
-    /// From the look-up of the name to the last byte that is read.
+    /// Time from the DNS lookup to the last byte read.
     pub total: Duration,
-    /// Bytes of a body that are read; the connection is closed on the rest.
+    /// Bytes of a body that are read; the connection is closed after that.
     pub body_bytes: usize,
 }
 
-/// The limits of callbacks: 15 s for all of it (contract 8).
+/// Limits of webhooks: 15 s in total (contract 8).
 impl Default for Limits {
     fn default() -> Self {
         Self { connect: Duration::from_secs(5), total: Duration::from_secs(15), body_bytes: 64 * 1024 }
     }
 }
 
-/// What a server answered, without its body.
+/// A response without its body.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
 }
 
-/// Why no answer came. Names neither the URL nor a resolved address, so that it can be shown to whoever gave the URL.
+/// Reason why there was no response. Contains neither the URL nor a resolved address, so it can be shown to the client
+/// that gave the URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallFailure {
-    /// The URL is not one of ours to call.
+    /// The URL is not allowed.
     #[error("the URL {0}")]
     Url(&'static str),
-    /// The address rules forbid every address of the host.
+    /// The address rules forbid all addresses of the host.
     #[error("refused by the egress rules: this service may not call that address")]
     Forbidden,
-    /// The name has no address, or the name servers did not say.
+    /// The name has no address, or the lookup failed.
     #[error("the host name could not be resolved")]
     Unresolved,
-    /// There was no connection.
+    /// The connection failed.
     #[error("no connection: {0}")]
     NoConnection(String),
-    /// The time was up.
+    /// The time limit was exceeded.
     #[error("no answer within {} s", .0.as_secs_f32())]
     TooSlow(Duration),
-    /// The body has more bytes than are read.
+    /// The body exceeds the size limit.
     #[error("the answer is larger than {0} bytes")]
     TooLarge(usize),
-    /// Too much is being read by others.
+    /// Other fetches use all of the buffer space.
     #[error("too much is being fetched at this time")]
     NoRoom,
-    /// The connection ended before the answer, or what came was not HTTP.
+    /// The connection ended before the response was complete, or the response was not HTTP.
     #[error("no answer: {0}")]
     Broken(String),
 }
 
-/// The client could not be set up.
+/// Error: the client could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("the HTTP client could not be set up: {0}")]
 pub struct ClientFailure(#[source] reqwest::Error);
@@ -90,17 +91,17 @@ pub struct Client {
     limits: Limits,
 }
 
-/// A body that goes on.
+/// A streaming response body.
 pub struct Incoming {
     response: Response,
     silence: Duration,
 }
 
 impl Incoming {
-    /// The next of it; `None` at its end.
+    /// Returns the next chunk; `None` at the end.
     ///
     /// # Errors
-    /// [`CallFailure`] when the connection broke, or was silent for too long.
+    /// Returns [`CallFailure`] if the connection broke or was silent for too long.
     pub async fn next(&mut self) -> Result<Option<Bytes>, CallFailure> {
         let next = tokio::time::timeout(self.silence, self.response.chunk()).await;
         let next = next.map_err(|_| CallFailure::TooSlow(self.silence))?;
@@ -109,24 +110,24 @@ impl Incoming {
 }
 
 impl Client {
-    /// A client under these rules and limits. It trusts the certificates that the machine trusts.
+    /// Creates a client with these rules and limits. It trusts the certificates that the machine trusts.
     ///
     /// # Errors
-    /// [`ClientFailure`] when TLS cannot be set up.
+    /// Returns [`ClientFailure`] if TLS cannot be set up.
     pub fn new(rules: AddressRules, limits: Limits) -> Result<Self, ClientFailure> {
         Self::resolving(rules, limits, None)
     }
 
-    /// The same, for which names are resolved as a test wants it, if it does.
+    /// Creates a client whose names are resolved by `names`, if given, for tests.
     ///
     /// # Errors
-    /// [`ClientFailure`] when TLS cannot be set up.
+    /// Returns [`ClientFailure`] if TLS cannot be set up.
     pub fn resolving(rules: AddressRules, limits: Limits, names: Option<&Names>) -> Result<Self, ClientFailure> {
         Self::keeping(rules, limits, names, 0)
     }
 
-    /// A client that keeps up to `idle` connections to a host for its next requests, whose address is then not looked up
-    /// again: only for hosts that the operator has named.
+    /// Creates a client that keeps up to `idle` connections per host. Reused connections skip the lookup and its check,
+    /// so this is only for hosts chosen by the operator.
     pub(super) fn keeping(
         rules: AddressRules,
         limits: Limits,
@@ -140,13 +141,14 @@ impl Client {
             tracing::warn!(%error, "no trusted certificates on this machine: https will not be reachable");
             builder().tls_certs_only([]).build()
         });
+
         Ok(Self { http: http.map_err(ClientFailure)?, rules, limits })
     }
 
-    /// Posts `body` and waits for the answer, whose body is not kept. A redirect is an answer like any other.
+    /// Posts `body` and returns the response without its body. Redirects are returned like any other response.
     ///
     /// # Errors
-    /// [`CallFailure`] when the rules forbid the call or no answer came within the limits.
+    /// Returns [`CallFailure`] if the rules forbid the call or no response came within the limits.
     pub async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<Answer, CallFailure> {
         let mut response = self.send(Method::POST, url, headers, body, self.limits.total).await?;
         let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
@@ -154,10 +156,11 @@ impl Client {
         Ok(answer)
     }
 
-    /// Sends a request and reads the answer whole.
+    /// Sends a request and reads the whole response.
     ///
     /// # Errors
-    /// [`CallFailure`] when the rules forbid the call, no answer came within the limits, or its body is over them.
+    /// Returns [`CallFailure`] if the rules forbid the call, no response came within the limits, or its body is too
+    /// large.
     pub async fn exchange(
         &self,
         method: Method,
@@ -169,11 +172,11 @@ impl Client {
         self.read_whole(response, |_| true).await
     }
 
-    /// Gets what is at a URL, for as long as there is room: `room` is asked with the bytes of the body so far before more are
-    /// kept.
+    /// Sends a GET request. Before more of the body is buffered, `room` is called with the resulting number of bytes
+    /// and may refuse.
     ///
     /// # Errors
-    /// As [`Client::exchange`], and [`CallFailure::NoRoom`].
+    /// As [`Client::exchange`], and [`CallFailure::NoRoom`] if `room` returned `false`.
     pub async fn get(
         &self,
         url: &str,
@@ -193,8 +196,10 @@ impl Client {
         if response.content_length().is_some_and(|length| length > most as u64) {
             return Err(CallFailure::TooLarge(most));
         }
+
         let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
         let mut body = Vec::new();
+
         while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&error))? {
             let length = body.len() + chunk.len();
             if length > most {
@@ -205,13 +210,14 @@ impl Client {
             }
             body.extend_from_slice(&chunk);
         }
+
         Ok((answer, body.into()))
     }
 
-    /// Reads an answer that has no end by itself: what ends it is a silence of this length. It must begin within the limits.
+    /// Opens a streaming response. It must begin within the limits and ends after `silence` without data.
     ///
     /// # Errors
-    /// [`CallFailure`] when the rules forbid the call or no answer began.
+    /// Returns [`CallFailure`] if the rules forbid the call or no response began.
     pub async fn open(
         &self,
         method: Method,
@@ -240,7 +246,7 @@ impl Client {
         Ok(response)
     }
 
-    /// Scheme, user name and address. The resolver is never asked about an address, so that is looked at here.
+    /// Checks scheme, user name and address. The resolver is not called for IP addresses, so they are checked here.
     fn check(&self, url: &str) -> Result<Url, CallFailure> {
         let url = Url::parse(url).map_err(|_| CallFailure::Url("is malformed"))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -249,16 +255,18 @@ impl Client {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(CallFailure::Url("must not carry a user name or password"));
         }
+
         let permitted = match url.host() {
             Some(Host::Ipv4(ip)) => self.rules.permits(ip.into()),
             Some(Host::Ipv6(ip)) => self.rules.permits(ip.into()),
             Some(Host::Domain(_)) => true,
             None => return Err(CallFailure::Url("must have a host")),
         };
+
         if permitted { Ok(url) } else { Err(CallFailure::Forbidden) }
     }
 
-    /// The address that answered, held against the rules once more: nothing underneath may have gone another way.
+    /// Checks the actual peer address again, in case a lower layer chose another.
     fn check_peer(&self, url: &Url, peer: Option<SocketAddr>) -> Result<(), CallFailure> {
         let permitted = match (url.host(), peer) {
             (Some(Host::Domain(name)), Some(peer)) => self.rules.permits_named(name, peer.ip()),
@@ -285,9 +293,9 @@ impl Client {
     }
 }
 
-/// Puts the provider of TLS in place, without which no client can be made. May be called any number of times.
+/// Installs the TLS provider, without which no client can be created. May be called repeatedly.
 pub fn install_tls() {
-    // Fails only when a provider is in place already, which then serves as well.
+    // Fails only if a provider is already installed, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
@@ -296,18 +304,18 @@ fn builder(rules: &Arc<AddressRules>, names: Option<&Names>, limits: Limits) -> 
         .user_agent(USER_AGENT)
         .connect_timeout(limits.connect)
         .timeout(limits.total)
-        // HTTP_PROXY and its like would have the proxy dial in our place, unchecked.
+        // With HTTP_PROXY, a proxy would connect instead, bypassing the address rules.
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .dns_resolver(PermittedAddresses::new(Arc::clone(rules), names.cloned()))
-        // No idle connection is kept, so every attempt asks the resolver; then HTTP/2 has nothing to offer.
+        // Without idle connections every attempt is resolved and checked; HTTP/2 then has no benefit.
         .pool_max_idle_per_host(0)
         .http1_only()
         .http1_max_headers(HEADERS_MAX)
         .referer(false)
 }
 
-/// Reads on so that the server is not cut off in the middle of a short answer, but no further than the limit.
+/// Reads the rest of the body up to `limit`, so that short responses are not cut off.
 async fn drain(mut response: reqwest::Response, limit: usize) {
     let mut left = limit;
     while let Ok(Some(chunk)) = response.chunk().await {
@@ -316,13 +324,13 @@ async fn drain(mut response: reqwest::Response, limit: usize) {
     }
 }
 
-/// The error and everything behind it, outermost first.
+/// Returns the error and its sources, outermost first.
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// What the innermost cause says; the outer ones may print the URL. What the system says is told without the number that it has
-/// on this machine.
+/// Returns the message of the innermost cause, because outer ones may contain the URL. The error number of the
+/// operating system is removed.
 fn root_cause(error: &reqwest::Error) -> String {
     let Some(cause) = causes(error).skip(1).last() else { return "unknown error".to_owned() };
     let said = cause.to_string();

@@ -1,5 +1,5 @@
-//! Spans on their way to a collector: in batches, with bounded patience. What cannot be sent in time is lost and counted; the
-//! service never waits for it.
+//! Sends spans to a collector, in batches and with few retries. Spans that cannot be sent in time are dropped and
+//! counted; the service never waits for them.
 
 use std::time::Duration;
 
@@ -14,32 +14,32 @@ use crate::telemetry::otlp;
 use crate::telemetry::trace::{BATCH, Ended, Tracer};
 
 const LIMITS: Limits = Limits { connect: Duration::from_secs(2), total: Duration::from_secs(5), body_bytes: 16 * 1024 };
-/// How long a span waits at most before it is sent on.
+/// Longest time that a span waits to be sent.
 const EVERY: Duration = Duration::from_secs(1);
-/// The rests between attempts to send a batch; then it is lost.
+/// Pauses between the attempts to send a batch, which is then dropped.
 const RESTS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
-/// Sends spans to one collector.
+/// Exporter of spans to one collector.
 pub struct Collector {
     client: Client,
     url: String,
     service: String,
 }
 
-/// What came of an attempt.
+/// Outcome of an attempt.
 enum Attempt {
     Taken,
-    /// It may be better soon.
+    /// A retry may succeed.
     Later(String),
     Refused(String),
 }
 
 impl Collector {
-    /// The collector at a base URL without a slash at its end, which the operator has named: it may be anywhere. `service` is what
-    /// this one is called there.
+    /// Returns the exporter to the collector at a base URL without a trailing slash. Private addresses are allowed,
+    /// because the operator chose the URL. `service` is the name of this service in the traces.
     ///
     /// # Errors
-    /// When the client cannot be set up.
+    /// If the client cannot be set up.
     pub fn new(endpoint: &str, service: String) -> Result<Self, ClientFailure> {
         let host = Url::parse(endpoint).ok().and_then(|url| AllowEntry::parse(url.host_str()?).ok());
         let rules = AddressRules { allow_private: true, allow: host.into_iter().collect() };
@@ -47,10 +47,10 @@ impl Collector {
         Ok(Self { client, url: format!("{endpoint}{}", otlp::PATH), service })
     }
 
-    /// Sends on what the tracer notes, until it is told to stop; then what waits is sent once more.
+    /// Sends the spans of the tracer until stopped, and then the remaining ones once.
     pub async fn run(self, tracer: Tracer, mut stopping: watch::Receiver<bool>) {
         loop {
-            // The rests of a batch may have seen it already: then it has not changed any more.
+            // The pauses in `send` may already have consumed the change notification.
             let stops = *stopping.borrow();
             let is_last = stops
                 || tokio::select! {
@@ -58,6 +58,7 @@ impl Collector {
                     () = tokio::time::sleep(EVERY) => false,
                     _ = stopping.changed() => true,
                 };
+
             loop {
                 let spans = tracer.take();
                 if spans.is_empty() {
@@ -71,16 +72,18 @@ impl Collector {
                     break;
                 }
             }
+
             if is_last {
                 return;
             }
         }
     }
 
-    /// Whether the collector has taken a batch. A stop of the service ends the rests.
+    /// Sends a batch; `true` on success. A stop of the service ends the retries.
     async fn send(&self, spans: &[Ended], rests: &[Duration], stopping: &mut watch::Receiver<bool>) -> bool {
         let body = Bytes::from(otlp::batch(&self.service, spans));
         let mut rests = rests.iter();
+
         loop {
             let reason = match self.attempt(body.clone()).await {
                 Attempt::Taken => return true,

@@ -1,5 +1,5 @@
-//! Small documents that the service asks for by itself. What the operator has named may be anywhere, like a vendor; a place that
-//! such a document leads to is held against the rules that apply to everybody.
+//! Fetches small documents that the service itself needs. Hosts named by the operator may have any address; hosts that
+//! such a document refers to are subject to the address rules.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::client::{CallFailure, Client, ClientFailure, Limits};
 const LIMITS: Limits =
     Limits { connect: Duration::from_secs(5), total: Duration::from_secs(10), body_bytes: 512 * 1024 };
 
-/// Why there is no document.
+/// Reason why a document could not be fetched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentFailure {
     #[error(transparent)]
@@ -22,7 +22,7 @@ pub enum DocumentFailure {
     Status(u16),
 }
 
-/// Asks for documents. Cheap to clone.
+/// Fetches documents. Cheap to clone.
 #[derive(Clone)]
 pub struct Documents {
     named_hosts: Vec<String>,
@@ -31,10 +31,10 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// The hosts of `named` may be anywhere; others are under `rules`.
+    /// Allows any address for the hosts of the URLs in `named`, and applies `rules` to others.
     ///
     /// # Errors
-    /// When the client cannot be set up.
+    /// If the client cannot be set up.
     pub fn new<'u>(named: impl IntoIterator<Item = &'u str>, rules: AddressRules) -> Result<Self, ClientFailure> {
         let named_hosts: Vec<_> = named.into_iter().filter_map(host).collect();
         let allow = named_hosts.iter().filter_map(|host| AllowEntry::parse(host).ok()).collect();
@@ -42,10 +42,11 @@ impl Documents {
         Ok(Self { named_hosts, named: Client::new(anywhere, LIMITS)?, found: Client::new(rules, LIMITS)? })
     }
 
-    /// The document at a URL.
+    /// Returns the document at a URL.
     ///
     /// # Errors
-    /// [`DocumentFailure`] when the rules forbid the call, no answer came within the limits, or it is not 200.
+    /// Returns [`DocumentFailure`] if the rules forbid the call, no response came within the limits, or its status is
+    /// not 200.
     pub async fn get(&self, url: &str) -> Result<Bytes, DocumentFailure> {
         let is_named = host(url).is_some_and(|host| self.named_hosts.contains(&host));
         let client = if is_named { &self.named } else { &self.found };

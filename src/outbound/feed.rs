@@ -1,23 +1,23 @@
-//! Server-sent events as a client reads them (the `text/event-stream` of HTML).
+//! Client of server-sent events (`text/event-stream` of the HTML standard).
 
 use bytes::BytesMut;
 
 use super::client::{CallFailure, Incoming};
 
-/// Most bytes of one event.
+/// Maximum size of one event in bytes.
 const EVENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FeedEvent {
-    /// Its type; empty when the service does not say.
+    /// Event type; empty if absent.
     pub kind: String,
     pub data: String,
-    /// The last id that the service has named, with this event or before.
+    /// Last id sent so far, with this event or an earlier one.
     pub last_id: String,
 }
 
-/// Events as they come.
+/// Parser of an event stream.
 pub struct Feed {
     incoming: Incoming,
     waiting: BytesMut,
@@ -25,22 +25,22 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// The events of an answer that goes on.
+    /// Returns the events of a streaming response.
     #[must_use]
     pub fn new(incoming: Incoming) -> Self {
         Self { incoming, waiting: BytesMut::new(), event: FeedEvent::default() }
     }
 
-    /// The last id that the service has named.
+    /// Returns the last id sent so far.
     #[must_use]
     pub fn last_id(&self) -> &str {
         &self.event.last_id
     }
 
-    /// The next event; `None` when the service ended the stream.
+    /// Returns the next event; `None` if the service ended the stream.
     ///
     /// # Errors
-    /// [`CallFailure`] when the connection broke, or was silent for too long.
+    /// Returns [`CallFailure`] if the connection broke or was silent for too long.
     pub async fn next(&mut self) -> Result<Option<FeedEvent>, CallFailure> {
         loop {
             while let Some(line) = self.line() {
@@ -58,22 +58,24 @@ impl Feed {
         }
     }
 
-    /// The next whole line, without its end.
+    /// Removes and returns the next complete line without its end.
     fn line(&mut self) -> Option<String> {
         let end = self.waiting.iter().position(|byte| *byte == b'\n')?;
         let line = self.waiting.split_to(end + 1);
         Some(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned())
     }
 
-    /// Takes a line; an empty one completes an event, if it has data.
+    /// Processes a line; an empty one completes an event that has data.
     fn take(&mut self, line: &str) -> Option<FeedEvent> {
         if line.is_empty() {
             let last_id = self.event.last_id.clone();
             let event = std::mem::replace(&mut self.event, FeedEvent { last_id, ..FeedEvent::default() });
             return (!event.data.is_empty()).then_some(event);
         }
+
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
+
         match field {
             "event" => value.clone_into(&mut self.event.kind),
             "id" => value.clone_into(&mut self.event.last_id),
@@ -83,9 +85,10 @@ impl Feed {
                 }
                 self.event.data.push_str(value);
             }
-            // Comments, and what this client does not know.
+            // Comments and unknown fields.
             _ => {}
         }
+
         None
     }
 }

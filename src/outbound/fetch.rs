@@ -1,5 +1,5 @@
-//! Fetching a file that a client named by its URL, within limits, redirects followed by hand: each place that one leads to
-//! is held against the address rules like the first.
+//! Fetches files from URLs given by clients, within limits. Redirects are followed manually, so that every target is
+//! checked against the address rules.
 
 use std::sync::Arc;
 
@@ -10,27 +10,27 @@ use url::Url;
 
 use super::client::{Answer, CallFailure, Client};
 
-/// How many redirects are followed.
+/// Maximum number of redirects.
 const REDIRECTS_MAX: usize = 3;
 
-/// Bytes that one permit stands for.
+/// Bytes per semaphore permit.
 const ROOM_UNIT: usize = 64 * 1024;
 
-/// Why a file was not fetched.
+/// Reason why a file was not fetched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchFailure {
-    /// It would fail again.
+    /// A retry would fail again.
     #[error("{0}")]
     Final(String),
-    /// It may be better soon.
+    /// A retry may succeed.
     #[error("{0}")]
     Passing(String),
-    /// There was no room for it here.
+    /// The buffer space of this service is exhausted.
     #[error("{0}")]
     NoRoom(CallFailure),
 }
 
-/// A file that was fetched. It takes its part of the room until it is dropped.
+/// A fetched file. It occupies its buffer space until dropped.
 #[derive(Debug)]
 pub struct Fetched {
     pub bytes: Bytes,
@@ -45,17 +45,17 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// A fetcher under the rules and limits of `client`, whose limit on bodies is the largest file. All files that are being
-    /// fetched or held have at most `room_bytes`.
+    /// Returns a fetcher with the rules and limits of `client`, whose body limit is the maximum file size. All files in
+    /// memory together have at most `room_bytes`.
     #[must_use]
     pub fn new(client: Client, room_bytes: usize) -> Self {
         Self { client, room: Arc::new(Semaphore::new(room_bytes / ROOM_UNIT)) }
     }
 
-    /// The file behind `url`.
+    /// Returns the file at `url`.
     ///
     /// # Errors
-    /// [`FetchFailure`], whose text names neither an address nor the places that redirects led to.
+    /// Returns [`FetchFailure`], whose text contains neither an address nor the targets of redirects.
     pub async fn get(&self, url: &str) -> Result<Fetched, FetchFailure> {
         let mut url = url.to_owned();
         for _ in 0..=REDIRECTS_MAX {
@@ -71,7 +71,7 @@ impl Fetcher {
         Err(FetchFailure::Final(format!("more than {REDIRECTS_MAX} redirects")))
     }
 
-    /// Makes what is held enough for `length` bytes. Nobody waits while holding some, so nobody waits for ever.
+    /// Extends the held permits to `length` bytes. It never waits, so fetches cannot deadlock.
     fn make_room(&self, held: &mut Option<OwnedSemaphorePermit>, length: usize) -> bool {
         let have = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let lack = length.div_ceil(ROOM_UNIT).saturating_sub(have);

@@ -1,32 +1,32 @@
-//! An answer that goes on, a line at a time (NDJSON). No more of it is read than the line that is asked for and what came with it:
-//! whoever reads slowly slows the server.
+//! Reads a streaming response line by line (NDJSON). Only the requested line and the chunk with its end are read, so a
+//! slow reader slows down the server.
 
 use bytes::{Bytes, BytesMut};
 
 use super::client::{CallFailure, Incoming};
 
-/// Lines as they come.
+/// Parser of lines.
 pub struct Lines {
     incoming: Incoming,
     waiting: BytesMut,
-    /// Bytes of what waits in which there is no end of a line.
+    /// Number of waiting bytes that contain no line end.
     looked_at: usize,
     line_bytes: usize,
     ended: bool,
 }
 
 impl Lines {
-    /// The lines of an answer, of at most so many bytes each.
+    /// Returns the lines of a response, each of at most `line_bytes` bytes.
     #[must_use]
     pub fn new(incoming: Incoming, line_bytes: usize) -> Self {
         Self { incoming, waiting: BytesMut::new(), looked_at: 0, line_bytes, ended: false }
     }
 
-    /// The next line that is not blank, without its end; `None` when the server ended the answer. What it cut off in the middle
-    /// is a line too.
+    /// Returns the next line that is not blank, without its end; `None` at the end of the response. An incomplete last
+    /// line is returned too.
     ///
     /// # Errors
-    /// [`CallFailure`] when the connection broke or was silent for too long, or the line is too long.
+    /// Returns [`CallFailure`] if the connection broke or was silent for too long, or the line is too long.
     pub async fn next(&mut self) -> Result<Option<Bytes>, CallFailure> {
         loop {
             while let Some(line) = self.line() {
@@ -38,12 +38,15 @@ impl Lines {
                     return Ok(Some(Bytes::copy_from_slice(line)));
                 }
             }
+
             if self.waiting.len() > self.line_bytes {
                 return Err(CallFailure::TooLarge(self.line_bytes));
             }
+
             if self.ended {
                 return Ok(None);
             }
+
             match self.incoming.next().await? {
                 Some(chunk) => self.waiting.extend_from_slice(&chunk),
                 None => self.ended = true,
@@ -51,7 +54,7 @@ impl Lines {
         }
     }
 
-    /// Everything that comes, or the first of it: as an answer is read that is no stream. What cannot be had is done without.
+    /// Reads up to `bytes` bytes of a response that is not a stream. An error ends the text early.
     pub async fn beginning(mut self, bytes: usize) -> Bytes {
         while self.waiting.len() < bytes
             && let Ok(Some(chunk)) = self.incoming.next().await
@@ -62,7 +65,7 @@ impl Lines {
         self.waiting.freeze()
     }
 
-    /// The next of what waits.
+    /// Removes and returns the next complete line of the waiting bytes.
     fn line(&mut self) -> Option<BytesMut> {
         let end = self.waiting[self.looked_at..].iter().position(|byte| *byte == b'\n');
         let end = end.map(|end| self.looked_at + end + 1);

@@ -1,16 +1,16 @@
-//! The one way out: nothing else in the house opens a connection. The rules, in the order in which they are applied:
+//! Outbound connections. No other module opens one. These rules apply, in order:
 //!
-//! 1. The URL is http or https, has a host, and carries no user name or password (`client`).
-//! 2. A host that is an address, in whatever notation, is held against the address rules before anything is sent;
-//!    the URL parser has turned `2130706433` and `0x7f.1` into `127.0.0.1` by then (`client`, `address`).
-//! 3. A host that is a name is resolved for this one attempt, and only the addresses that the rules permit are dialled.
-//!    Connections are never kept, so that no attempt escapes this check (`client`, `resolver`).
-//! 4. No proxy from the environment, no redirect that is followed unseen: neither can lead to a place that was not checked
-//!    (`client`); where redirects are followed, each is a new exchange under all of these rules (`fetch`).
-//! 5. The address that answered is held against the rules once more (`client`).
-//! 6. Connecting, the whole exchange, and what is read of an answer are limited (`client`).
-//! 7. What is told of a failure names neither the URL nor an address that a name was resolved to: the owner of a task
-//!    reads it, and must not learn the network of the service from it (`client`, `callback`).
+//! 1. The URL is http or https, has a host, and contains no user name or password (`client`).
+//! 2. A host that is an IP address, in any notation, is checked against the address rules before anything is sent; the
+//!    URL parser has normalized `2130706433` and `0x7f.1` to `127.0.0.1` (`client`, `address`).
+//! 3. A host name is resolved for each attempt, and only permitted addresses are used. Connections are not reused, so
+//!    no attempt skips this check (`client`, `resolver`).
+//! 4. No proxy of the environment is used and no redirect is followed automatically, because either could lead to an
+//!    unchecked address (`client`). `fetch` follows redirects as separate exchanges under all of these rules.
+//! 5. The actual peer address is checked again (`client`).
+//! 6. The time to connect, the total time and the bytes read are limited (`client`).
+//! 7. Failure messages contain neither the URL nor a resolved address: the owner of a task reads them and must not
+//!    learn about the network of the service (`client`, `callback`).
 
 pub mod address;
 pub mod api;

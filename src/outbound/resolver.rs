@@ -1,4 +1,4 @@
-//! Names into addresses, of which only those go further that may be dialled.
+//! Name resolution that returns only permitted addresses.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use super::address::AddressRules;
 use super::client::CallFailure;
 use crate::clock::Names;
 
-/// The machine's resolver, or a test's, without the addresses that may not be dialled.
+/// The system resolver, or that of a test, filtered by the address rules.
 pub struct PermittedAddresses {
     rules: Arc<AddressRules>,
     names: Option<Names>,
 }
 
 impl PermittedAddresses {
-    /// Of what `names` says, if a test decides it, or the machine's resolver, what the rules permit.
+    /// Returns a resolver that uses `names`, if given, or the system resolver, filtered by `rules`.
     #[must_use]
     pub fn new(rules: Arc<AddressRules>, names: Option<Names>) -> Self {
         Self { rules, names }
@@ -25,7 +25,8 @@ impl PermittedAddresses {
 
 impl Resolve for PermittedAddresses {
     fn resolve(&self, name: Name) -> Resolving {
-        let (rules, names) = (Arc::clone(&self.rules), self.names.clone());
+        let rules = Arc::clone(&self.rules);
+        let names = self.names.clone();
         Box::pin(async move {
             let found: Vec<_> = match names {
                 Some(names) => names(name.as_str()).into_iter().map(|ip| SocketAddr::new(ip, 0)).collect(),

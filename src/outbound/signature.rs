@@ -1,4 +1,4 @@
-//! Signatures of callbacks, as Standard Webhooks 1.0 has them, and the key that makes them.
+//! Signatures of webhooks (Standard Webhooks 1.0), and the key of the service.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,19 +13,19 @@ use crate::clock::Surroundings;
 use crate::data_dir::{read_private, to_help, write_private};
 use crate::domain::value::Timestamp;
 
-/// What a secret key is known by.
+/// Prefix of a secret key.
 const SECRET_PREFIX: &str = "whsk_";
-/// What a public key is known by.
+/// Prefix of a public key.
 const PUBLIC_PREFIX: &str = "whpk_";
 
-/// What is signed: neither part may be changed, and no dot may stand in `id` (Standard Webhooks, Signature scheme).
+/// Signed content. The parts are separated by dots, so `id` must not contain one (Standard Webhooks, Signature scheme).
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'m> {
-    /// The webhook-id, the same for every attempt.
+    /// The `webhook-id`, the same for all attempts.
     pub id: &'m str,
-    /// The time of this attempt, signed in whole seconds.
+    /// Time of this attempt, signed in whole seconds.
     pub at: Timestamp,
-    /// The body, byte for byte as it is sent.
+    /// Body, exactly as sent.
     pub body: &'m [u8],
 }
 
@@ -36,8 +36,8 @@ impl Message<'_> {
     }
 }
 
-/// The value of the webhook-signature header: `v1a` by the key of the service, then one `v1` for each secret of the
-/// account that is valid now.
+/// Returns the value of the `webhook-signature` header: `v1a` by the key of the service, then `v1` for each valid
+/// secret of the account.
 #[must_use]
 pub fn sign(message: Message<'_>, key: &WebhookKey, secrets: &[&[u8]]) -> String {
     let content = message.signed_content();
@@ -52,26 +52,26 @@ fn authentication_code(secret: &[u8], content: &[u8]) -> [u8; 32] {
     hmac.finalize().into_bytes().into()
 }
 
-/// Why there is no key.
+/// Reason why the key is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFailure {
-    /// The file could not be read or written.
+    /// The file cannot be read or written.
     #[error("webhook key {path}: {source}{}", to_help(path, source))]
     File { path: PathBuf, source: io::Error },
-    /// The file holds something else.
+    /// The file does not contain a key.
     #[error("webhook key {path}: does not hold {SECRET_PREFIX} and 32 bytes in base64")]
     Malformed { path: PathBuf },
 }
 
-/// The ed25519 key of the service, which signs every callback.
+/// The ed25519 key of the service, which signs every webhook.
 pub struct WebhookKey(SigningKey);
 
 impl WebhookKey {
-    /// Reads the key from a file, or makes one and writes it there, readable only by its owner.
+    /// Reads the key from a file, or creates one that only its owner can read.
     ///
     /// # Errors
-    /// [`KeyFailure`] when the file cannot be read, is damaged, or cannot be written. A damaged file is never replaced:
-    /// receivers know the old key.
+    /// Returns [`KeyFailure`] if the file cannot be read or written, or is damaged. A damaged file is never replaced,
+    /// because receivers rely on the old key.
     pub fn open(path: &Path, surroundings: &Surroundings) -> Result<Self, KeyFailure> {
         let failure = |source| KeyFailure::File { path: path.to_owned(), source };
         if let Some(text) = read_private(path).map_err(failure)? {
@@ -82,7 +82,7 @@ impl WebhookKey {
         Ok(key)
     }
 
-    /// The public key as receivers are given it: `whpk_` and base64.
+    /// Returns the public key for receivers: `whpk_` and base64.
     #[must_use]
     pub fn public_key(&self) -> String {
         format!("{PUBLIC_PREFIX}{}", STANDARD.encode(self.0.verifying_key().to_bytes()))
@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn another_implementation_makes_the_same_symmetric_signatures() {
-        let (old, new): (&[u8], &[u8]) = (&[1; 24], &[2; 64]);
+        let old: &[u8] = &[1; 24];
+        let new: &[u8] = &[2; 64];
         let header = sign(MESSAGE, &key(), &[old, new]);
         for (secret, signature) in [old, new].into_iter().zip(header.split(' ').skip(1)) {
             let webhook = standardwebhooks::Webhook::from_bytes(secret.to_vec()).unwrap();

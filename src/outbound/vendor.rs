@@ -1,8 +1,8 @@
-//! Calls to one vendor, at the place that the operator has configured. Its credentials go there and nowhere else: no redirect is
-//! followed, and results are fetched by others (`fetch`).
+//! Calls to one vendor at its configured URL. Credentials are sent only there: redirects are not followed, and results
+//! are fetched by `fetch`.
 //!
-//! A submission goes out on a connection of its own: on one that was kept, a server that closes it at that moment would leave
-//! open whether the job arrived. Questions may be asked twice, so they share connections.
+//! A submission uses a new connection. On a reused one that the server closes at that moment, it would be unknown
+//! whether the job arrived. Polls may be repeated, so they share connections.
 
 use std::time::Duration;
 
@@ -17,28 +17,28 @@ use super::client::{Answer, CallFailure, Client, ClientFailure, Limits};
 use super::lines::Lines;
 use crate::domain::value::Timestamp;
 
-/// Most bytes of an answer; one about a task has a few hundred.
+/// Maximum size of a response in bytes; that to a poll has a few hundred.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
-/// Connections for questions that are kept while nothing is asked.
+/// Maximum number of idle connections for polls.
 const IDLE_MAX: usize = 64;
 
-/// Where a vendor is, and how long its answers may take.
+/// Address and timeouts of a vendor.
 #[derive(Clone)]
 pub struct VendorPlace {
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     pub base: String,
-    /// The header that carries the key. In `Authorization` the word Bearer goes before it.
+    /// Header with the key; in `Authorization` it is preceded by `Bearer`.
     pub auth_header: String,
     pub api_key: Option<String>,
-    /// For a connection, TLS included.
+    /// Time to connect, including TLS.
     pub connect: Duration,
-    /// For a submission whole.
+    /// Total time of a submission.
     pub submit: Duration,
-    /// For a question whole.
+    /// Total time of a poll.
     pub poll: Duration,
 }
 
-/// Why a vendor cannot be called.
+/// Reason why a vendor cannot be called.
 #[derive(Debug, thiserror::Error)]
 pub enum VendorPlaceError {
     #[error("the URL is not one that can be called")]
@@ -49,32 +49,32 @@ pub enum VendorPlaceError {
     Client(#[from] ClientFailure),
 }
 
-/// What a vendor answered.
+/// Response of a vendor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VendorAnswer {
     pub status: u16,
-    /// How long it asks to be left alone.
+    /// Pause that the vendor asks for.
     pub retry_after: Option<Duration>,
     pub body: Bytes,
 }
 
-/// What is posted.
+/// Body of a POST request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posted {
     pub content_type: String,
     pub body: Bytes,
 }
 
-/// How an answer is listened to that goes on.
+/// Limits of a streaming response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listening {
-    /// The longest silence within it.
+    /// Longest silence.
     pub silence: Duration,
-    /// The longest line, in bytes.
+    /// Longest line, in bytes.
     pub line_bytes: usize,
 }
 
-/// Speaks to one vendor. Cheap to clone.
+/// Client of one vendor. Cheap to clone.
 #[derive(Clone)]
 pub struct VendorCaller {
     base: String,
@@ -84,10 +84,10 @@ pub struct VendorCaller {
 }
 
 impl VendorCaller {
-    /// A caller of the vendor there. The operator has named the place, so it may be anywhere, this machine included.
+    /// Returns a client of a vendor. Private addresses are allowed, because the operator chose the URL.
     ///
     /// # Errors
-    /// [`VendorPlaceError`] when the settings cannot be used.
+    /// Returns [`VendorPlaceError`] if the settings are invalid.
     pub fn new(place: &VendorPlace) -> Result<Self, VendorPlaceError> {
         let url = Url::parse(&place.base).map_err(|_| VendorPlaceError::Url)?;
         let host = url.host_str().ok_or(VendorPlaceError::Url)?;
@@ -101,10 +101,10 @@ impl VendorCaller {
         })
     }
 
-    /// Posts a job, under a key in a header of this name.
+    /// Posts a job, with an idempotency key in the named header.
     ///
     /// # Errors
-    /// [`CallFailure`] when no answer came within the limits.
+    /// Returns [`CallFailure`] if no response came within the limits.
     pub async fn post(
         &self,
         path: &str,
@@ -117,10 +117,10 @@ impl VendorCaller {
         Ok(told(self.submitting.exchange(Method::POST, &url, headers, body).await?, at))
     }
 
-    /// Posts a job that is answered line by line while it is worked on, and listens. The outer answer has no body yet.
+    /// Posts a job and streams the response line by line. The returned [`VendorAnswer`] has no body.
     ///
     /// # Errors
-    /// [`CallFailure`] when no answer began within the limits.
+    /// Returns [`CallFailure`] if no response began within the limits.
     pub async fn listen(
         &self,
         path: &str,
@@ -132,6 +132,7 @@ impl VendorCaller {
         let kind = HeaderValue::from_str(&content_type).map_err(|_| CallFailure::Url("has an odd content type"))?;
         let mut headers = self.headers_with(key, kind);
         headers.insert(ACCEPT, HeaderValue::from_static("application/x-ndjson"));
+
         let url = format!("{}{path}", self.base);
         let (answer, incoming) = self.submitting.open(Method::POST, &url, (headers, body), silence).await?;
         Ok((told((answer, Bytes::new()), at), Lines::new(incoming, line_bytes)))
@@ -146,10 +147,10 @@ impl VendorCaller {
         headers
     }
 
-    /// Asks.
+    /// Sends a GET request.
     ///
     /// # Errors
-    /// [`CallFailure`] when no answer came within the limits.
+    /// Returns [`CallFailure`] if no response came within the limits.
     pub async fn get(&self, path: &str, at: Timestamp) -> Result<VendorAnswer, CallFailure> {
         let url = format!("{}{path}", self.base);
         Ok(told(self.asking.exchange(Method::GET, &url, self.headers.clone(), Bytes::new()).await?, at))

@@ -1,24 +1,24 @@
-//! Why a vendor could not be asked, told apart by what may be done next.
+//! Errors of vendor calls, classified by the possible reactions.
 
 use std::time::Duration;
 
-/// Whether a call reached the vendor, which decides whether it may be repeated (contract 5).
+/// Effect of a failed call at the vendor, which determines whether it may be repeated (contract 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The vendor answered no: the same call would be refused again.
+    /// The vendor rejected the call and would do so again.
     Refused,
-    /// The call surely did not arrive.
+    /// The call certainly did not arrive.
     Unreached,
-    /// The vendor answered that it has too much to do (429, 503): nothing was begun.
+    /// The vendor is overloaded (429, 503); nothing was started.
     Busy,
-    /// The vendor answered that it does not serve this service (credentials, credit, place): nothing was begun.
+    /// The vendor does not serve this service (credentials, credit, address); nothing was started.
     Unserved,
-    /// The call was sent and no answer came: the vendor may or may not have begun.
+    /// The call was sent, but no usable response came: the vendor may have started.
     Unknown,
 }
 
 impl ErrorKind {
-    /// Whether the call may be repeated without the risk of a second job, whatever the vendor does with keys.
+    /// Returns `true` if repeating the call cannot create a second job, even without idempotency keys.
     #[must_use]
     pub const fn is_repeatable(self) -> bool {
         match self {
@@ -28,19 +28,19 @@ impl ErrorKind {
     }
 }
 
-/// A call to a vendor that brought no answer to the question.
+/// Error of a vendor call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct VendorError {
     pub kind: ErrorKind,
-    /// A sentence for the owner of the task; holds no secrets.
+    /// A sentence for the owner of the task, without secrets.
     pub message: String,
-    /// How long the vendor asks to be left alone.
+    /// Pause that the vendor asks for.
     pub retry_after: Option<Duration>,
 }
 
 impl VendorError {
-    /// An error without a wish for a pause.
+    /// Returns an error without a requested pause.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None }
     }

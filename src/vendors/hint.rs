@@ -1,6 +1,6 @@
-//! The paths by which a vendor may hint that a task has moved: unguessable, and nothing is kept of them.
+//! Webhook paths for vendors: unguessable and stateless.
 //!
-//! A hint is believed in nothing: whoever knows the path can make the service ask the vendor once more, and no more than that.
+//! A webhook is not trusted: a client that knows the path can only cause one more poll.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,38 +10,38 @@ use uuid::Uuid;
 
 use crate::domain::ids::TaskId;
 
-/// What the key is derived for.
+/// Purpose for deriving the key.
 pub const PURPOSE: &[u8] = b"mediary vendor hint 1\n";
 
 const TASK_BYTES: usize = 16;
-/// The code is cut to 128 bits: it guards nothing but a question more.
+/// The MAC is truncated to 128 bits: it only protects against additional polls.
 const CODE_BYTES: usize = 16;
 
-/// Makes tickets of hints and knows them again.
+/// Creates and verifies tickets.
 #[derive(Clone)]
 pub struct HintKey([u8; 32]);
 
 impl HintKey {
-    /// The key with these bytes, which must be secret.
+    /// Returns the key with these secret bytes.
     #[must_use]
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The ticket of a task, fit for a path.
+    /// Returns the ticket of a task, safe for a URL path.
     #[must_use]
     pub fn ticket(&self, task: TaskId) -> String {
         let code = self.code(task).finalize().into_bytes();
         URL_SAFE_NO_PAD.encode([&task.0.as_bytes()[..], &code[..CODE_BYTES]].concat())
     }
 
-    /// The task that a ticket is of; `None` when it is not one of ours.
+    /// Returns the task of a ticket; `None` if the ticket is invalid.
     #[must_use]
     pub fn read(&self, ticket: &str) -> Option<TaskId> {
         let bytes = URL_SAFE_NO_PAD.decode(ticket).ok().filter(|bytes| bytes.len() == TASK_BYTES + CODE_BYTES)?;
         let (task, code) = bytes.split_at(TASK_BYTES);
         let task = TaskId(Uuid::from_slice(task).ok()?);
-        // In constant time.
+        // Compares in constant time.
         self.code(task).verify_truncated_left(code).ok()?;
         Some(task)
     }
@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn only_own_tickets_are_read() {
-        let (own, other) = (HintKey::new([1; 32]), HintKey::new([2; 32]));
+        let own = HintKey::new([1; 32]);
+        let other = HintKey::new([2; 32]);
         let task = TaskId(Uuid::from_u128(7));
         let ticket = own.ticket(task);
         assert_eq!(own.read(&ticket), Some(task));

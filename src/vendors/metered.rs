@@ -1,4 +1,4 @@
-//! Vendors whose calls are counted and timed.
+//! Vendor wrapper that counts and times calls.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::domain::music::MusicWork;
 use crate::domain::task::VendorReference;
 use crate::telemetry::metrics::Metrics;
 
-/// The vendor, and what counts what is asked of it.
+/// A vendor with metrics.
 #[derive(Clone)]
 pub struct Metered<V: ?Sized> {
     vendor: Arc<V>,
@@ -23,14 +23,14 @@ pub struct Metered<V: ?Sized> {
 }
 
 impl<V: ?Sized> Metered<V> {
-    /// Counts what is asked of a vendor.
+    /// Wraps a vendor.
     #[must_use]
     pub fn new(vendor: Arc<V>, metrics: Metrics) -> Self {
         Self { vendor, metrics }
     }
 }
 
-/// What came of a call, by the name of the metric.
+/// Returns the outcome of a call as a metric label.
 fn outcome<T>(result: &Result<T, VendorError>) -> &'static str {
     match result.as_ref().map_err(|error| error.kind) {
         Ok(_) => "ok",
@@ -42,7 +42,7 @@ fn outcome<T>(result: &Result<T, VendorError>) -> &'static str {
     }
 }
 
-/// What was asked with a question, and what came of it: one that is answered with results brings them home.
+/// Returns kind and outcome of a poll as metric labels. A poll that returns results also fetches them.
 fn of_poll(result: &Result<Progress, VendorError>) -> (&'static str, &'static str) {
     match result {
         Ok(Progress::Done(_)) => ("result", "ok"),
@@ -107,9 +107,11 @@ impl MusicVendor for Metered<dyn MusicVendor> {
         self.vendor.is_remote()
     }
 
-    /// A submission is answered with the first moment.
+    /// Measures the time to the first moment as the submission.
     fn play(&self, task: TaskId, work: MusicWork) -> Playing {
-        let (metrics, name, mut playing) = (self.metrics.clone(), self.name(), self.vendor.play(task, work));
+        let metrics = self.metrics.clone();
+        let name = self.name();
+        let mut playing = self.vendor.play(task, work);
         let first = async move {
             let begun = Instant::now();
             let first = playing.next().await;
@@ -121,6 +123,7 @@ impl MusicVendor for Metered<dyn MusicVendor> {
             metrics.called(name, "submit", outcome, begun.elapsed());
             stream::iter(first).chain(playing)
         };
+
         stream::once(first).flatten().boxed()
     }
 }
@@ -144,6 +147,7 @@ mod tests {
         assert_eq!(of_poll(&Ok(Progress::Lost)), ("poll", "ok"));
         outcomes.extend([done.1, unfetched.1]);
         outcomes.sort_unstable();
+
         let mut foreseen = CALL_OUTCOMES;
         foreseen.sort_unstable();
         assert_eq!(outcomes, foreseen);

@@ -1,4 +1,4 @@
-//! Who makes media. A vendor takes a job and is asked how it stands; it never calls back into the house.
+//! Vendors: generate media. A vendor accepts a job and is polled for its progress; it never calls other modules.
 
 use std::sync::Arc;
 
@@ -20,82 +20,80 @@ pub mod traced;
 
 pub use error::{ErrorKind, VendorError};
 
-/// A maker of media. Whether it works inside the process or across a network, the same four questions are asked of it.
+/// A vendor of media. The interface is the same for built-in engines and remote vendors.
 pub trait Vendor: Send + Sync + 'static {
-    /// The name in logs and settings.
+    /// Returns the name in logs and settings.
     fn name(&self) -> &'static str;
 
-    /// What can be done where nobody knows whether a submission arrived.
+    /// Returns the recovery for submissions with an unknown outcome.
     fn recovery(&self) -> Recovery;
 
-    /// Hands over a job. Answers as soon as the vendor has it, never waits for the work. Work that the vendor does not do is
-    /// refused.
+    /// Submits a job. Returns once the vendor has accepted it, without waiting for the work. Unsupported work is
+    /// rejected.
     fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>>;
 
-    /// Asks how a job stands. May be asked again after an end was told; the answer is the same or
-    /// [`Progress::Forgotten`].
+    /// Returns the progress of a job. After the end, further polls return the same result or [`Progress::Forgotten`].
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>>;
 
-    /// Looks for this job, which may have been submitted before. Asked only of vendors that can be searched
-    /// ([`Recovery::Search`]).
+    /// Searches for this job, which may have been submitted before. Called only for vendors with [`Recovery::Search`].
     fn find(&self, job: Job) -> BoxFuture<'_, Result<Option<VendorReference>, VendorError>> {
         let message = format!("{} cannot be searched for {}", self.name(), job.key);
         Box::pin(std::future::ready(Err(VendorError::new(ErrorKind::Unserved, message))))
     }
 
-    /// Whether the vendor answers at all: asked of one that failed, before anything is risked on it.
+    /// Health check; called for a vendor that has failed before it gets another job.
     fn lives(&self) -> BoxFuture<'_, Result<(), VendorError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Woken whenever a job may have moved, so that the poller need not wait for its next turn.
+    /// Returns a notification of possible progress, so that the poller need not wait for its next poll.
     fn moved(&self) -> Arc<Notify>;
 }
 
-/// What can be done where nobody knows whether a submission arrived (contract 5).
+/// Recovery for submissions with an unknown outcome (contract 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Recovery {
-    /// It is made again: a submission whose key was seen before makes no second job.
+    /// Repeat: the vendor recognizes the key and creates no second job.
     Key,
-    /// The job is looked for under the key of the submission.
+    /// Search for the job by the key of the submission.
     Search,
-    /// Nothing: the task fails, and says so.
+    /// None: the task fails with that reason.
     Nothing,
 }
 
-/// What is handed to a vendor.
+/// A job for a vendor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// The task that it is for, for logs.
+    /// Task of the job, for logs.
     pub task: TaskId,
-    /// Account whose turn it takes; anonymous callers are one.
+    /// Account for fair scheduling; all anonymous callers share one.
     pub account: Option<UserId>,
-    /// What makes a repeated submission recognisable.
+    /// Idempotency key of the submission.
     pub key: VendorKey,
-    /// What is to be made.
+    /// Work to do.
     pub work: Work,
 }
 
 impl Job {
-    /// The job of a task.
+    /// Returns the job of a task.
     #[must_use]
     pub fn of(submission: Submission, key: VendorKey) -> Self {
         let Submission { task, owner: account, work, .. } = submission;
         Self { task, account, key, work }
     }
 
-    /// The work on pictures that it is.
+    /// Returns the image work.
     ///
     /// # Errors
-    /// When it is other work: its vendor makes pictures only.
+    /// If it is other work, which this vendor does not support.
     pub fn image(self) -> Result<ImageWork, VendorError> {
         if let Work::Image(work) = self.work { Ok(work) } else { Err(not_made("pictures")) }
     }
 
-    /// The video that it is.
+    /// Returns the video work.
     ///
     /// # Errors
-    /// When it is other work: its vendor makes videos only.
+    /// If it is other work, which this vendor does not support.
     pub fn video(self) -> Result<VideoWork, VendorError> {
         if let Work::Video(work) = self.work { Ok(work) } else { Err(not_made("videos")) }
     }
@@ -105,30 +103,30 @@ fn not_made(made: &str) -> VendorError {
     VendorError::new(ErrorKind::Refused, format!("this vendor makes {made} only"))
 }
 
-/// How a job stands.
+/// Progress of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// It waits at the vendor; where that is known, at which place, from 1.
+    /// Queued at the vendor, at this place from 1, if known.
     Queued { place: Option<u32> },
-    /// It is being made; where that is known, so many thousandths of it are.
+    /// Running; done to this many thousandths, if known.
     Running { permille: Option<u16> },
-    /// The results are in our store.
+    /// Done; the results are in the store of this service.
     Done(Results),
-    /// It ended without a result.
+    /// Ended without a result.
     Failed(Failure),
-    /// It ended well, and its results could not be brought home this time.
+    /// Done at the vendor, but the results could not be fetched this time.
     Unfetched(Unfetched),
-    /// The vendor does not know it, and may be given it again without harm.
+    /// Unknown to the vendor; may be submitted again without harm.
     Forgotten,
-    /// The vendor does not know it although it took it; a second submission might be paid for twice.
+    /// Unknown to the vendor although it accepted the job; another submission might be charged twice.
     Lost,
 }
 
-/// Why results are not in our store.
+/// Reason why results could not be fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unfetched {
-    /// It may be better soon.
+    /// A retry may succeed.
     Passing(Failure),
-    /// What is there is not what it should be: not waited for long.
+    /// The results are invalid; retried only a few times.
     Odd(Failure),
 }

@@ -1,4 +1,4 @@
-//! Who makes music: it is heard while it is made, so a maker is not asked how it stands, but listened to.
+//! Music vendors: their output is streamed while it is generated, instead of being polled.
 
 use futures_util::stream::BoxStream;
 
@@ -7,32 +7,32 @@ use crate::domain::ids::TaskId;
 use crate::domain::music::{MusicMoment, MusicWork};
 use crate::domain::task::Failure;
 
-/// Music on its way. It ends after the last sound, or with the reason why there is no more; whoever drops it stops the work.
+/// A stream of music. It ends after the last sound or with an error; dropping it stops the work.
 pub type Playing = BoxStream<'static, Result<MusicMoment, Stopped>>;
 
-/// Why music ends before its end.
+/// Reason why music ends prematurely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stopped {
-    /// The vendor did not take the job, or it is not known whether it did.
+    /// The vendor did not accept the job, or that is unknown.
     Untaken(VendorError),
-    /// Whoever makes it says that it cannot.
+    /// The vendor reported that it failed.
     Failed(Failure),
-    /// What came of a vendor that had taken the job is not what it should be, or nothing came any more.
+    /// The stream broke off or was invalid after the vendor had accepted the job.
     Broken(Failure),
 }
 
-/// A maker of music.
+/// A vendor of music.
 pub trait MusicVendor: Send + Sync + 'static {
-    /// The name in logs and settings.
+    /// Returns the name in logs and settings.
     fn name(&self) -> &'static str;
 
-    /// Whether it is asked across a network. Then the call is announced in the log before it is made, and what comes first of it
-    /// is [`MusicMoment::Taken`].
+    /// Returns `true` if the vendor is called over the network. The call is then recorded before it is made, and the
+    /// first item is [`MusicMoment::Taken`].
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// Begins to play. Nothing is made before it is listened to, and never more in advance than is in one moment: a slow
-    /// listener is waited for.
+    /// Starts to play. Music is generated only as it is read, at most one moment ahead, so a slow listener slows it
+    /// down.
     fn play(&self, task: TaskId, work: MusicWork) -> Playing;
 }

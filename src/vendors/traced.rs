@@ -1,4 +1,4 @@
-//! A vendor whose submissions are traced. Questions are not: one a second for each task says little and costs much.
+//! Vendor wrapper that traces submissions and searches. Polls are not traced: they are frequent and of little use.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::{Job, Progress, Recovery, Vendor, VendorError};
 use crate::domain::task::VendorReference;
 use crate::telemetry::trace::{Span, Tracer, Value};
 
-/// The vendor, and who notes what is asked of it.
+/// A vendor with a tracer.
 pub struct Traced {
     vendor: Arc<dyn Vendor>,
     tracer: Tracer,
 }
 
 impl Traced {
-    /// Traces what is asked of a vendor.
+    /// Wraps a vendor.
     #[must_use]
     pub fn new(vendor: Arc<dyn Vendor>, tracer: Tracer) -> Self {
         Self { vendor, tracer }

@@ -1,5 +1,5 @@
-//! The circuit breaker before a vendor: calls that keep failing are not made any more for a while, and then one of them is made to
-//! see. A pure state machine; the time is given to it.
+//! Circuit breaker of a vendor: after repeated failures calls are paused, then a single one probes the vendor. A pure
+//! state machine; callers pass the time.
 //!
 //! ```text
 //!            failures in a row              pause over: one call may try
@@ -13,42 +13,42 @@ use std::time::Duration;
 
 use crate::domain::value::Timestamp;
 
-/// When a breaker opens and for how long.
+/// Options of a circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerOptions {
-    /// Failures in a row that open it.
+    /// Consecutive failures that open it.
     pub failures: u32,
-    /// How long it is open the first time.
+    /// Duration of the first opening.
     pub pause: Duration,
-    /// The longest pause; until then each is twice the one before.
+    /// Longest pause; until then each is twice the previous one.
     pub pause_max: Duration,
 }
 
-/// Whether a call may be made.
+/// Decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     Go,
-    /// It is the one by which it shows whether the vendor is back.
+    /// The call is the probe that shows whether the vendor has recovered.
     Probe,
-    /// Not before this time has passed.
+    /// No call before this time has passed.
     Wait(Duration),
 }
 
-/// What a breaker shows.
+/// Observable state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Circuit {
     Closed,
     Open,
     HalfOpen,
-    /// It has not failed, and has asked to be left alone for a while.
+    /// The vendor has not failed, but asked for a pause.
     Held,
 }
 
 impl Circuit {
-    /// Every state, as it is written.
+    /// Names of all states.
     pub const NAMES: [&'static str; 4] = ["closed", "open", "half_open", "held"];
 
-    /// The state as it is written.
+    /// Returns the name of the state.
     #[must_use]
     pub const fn name(self) -> &'static str {
         Self::NAMES[self as usize]
@@ -64,34 +64,35 @@ enum State {
         until: Timestamp,
         openings: u32,
     },
-    /// A call is under way; one that never ends is given up then.
+    /// A probe is in progress; it is considered lost at `until`.
     HalfOpen {
         until: Timestamp,
         openings: u32,
     },
 }
 
-/// The breaker of one vendor.
+/// Circuit breaker of one vendor.
 #[derive(Debug, Clone)]
 pub struct Breaker {
     options: BreakerOptions,
     state: State,
-    /// The vendor asked to be left alone until then.
+    /// End of the pause that the vendor asked for.
     held_until: Option<Timestamp>,
 }
 
 impl Breaker {
-    /// A closed one.
+    /// Returns a closed breaker.
     #[must_use]
     pub const fn new(options: BreakerOptions) -> Self {
         Self { options, state: State::Closed { failures: 0 }, held_until: None }
     }
 
-    /// Asks to make a call now.
+    /// Decides whether a call may be made now.
     pub fn admit(&mut self, now: Timestamp) -> Admission {
         if let Some(wait) = self.held_until.and_then(|until| left(until, now)) {
             return Admission::Wait(wait);
         }
+
         match self.state {
             State::Closed { .. } => Admission::Go,
             State::Open { until, openings } | State::HalfOpen { until, openings } => {
@@ -104,15 +105,15 @@ impl Breaker {
         }
     }
 
-    /// The vendor answered a call. True when the breaker was not closed before.
+    /// Records a successful call. Returns `true` if the breaker was not closed before.
     pub fn succeeded(&mut self) -> bool {
         let closes = !matches!(self.state, State::Closed { .. });
         self.state = State::Closed { failures: 0 };
         closes
     }
 
-    /// A call failed, and the vendor is to blame. Of calls that were under way when it opened nothing more is learned. True when the
-    /// breaker opens.
+    /// Records a failed call of a faulty vendor. Returns `true` if the breaker opens. Failures of calls that were in
+    /// progress when it opened are ignored.
     pub fn failed(&mut self, now: Timestamp) -> bool {
         let openings = match self.state {
             State::Open { .. } => return false,
@@ -126,26 +127,27 @@ impl Breaker {
                 0
             }
         };
+
         let BreakerOptions { pause, pause_max, .. } = self.options;
         let pause = pause.saturating_mul(1 << openings.min(16)).min(pause_max);
         self.state = State::Open { until: now.after(pause), openings: openings + 1 };
         true
     }
 
-    /// The call by which the vendor was to show whether it is back has ended before anything was learned of it: the next one may. Where a
-    /// probe that was given up comes back so late, the vendor is asked once more than it need be, and nothing else.
+    /// Ends a probe without an outcome; the next call becomes the probe. If a lost probe returns late, this only causes
+    /// one extra probe.
     pub fn give_back(&mut self, now: Timestamp) {
         if let State::HalfOpen { openings, .. } = self.state {
             self.state = State::Open { until: now, openings };
         }
     }
 
-    /// The vendor asked to be left alone for so long.
+    /// Pauses calls for as long as the vendor asked.
     pub fn hold(&mut self, now: Timestamp, pause: Duration) {
         self.held_until = self.held_until.max(Some(now.after(pause)));
     }
 
-    /// What the breaker shows now.
+    /// Returns the observable state.
     #[must_use]
     pub fn circuit(&self, now: Timestamp) -> Circuit {
         match self.state {
@@ -157,7 +159,7 @@ impl Breaker {
     }
 }
 
-/// What is left of the time until then; `None` when it is over.
+/// Returns the time left until `until`; `None` if it has passed.
 fn left(until: Timestamp, now: Timestamp) -> Option<Duration> {
     (now < until).then(|| until.since(now))
 }
@@ -244,7 +246,7 @@ mod tests {
         assert_eq!((breaker.circuit(at(31)), breaker.admit(at(31))), (Circuit::Open, Admission::Probe));
         assert!(breaker.failed(at(31)));
         assert_eq!(breaker.admit(at(31)), Admission::Wait(PAUSE * 2), "as long as after the first probe");
-        // Where there is no probe under way, nothing is given back
+        // Without a probe in progress, `give_back` changes nothing
         breaker.give_back(at(40));
         assert_eq!(breaker.admit(at(40)), Admission::Wait(Duration::from_secs(51)));
         assert!(breaker.succeeded());

@@ -1,5 +1,5 @@
-//! What keeps a task from going on, as its owner is told while it rests. Of vendors the owner hears which sort of trouble it is and no
-//! more: what exactly was said is recorded and logged, and may name what only the operator knows.
+//! Reasons for which a task is paused, as shown to its owner. The owner sees only the category of a vendor's error: the
+//! exact message is recorded and logged, and may contain details meant for the operator.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use crate::domain::task::{Failure, TaskRecord};
 use crate::projections::task::TaskEntry;
 use crate::vendors::ErrorKind;
 
-/// Why a task rests that would go on.
+/// Reason why a task is paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// What it would fail of, if it were given up now: an input that its owner named.
+    /// An input named by the owner is unavailable: the failure that the task would end with.
     Shown(Failure),
-    /// Its inputs cannot be taken in here.
+    /// The service cannot store the inputs.
     OurInputs,
-    /// What became of it cannot be recorded here.
+    /// The service cannot record the outcome.
     Unrecorded,
-    /// Its vendor was asked in vain.
+    /// A call to the vendor failed.
     Vendor(ErrorKind),
-    /// Its vendor does not know it, which may be so for a while.
+    /// The vendor does not know the task, possibly temporarily.
     Unknown,
-    /// Its vendor is left alone.
+    /// The circuit breaker admits no call.
     Gate,
-    /// Its results cannot be brought home, for this.
+    /// The results cannot be fetched.
     Results(Failure),
 }
 
@@ -48,16 +48,18 @@ impl Cause {
                 return Failure::new(failure.code.as_str(), message);
             }
         };
+
         Failure::new(code, message)
     }
 }
 
 impl Poller {
-    /// The rest of a task that cannot go on, and what its owner is told meanwhile. That its vendor is left alone says less than
-    /// why that was begun, if the task knows it.
+    /// Pauses a blocked task and records the reason for its owner. An open breaker does not replace an earlier reason,
+    /// which is more specific.
     pub(super) fn hindered(&self, task: TaskId, entry: &TaskEntry, cause: Cause, rest: Duration) -> Next {
-        let (at, rest) = (self.surroundings.now(), self.until_deadline(&entry.record, rest));
-        // That it has no room is over when it is left alone.
+        let at = self.surroundings.now();
+        let rest = self.until_deadline(&entry.record, rest);
+        // `vendor_busy` is outdated once the breaker opens.
         let before = self.live.hindrance(task).filter(|before| cause == Cause::Gate && !before.queues);
         let queues = cause == Cause::Vendor(ErrorKind::Busy);
         let hindrance = before.unwrap_or_else(|| Hindrance { reason: cause.reason(), queues, at, next_attempt_at: at });
@@ -65,7 +67,7 @@ impl Poller {
         Next::After(rest)
     }
 
-    /// No task rests beyond its deadline; one that is late rests as long as it was told.
+    /// Limits a pause to the time left until the deadline. A task past its deadline keeps the pause.
     pub(super) fn until_deadline(&self, record: &TaskRecord, rest: Duration) -> Duration {
         let age = self.surroundings.now().since(record.created_at);
         let left = self.options.deadline_of(record).checked_sub(age).filter(|left| !left.is_zero());

@@ -1,4 +1,4 @@
-//! How a vendor is treated.
+//! Options of the poller of one vendor.
 
 use std::time::Duration;
 
@@ -7,49 +7,57 @@ use super::pace::Pauses;
 use crate::domain::task::{Gateway, TaskRecord};
 use crate::domain::value::Timestamp;
 
-/// How a vendor is treated.
+/// Options of the poller of one vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PollerOptions {
-    /// Whose tasks it works on.
+    /// Gateway whose tasks it processes.
     pub gateway: Gateway,
-    /// How many tasks it has at a time; the others wait here, in their order.
+    /// Maximum number of tasks at the vendor; the others wait in order.
     pub slots: usize,
-    /// How long a task may take from its submission.
+    /// Longest time from submission to the end of a task.
     pub deadline: Duration,
-    /// How long one may take that is made off peak.
+    /// The same for off-peak tasks.
     pub deadline_off_peak: Duration,
-    /// Rests between two questions about a task.
+    /// Pauses between two polls of a task.
     pub poll: Pauses,
-    /// Rests after failures.
+    /// Pauses after failures.
     pub retry: Pauses,
-    /// How long a job is asked after that the vendor took and does not know.
+    /// Time during which a job is still polled that the vendor accepted but does not know.
     pub lost_after: Duration,
-    /// How long after a call a search that finds nothing is not believed yet.
+    /// Time after a call during which a search without a result is not trusted.
     pub search_settles: Duration,
-    /// None: the vendor is asked however often it failed.
+    /// `None`: the vendor is called however often it failed.
     pub breaker: Option<BreakerOptions>,
 }
 
 impl PollerOptions {
-    /// How long a task may take that is made off peak (seed).
+    /// Longest time of an off-peak task (seed).
     pub const OFF_PEAK: Duration = Duration::from_hours(48);
 
-    /// For a vendor inside the process.
+    /// Returns the options of a built-in engine.
     #[must_use]
     pub const fn inside(gateway: Gateway, deadline: Duration) -> Self {
         let poll = Pauses { min: Duration::from_secs(1), max: Duration::from_secs(1) };
         let retry = Pauses { min: Duration::from_secs(5), max: Duration::from_mins(5) };
-        let (none, slots, deadline_off_peak) = (Duration::ZERO, usize::MAX, Self::OFF_PEAK);
-        let (lost_after, search_settles, breaker) = (none, none, None);
-        Self { gateway, slots, deadline, deadline_off_peak, poll, retry, lost_after, search_settles, breaker }
+        Self {
+            gateway,
+            slots: usize::MAX,
+            deadline,
+            deadline_off_peak: Self::OFF_PEAK,
+            poll,
+            retry,
+            lost_after: Duration::ZERO,
+            search_settles: Duration::ZERO,
+            breaker: None,
+        }
     }
 
-    /// How long this task may take from its submission.
+    /// Returns the longest time of this task from its submission.
     pub(super) fn deadline_of(&self, record: &TaskRecord) -> Duration {
         if record.submission.work.is_off_peak() { self.deadline_off_peak.max(self.deadline) } else { self.deadline }
     }
 
-    /// Whether a task that is made off peak has waited for half of its time: then it goes first.
+    /// Returns `true` if an off-peak task has waited for half of its time and is therefore prioritized.
     pub(super) fn has_waited_off_peak(&self, record: &TaskRecord, now: Timestamp) -> bool {
         record.submission.work.is_off_peak() && now.since(record.created_at) >= self.deadline_of(record) / 2
     }
@@ -66,11 +74,15 @@ mod tests {
 
     fn record(off_peak: bool) -> TaskRecord {
         let job = VideoJob::StartEnd(Generate { off_peak, ..Generate::default() });
-        let (images, seed, payload, meta_data) = (Vec::new(), Seed::drawn(1), None, None);
+        let images = Vec::new();
+        let seed = Seed::drawn(1);
+        let payload = None;
+        let meta_data = None;
         let work = Work::Video(VideoWork { job, images, seed, payload, meta_data, credits: 0 });
         let submission = Submission { task: TaskId(uuid::Uuid::nil()), owner: None, work, webhook: None };
         let at = Timestamp::from_micros(0);
-        let (stage, status) = (Stage::Waiting { attempts: 0 }, TaskStatus::Queueing);
+        let stage = Stage::Waiting { attempts: 0 };
+        let status = TaskStatus::Queueing;
         TaskRecord { submission, stage, status, created_at: at, updated_at: at }
     }
 

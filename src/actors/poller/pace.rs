@@ -1,9 +1,9 @@
-//! How long a task rests. Every rest is jittered, so that tasks that began together do not come back together. Pure: chance is
-//! given as a number from 0 to 1.
+//! Pauses between attempts. Each is jittered, so that tasks that began together do not retry together. Pure: callers
+//! pass a random number from 0 to 1.
 
 use std::time::Duration;
 
-/// The shortest and the longest rest.
+/// Shortest and longest pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pauses {
     pub min: Duration,
@@ -11,27 +11,27 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// After so many failures in a row, the first of which is 1: each rest is up to twice the one before.
+    /// Returns the pause after this many consecutive failures (from 1): exponential backoff.
     #[must_use]
     pub fn after_failures(self, failures: u32, chance: f64) -> Duration {
         let doublings = failures.saturating_sub(1).min(20);
         jittered(self.min.saturating_mul(1 << doublings).clamp(self.min, self.max), chance)
     }
 
-    /// Between two questions about a task that is this old: half its age, so that short jobs are asked after often and long ones
-    /// seldom, whenever that begins.
+    /// Returns the pause between two polls of a task of this age: half its age, so that short jobs are polled often and
+    /// long ones seldom.
     #[must_use]
     pub fn at_age(self, age: Duration, chance: f64) -> Duration {
         jittered((age / 2).clamp(self.min, self.max), chance)
     }
 }
 
-/// Between half of a rest and the whole.
+/// Returns a duration between half of `rest` and all of it.
 fn jittered(rest: Duration, chance: f64) -> Duration {
     rest.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
 }
 
-/// A little more than what was asked for, so that not everybody comes at the same moment.
+/// Returns up to a tenth more than `rest`, so that callers do not retry at the same moment.
 #[must_use]
 pub fn at_least(rest: Duration, chance: f64) -> Duration {
     rest.mul_f64(1.0 + chance.clamp(0.0, 1.0) / 10.0)

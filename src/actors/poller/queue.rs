@@ -1,5 +1,5 @@
-//! Tasks that are worked on next. Accounts take turns; those of one account come in the order of their ranks, while there are slots
-//! and hands. Most of a long queue rests, and is passed by at the price of one look-up.
+//! Selection of the next tasks. Accounts take turns; the tasks of one account come in the order of their ranks, while
+//! there are slots. Most tasks of a long queue are paused and cost one lookup each.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::projections::task::{TaskEntry, Tasks};
 /// Turns of the accounts in each lane.
 pub(super) type TaskTurns = Turns<(&'static str, Option<UserId>)>;
 
-/// Returns what `hands` take of the tasks of a gateway.
+/// Returns the due tasks of a gateway that `hands` accept.
 pub(super) fn due(
     tasks: &Tasks,
     options: &PollerOptions,
@@ -23,7 +23,7 @@ pub(super) fn due(
     hands: &mut Hands<TaskId>,
 ) -> Vec<(TaskId, TaskEntry)> {
     let mut slots = Slots::left(tasks, options);
-    // Off-peak tasks come last, but none waits there for ever.
+    // Off-peak tasks come last, but those that have waited for long come first.
     let off_peak: Vec<TaskId> = tasks.off_peak(options.gateway).collect();
     let has_waited = |id: &TaskId| tasks.get(*id).is_some_and(|entry| options.has_waited_off_peak(&entry.record, now));
     let (first, last): (Vec<TaskId>, Vec<TaskId>) = off_peak.iter().partition(|id| has_waited(id));
@@ -32,7 +32,8 @@ pub(super) fn due(
 
     let mut due = Vec::new();
     for class in [first, usual, last] {
-        // One that waits for a slot keeps its place while it rests, so where slots are counted it is looked at.
+        // A paused task keeps its place in the queue for a slot, so paused tasks are skipped only if slots are
+        // unlimited.
         let candidates = class.into_iter().filter(|id| !(slots.are_unbounded() && hands.are_off(id)));
         let candidates = candidates.filter_map(|id| {
             let entry = tasks.get(id)?;
@@ -49,7 +50,7 @@ pub(super) fn due(
     due
 }
 
-/// How many more tasks the vendor may be given; `None`: that is not counted.
+/// Free slots of the vendor; `None` if they are unlimited.
 struct Slots(Option<usize>);
 
 impl Slots {

@@ -1,4 +1,4 @@
-//! What is to be done next for a task: it follows from the recorded stage alone, so a restart goes on where the log ends. Pure.
+//! The next step of a task. It depends on the recorded stage alone, so a restart continues where the log ends. Pure.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use crate::domain::task::{Stage, TaskRecord, VendorKey, VendorReference};
 use crate::domain::value::Timestamp;
 use crate::vendors::Recovery;
 
-/// The lanes: servers of inputs that are slow do not keep the vendor waiting, nor do questions keep submissions.
+/// Lanes: slow input servers do not delay submissions, nor do polls.
 const INPUT_LANE: &str = "inputs";
 pub(super) const SUBMIT_LANE: &str = "submissions";
 const POLL_LANE: &str = "polls";
-/// How many lanes there are.
+/// Number of lanes.
 pub const LANES: usize = 3;
 
-/// The lane of what is to be done next for a task.
+/// Returns the lane of the next step of a task.
 pub(super) fn lane(record: &TaskRecord) -> &'static str {
     match &record.stage {
         _ if record.submission.work.lacks_inputs() => INPUT_LANE,
@@ -22,27 +22,27 @@ pub(super) fn lane(record: &TaskRecord) -> &'static str {
     }
 }
 
-/// Whether a vendor has the task, or may have it: it takes one of the vendor's slots.
+/// Returns `true` if the vendor has, or may have, the task: it then uses one of the vendor's slots.
 pub(super) const fn is_at_vendor(stage: &Stage) -> bool {
     matches!(stage, Stage::Submitting { .. } | Stage::InProgress { .. })
 }
 
-/// What is to be done next for a task.
+/// The next step of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Fetch the inputs that were given as URLs.
+    /// Fetch the inputs given as URLs.
     Fetch,
-    /// Bring it to the vendor.
+    /// Submit the task to the vendor.
     Submit,
-    /// Look whether an earlier submission arrived.
+    /// Search for an earlier submission.
     Search { key: VendorKey },
-    /// Nobody can tell whether a submission arrived, and a repetition could be a second job.
+    /// Give up: it is unknown whether a submission arrived, and repeating it could create a second job.
     GiveUpUnknown { reason: &'static str },
-    /// Ask the vendor how it is.
+    /// Poll the vendor.
     Poll { reference: VendorReference },
-    /// It took too long.
+    /// Fail the task: its deadline has passed.
     Expire,
-    /// It has ended.
+    /// None: the task has ended.
     Nothing,
 }
 
@@ -52,10 +52,11 @@ const STILL_UNKNOWN: &str = "it was not known in time whether the vendor took th
 
 pub(super) fn next_step(record: &TaskRecord, now: Timestamp, deadline: Duration, recovery: Recovery) -> Step {
     let late = now.since(record.created_at) >= deadline;
+
     match &record.stage {
-        // Streams are not the poller's.
+        // Streams are not processed by the poller.
         Stage::Completed { .. } | Stage::Failed { .. } | Stage::Streaming => Step::Nothing,
-        // Asked once more even when its time is up: it may have been done while nobody looked.
+        // Polled once more after the deadline, because the job may have finished in the meantime.
         Stage::InProgress { reference, .. } => Step::Poll { reference: reference.clone() },
         Stage::Submitting { .. } if late => Step::GiveUpUnknown { reason: STILL_UNKNOWN },
         _ if late => Step::Expire,
@@ -69,7 +70,7 @@ pub(super) fn next_step(record: &TaskRecord, now: Timestamp, deadline: Duration,
     }
 }
 
-/// How many submissions were begun so far.
+/// Returns the number of submissions so far.
 pub(super) fn attempts(stage: &Stage) -> u32 {
     match stage {
         Stage::Waiting { attempts } => *attempts,
@@ -93,7 +94,8 @@ mod tests {
         let picture = Picture { digest: Digest([1; 32]), format: ImageFormat::Png, bytes: 1, width: 1, height: 1 };
         let job = ImageJob::Upscale(Upscale::default());
         let work = Work::Image(ImageWork { job, image: Source::Kept(picture), reference: None, seed: None });
-        let (task, owner) = (TaskId(Uuid::nil()), Some(UserId(Uuid::nil())));
+        let task = TaskId(Uuid::nil());
+        let owner = Some(UserId(Uuid::nil()));
         let submission = Submission { task, owner, work, webhook: None };
         let at = Timestamp::from_micros(0);
         TaskRecord { submission, stage, status: TaskStatus::Created, created_at: at, updated_at: at }

@@ -1,5 +1,5 @@
-//! Whether a file is a zip that everybody can unpack without harm: nothing leads out of the directory it is unpacked into,
-//! nothing is hidden from some tools, nothing swells to many times its size, and every entry really unpacks.
+//! Safety check of zip archives: no entry leaves the target directory, no content is hidden from some tools, no entry
+//! expands excessively, and every entry can be unpacked.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -13,36 +13,36 @@ use zip::{ZipArchive, ZipReadOptions};
 use super::directory::{self, Directory, DirectoryError, Header};
 use super::path;
 
-/// Most bytes of all entries together, unpacked.
+/// Maximum size of all entries together, unpacked.
 pub const UNPACKED_MAX: u64 = 1 << 30;
-/// How many times its packed size a large entry, or a large archive as a whole, may have unpacked: deflate of a program's own files stays below 20.
+/// Maximum ratio of unpacked to packed size, of a large entry or a large archive: deflated source files stay below 20.
 pub const RATIO_MAX: u64 = 200;
-/// Entries, and archives, that unpack to more bytes than this are large.
+/// Entries and archives with more unpacked bytes are large.
 const LARGE: u64 = 1 << 20;
-/// Most flaws that are told one by one.
+/// Maximum number of reported flaws.
 pub const FLAWS_TOLD: usize = 20;
-/// How much of a name is told, in characters.
+/// Maximum length of a reported name, in characters.
 const NAME_TOLD: usize = 200;
-/// How much is unpacked at a time.
+/// Bytes unpacked at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// The flags of an entry that is encrypted, in one of three ways.
+/// Flags of an encrypted entry, one per method.
 const ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
 
-/// The flag of an entry that is followed by a record of its sizes, and the most bytes of that record.
+/// Flag of an entry followed by a data descriptor with its sizes, and the maximum size of the descriptor.
 const DESCRIBED_AFTER: u16 = 1 << 3;
 const DESCRIPTION_MAX: u64 = 24;
 
-/// Why a file was not taken.
+/// Reason why a file was rejected.
 #[derive(Debug)]
 pub enum Refusal {
-    /// It is not a zip, or one that may do harm.
+    /// Not a zip, or a harmful one.
     Bad(Flaws),
-    /// It could not be read: not the file's fault.
+    /// The file could not be read; not a fault of the file.
     Io(io::Error),
 }
 
-/// What is wrong with an archive.
+/// Flaws of an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Flaws {
     told: Vec<String>,
@@ -50,13 +50,13 @@ pub struct Flaws {
 }
 
 impl Flaws {
-    /// Sentences, each about the archive or an entry; at most [`FLAWS_TOLD`].
+    /// Returns at most [`FLAWS_TOLD`] sentences, each about the archive or an entry.
     #[must_use]
     pub fn told(&self) -> &[String] {
         &self.told
     }
 
-    /// How many there are, with those that are not told.
+    /// Returns the number of flaws, including unreported ones.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
@@ -79,12 +79,12 @@ impl From<DirectoryError> for Refusal {
     }
 }
 
-/// Something is wrong with the archive as a whole.
+/// Returns a refusal of the archive as a whole.
 fn whole(sentence: impl Into<String>) -> Refusal {
     Refusal::Bad(Flaws { told: vec![sentence.into()], count: 1 })
 }
 
-/// Why the library could not do something: the fault of the file, unless the disk failed.
+/// Returns the library's reason, which is a flaw of the file unless the disk failed.
 fn refused(error: ZipError) -> Result<String, io::Error> {
     match error {
         ZipError::Io(error) if error.raw_os_error().is_some() => Err(error),
@@ -94,30 +94,35 @@ fn refused(error: ZipError) -> Result<String, io::Error> {
     }
 }
 
-/// Checks a file; takes as long as unpacking it does, at most [`UNPACKED_MAX`] bytes.
+/// Checks a file. Takes as long as unpacking at most [`UNPACKED_MAX`] bytes.
 ///
 /// # Errors
-/// [`Refusal`] with everything that is wrong.
+/// Returns [`Refusal`] with all flaws.
 pub fn check(mut file: impl Read + Seek) -> Result<(), Refusal> {
     let directory = directory::read(&mut file)?;
     let mut archive = open(file, &directory)?;
     let mut entries = survey(&archive, &directory);
     note_conflicts(&mut entries);
+
     let sum = |bytes: fn(&Sizes) -> u64| entries.iter().fold(0, |sum: u64, e| sum.saturating_add(bytes(&e.sizes)));
     let unpacked = sum(|sizes| sizes.unpacked);
     if unpacked > UNPACKED_MAX {
         return Err(whole(format!("the archive unpacks to {unpacked} bytes: at most {UNPACKED_MAX} are taken")));
     }
-    // Entries may say that they share bytes; there are no more of them than there are before the directory.
+
+    // Entries may claim to share bytes; together they have at most those before the directory.
     let together = Sizes { packed: sum(|sizes| sizes.packed).min(directory.start), unpacked };
     if together.swell() && entries.iter().all(|entry| entry.flaw.is_none()) {
         return Err(whole(format!("the archive unpacks to more than {RATIO_MAX} times its size")));
     }
+
     let mut buffer = vec![0; CHUNK];
+
     for (index, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.flaw.is_none()) {
         let flaw = unpack(&mut archive, index, entry, &mut buffer).map_err(Refusal::Io)?;
         entry.flaw = flaw.map(Flaw::Said);
     }
+
     settle(&mut archive, &entries, &directory)
 }
 
@@ -131,38 +136,41 @@ fn open<F: Read + Seek>(file: F, directory: &Directory) -> Result<ZipArchive<F>,
     if archive.len() == directory.headers.len() {
         return Ok(archive);
     }
+
     let mut flaws = Flaws::default();
     let mut seen = HashSet::new();
+
     for header in &directory.headers {
         if !seen.insert(&header.name) {
             flaws.add(|| format!("{} is there twice", shown(&String::from_utf8_lossy(&header.name))));
         }
     }
-    // The library renames entries whose headers carry a second name.
+
+    // The library renames entries whose headers contain a second name.
     Err(if flaws.count == 0 { whole("two entries have the same name") } else { Refusal::Bad(flaws) })
 }
 
-/// What is known of an entry before it is unpacked.
+/// Properties of an entry before unpacking.
 struct Entry {
     name: String,
     key: String,
     kind: Kind,
-    /// As it says.
+    /// As claimed by the entry.
     sizes: Sizes,
-    /// Where it lies in the file, header and all; known once it was unpacked.
+    /// Place in the file including the header; known after unpacking.
     span: Range<u64>,
-    /// Whether a record of its sizes follows it.
+    /// `true` if a data descriptor follows the entry.
     described_after: bool,
     flaw: Option<Flaw>,
 }
 
-/// What is wrong with an entry. It is put into words only when it is told: names are long, and entries are many.
+/// Flaw of an entry. Formatted only when reported, because names are long and entries are many.
 enum Flaw {
-    /// The words, which go after the name.
+    /// Words that follow the name.
     Said(Cow<'static, str>),
-    /// It is one file with the entry of this index on some systems.
+    /// The same file as the entry of this index on some systems.
     SameAs(usize),
-    /// It lies inside the entry of this index, which is no directory.
+    /// Inside the entry of this index, which is not a directory.
     Inside(usize),
 }
 
@@ -190,7 +198,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Tools look at the mode whatever system the entry says that it is from, and so is it done here.
+    /// Determines the kind from the mode, regardless of the stated system, as unpacking tools do.
     fn of(name: &str, attributes: u32) -> Self {
         match attributes >> 28 {
             0o12 => Self::Link,
@@ -208,8 +216,11 @@ fn survey<F: Read + Seek>(archive: &ZipArchive<F>, directory: &Directory) -> Vec
         let data = archive.by_index_data(index);
         let found = data.ok().and_then(|data| Some((headers.get(&data.central_header_start())?, data)));
         let Some((header, data)) = found else {
-            let (name, flaw) = (format!("entry {index}"), Some(Flaw::Said("is not where the directory says".into())));
-            let (key, kind, described_after) = (name.clone(), Kind::File, false);
+            let name = format!("entry {index}");
+            let flaw = Some(Flaw::Said("is not where the directory says".into()));
+            let key = name.clone();
+            let kind = Kind::File;
+            let described_after = false;
             return Entry { key, name, kind, sizes: Sizes::default(), span: 0..0, described_after, flaw };
         };
         let name = data.name().map(Cow::into_owned);
@@ -220,6 +231,7 @@ fn survey<F: Read + Seek>(archive: &ZipArchive<F>, directory: &Directory) -> Vec
         let described_after = header.flags & DESCRIBED_AFTER != 0;
         Entry { key: path::key(&name), name, kind, sizes, span: 0..0, described_after, flaw }
     });
+
     entries.collect()
 }
 
@@ -230,14 +242,14 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Whether something large becomes much larger than it is packed.
+    /// Returns `true` if something large exceeds the allowed ratio.
     fn swell(&self) -> bool {
         self.unpacked > LARGE && self.unpacked / RATIO_MAX >= self.packed.max(1)
     }
 }
 
 fn flaw(name: &str, header: &Header, kind: Kind, sizes: Sizes) -> Option<Cow<'static, str>> {
-    // A header may carry a second name, which some tools take and some do not.
+    // A header may contain a second name, which only some tools use.
     let first_name = String::from_utf8_lossy(&header.name);
     if let Some(flaw) = path::flaw(name).or_else(|| path::flaw(&first_name)) {
         return Some(flaw.into());
@@ -248,26 +260,32 @@ fn flaw(name: &str, header: &Header, kind: Kind, sizes: Sizes) -> Option<Cow<'st
     if header.flags & ENCRYPTED != 0 {
         return Some("is encrypted".into());
     }
+
     if !matches!(header.method, 0 | 8) {
         return Some(
             format!("is packed by method {}: only stored and deflated entries are taken", header.method).into(),
         );
     }
+
     if kind == Kind::Other {
         return Some("is neither a file, a directory nor a symbolic link".into());
     }
     if sizes.swell() {
         return Some(format!("unpacks to more than {RATIO_MAX} times its size").into());
     }
+
     None
 }
 
-/// Notes entries that are one file on some system, and entries that lie inside of what is no directory. Sorted so that
-/// everything inside an entry follows it, each needs to be compared with two others only.
+/// Records entries that are the same file on some system, and entries inside a non-directory. In tree order each entry
+/// needs to be compared with only two others.
 fn note_conflicts(entries: &mut [Entry]) {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by(|a, b| in_tree_order(&entries[*a].key).cmp(in_tree_order(&entries[*b].key)));
-    let (mut first, mut around): (Option<usize>, Option<usize>) = (None, None);
+
+    let mut first: Option<usize> = None;
+    let mut around: Option<usize> = None;
+
     for index in order {
         let entry = &entries[index];
         let same = first.filter(|first| entries[*first].key == entry.key);
@@ -284,7 +302,7 @@ fn note_conflicts(entries: &mut [Entry]) {
     }
 }
 
-/// Bytes by which names compare as a tree is walked: the slash comes before everything else.
+/// Returns bytes that compare in tree order: the slash sorts first.
 fn in_tree_order(key: &str) -> impl Iterator<Item = u16> + '_ {
     key.bytes().map(|byte| if byte == b'/' { 0 } else { u16::from(byte) + 1 })
 }
@@ -293,8 +311,8 @@ fn lies_inside(key: &str, outer: &str) -> bool {
     key.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Unpacks an entry to nowhere; what is wrong with it, if something is. The library checks the checksum, and stops where
-/// an entry is larger than it says.
+/// Unpacks an entry without storing it, and returns its flaw, if any. The library verifies the checksum and stops if an
+/// entry is larger than claimed.
 fn unpack<F: Read + Seek>(
     archive: &mut ZipArchive<F>,
     index: usize,
@@ -306,9 +324,13 @@ fn unpack<F: Read + Seek>(
         Ok(file) => file,
         Err(error) => return does_not(error),
     };
+
     let data_start = file.data_start().unwrap_or_default();
     entry.span = file.header_start()..data_start.saturating_add(file.compressed_size());
-    let (mut unpacked, mut target) = (0, Vec::new());
+
+    let mut unpacked = 0;
+    let mut target = Vec::new();
+
     loop {
         let read = match file.read(buffer) {
             Ok(0) => break,
@@ -321,42 +343,50 @@ fn unpack<F: Read + Seek>(
             target.extend_from_slice(&buffer[..read]);
         }
     }
+
     if unpacked != entry.sizes.unpacked {
         return Ok(Some(format!("says that it has {} bytes, and has {unpacked}", entry.sizes.unpacked).into()));
     }
+
     let target = (entry.kind == Kind::Link).then(|| String::from_utf8_lossy(&target).into_owned());
     Ok(target.and_then(|target| path::target_flaw(&entry.name, &target)).map(Cow::Borrowed))
 }
 
-/// The verdict. Whether the entries and the directory agree, and there is nothing else in the file, is looked at when
-/// nothing else is wrong.
+/// Reports all flaws. If there are none, checks that entries and directory agree and that the file contains nothing
+/// else.
 fn settle<F: Read + Seek>(
     archive: &mut ZipArchive<F>,
     entries: &[Entry],
     directory: &Directory,
 ) -> Result<(), Refusal> {
     let mut flaws = Flaws::default();
+
     for entry in entries {
         if let Some(flaw) = &entry.flaw {
             flaws.add(|| format!("{} {}", shown(&entry.name), flaw.words(entries)));
         }
     }
+
     if flaws.count > 0 {
         return Err(Refusal::Bad(flaws));
     }
     check_gaps(entries, directory)?;
+
     archive.validate_header_consistency().map_err(|error| match refused(error) {
         Ok(reason) => whole(format!("the entries and the directory of the archive differ: {reason}")),
         Err(error) => Refusal::Io(error),
     })
 }
 
-/// The entries must fill the file up to the directory: tools that read a zip from its beginning would find in the gaps what
-/// the directory does not name.
+/// Checks that the entries fill the file up to the directory: tools that read a zip from its beginning would find
+/// unlisted entries in gaps.
 fn check_gaps(entries: &[Entry], directory: &Directory) -> Result<(), Refusal> {
     let mut entries: Vec<&Entry> = entries.iter().collect();
     entries.sort_by_key(|entry| entry.span.start);
-    let (mut end, mut slack) = (0, 0);
+
+    let mut end = 0;
+    let mut slack = 0;
+
     for (start, entry) in entries.iter().map(|entry| (entry.span.start, Some(entry))).chain([(directory.start, None)]) {
         match start.checked_sub(end) {
             None => return Err(whole("entries of the archive overlap")),
@@ -368,10 +398,11 @@ fn check_gaps(entries: &[Entry], directory: &Directory) -> Result<(), Refusal> {
             slack = if entry.described_after { DESCRIPTION_MAX } else { 0 };
         }
     }
+
     Ok(())
 }
 
-/// A name as it may stand in an answer: short, and without anything that a terminal would obey.
+/// Formats a name for a response: shortened and without control characters.
 fn shown(name: &str) -> String {
     let cut: String = name.chars().take(NAME_TOLD).collect();
     let more = if cut.len() < name.len() { "…" } else { "" };

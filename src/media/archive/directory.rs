@@ -1,14 +1,14 @@
-//! The directory at the end of a zip, read strictly: where it is, how many entries it has, and what each header says.
+//! Strict parser of the zip central directory: its place, the number of entries, and their headers.
 //!
-//! Tools differ in what they make of a zip whose end can be read in two ways. Here only one that leaves no room for that
-//! is a zip: its last record ends the file, and the directory lies right before it and holds exactly what the record says.
-//! It is bounded before it is read, so that a small file cannot take much memory.
+//! Tools differ on ambiguous zips, so only an unambiguous one is accepted: its last record ends the file, and the
+//! directory lies directly before it and matches the record. Its size is checked before it is read, so that a small
+//! file cannot use much memory.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Most entries (contract 10 bounds archives; so many files are no node).
+/// Maximum number of entries (contract 10 limits archives; no node has that many files).
 pub const ENTRIES_MAX: u64 = 10_000;
-/// Most bytes of the directory.
+/// Maximum size of the directory in bytes.
 const DIRECTORY_MAX: u64 = 16 << 20;
 
 const END_MAGIC: [u8; 4] = *b"PK\x05\x06";
@@ -21,34 +21,34 @@ const END64_BYTES: usize = 56;
 const HEADER_MAGIC: [u8; 4] = *b"PK\x01\x02";
 const HEADER_BYTES: usize = 46;
 
-/// The directory of a zip.
+/// Central directory of a zip.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directory {
-    /// Where it begins in the file.
+    /// Offset in the file.
     pub start: u64,
     /// In the order of the file.
     pub headers: Vec<Header>,
 }
 
-/// What the directory says of an entry, as far as it is needed here.
+/// Fields of an entry's header that are needed here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// Where the header begins in the file.
+    /// Offset of the header in the file.
     pub at: u64,
     pub flags: u16,
     pub method: u16,
-    /// The upper half is the mode of the file, as Unix has it.
+    /// The upper half is the Unix mode of the file.
     pub attributes: u32,
-    /// The name as it stands there, in whatever encoding.
+    /// Raw name, in any encoding.
     pub name: Vec<u8>,
 }
 
-/// Why there is no directory.
+/// Reason why the directory cannot be used.
 #[derive(Debug)]
 pub enum DirectoryError {
-    /// The bytes are not a zip, or one that is not taken; a sentence.
+    /// The file is not a zip, or is not accepted; a sentence.
     Bad(String),
-    /// The file could not be read.
+    /// The file cannot be read.
     Io(io::Error),
 }
 
@@ -65,20 +65,20 @@ fn bad(sentence: impl Into<String>) -> DirectoryError {
     DirectoryError::Bad(sentence.into())
 }
 
-/// Where a directory lies and how many entries it has, by its end record.
+/// Place and number of entries of a directory, from its end record.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     start: u64,
     bytes: u64,
     entries: u64,
-    /// Where the record begins.
+    /// Offset of the end record.
     end: u64,
 }
 
 /// Reads the directory of a zip.
 ///
 /// # Errors
-/// [`DirectoryError`]; what is not a zip is told from what cannot be read.
+/// Returns [`DirectoryError::Bad`] if the file is not an acceptable zip, [`DirectoryError::Io`] if it cannot be read.
 pub fn read(file: &mut (impl Read + Seek)) -> Result<Directory, DirectoryError> {
     let extent = extent(file)?;
     if extent.start.checked_add(extent.bytes) != Some(extent.end) {
@@ -93,6 +93,7 @@ pub fn read(file: &mut (impl Read + Seek)) -> Result<Directory, DirectoryError> 
     if extent.bytes > DIRECTORY_MAX {
         return Err(bad(format!("the directory of the archive is larger than {DIRECTORY_MAX} bytes")));
     }
+
     let bytes = read_at(file, extent.start, usize::try_from(extent.bytes).unwrap_or(usize::MAX))?;
     headers(&bytes, extent).map(|headers| Directory { start: extent.start, headers })
 }
@@ -109,22 +110,27 @@ fn extent(file: &mut (impl Read + Seek)) -> Result<Extent, DirectoryError> {
     if !ends_the_file {
         return Err(bad("the archive does not end where it says"));
     }
+
     let end = tail_at + last as u64;
     if let Some(extent) = extent64(file, end)? {
         return Ok(extent);
     }
     one_disk([u16_at(record, 4), u16_at(record, 6)].map(u32::from), u16_at(record, 8) == u16_at(record, 10))?;
-    let (entries, bytes, start) = (u16_at(record, 10).into(), u32_at(record, 12).into(), u32_at(record, 16).into());
+
+    let entries = u16_at(record, 10).into();
+    let bytes = u32_at(record, 12).into();
+    let start = u32_at(record, 16).into();
     Ok(Extent { start, bytes, entries, end })
 }
 
-/// The record of the 64-bit form, when its locator stands before the plain record.
+/// Returns the extent from the zip64 record, if its locator precedes the plain record.
 fn extent64(file: &mut (impl Read + Seek), end: u64) -> Result<Option<Extent>, DirectoryError> {
     let Some(locator_at) = end.checked_sub(LOCATOR_BYTES) else { return Ok(None) };
     let locator = read_at(file, locator_at, usize::try_from(LOCATOR_BYTES).unwrap_or_default())?;
     if locator[..4] != LOCATOR_MAGIC {
         return Ok(None);
     }
+
     let at = u64_at(&locator, 8);
     let fits = at.checked_add(END64_BYTES as u64).is_some_and(|after| after <= locator_at);
     let record = if fits { read_at(file, at, END64_BYTES)? } else { Vec::new() };
@@ -132,7 +138,10 @@ fn extent64(file: &mut (impl Read + Seek), end: u64) -> Result<Option<Extent>, D
         return Err(bad("the archive does not end where it says"));
     }
     one_disk([u32_at(&record, 16), u32_at(&record, 20)], u64_at(&record, 24) == u64_at(&record, 32))?;
-    let (entries, bytes, start) = (u64_at(&record, 32), u64_at(&record, 40), u64_at(&record, 48));
+
+    let entries = u64_at(&record, 32);
+    let bytes = u64_at(&record, 40);
+    let start = u64_at(&record, 48);
     Ok(Some(Extent { start, bytes, entries, end: at }))
 }
 
@@ -155,7 +164,7 @@ fn headers(bytes: &[u8], extent: Extent) -> Result<Vec<Header>, DirectoryError> 
     Err(bad(format!("the archive says that it has {} entries, and has {}", extent.entries, headers.len())))
 }
 
-/// The header at the beginning of `bytes`, and its length.
+/// Parses the header at the beginning of `bytes`; also returns its length.
 fn header(bytes: &[u8], at: u64) -> Option<(Header, usize)> {
     let fixed = bytes.get(..HEADER_BYTES).filter(|fixed| fixed.starts_with(&HEADER_MAGIC))?;
     let [name, extra, comment] = [28, 30, 32].map(|at| usize::from(u16_at(fixed, at)));

@@ -1,4 +1,4 @@
-//! The zips of node versions: the links by which they come, where they are kept, and what is looked at before they are.
+//! Archives of node versions: upload links, storage, and checks before storing.
 
 pub mod check;
 mod directory;

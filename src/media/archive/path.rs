@@ -1,22 +1,22 @@
-//! Names of entries: which of them stay inside the directory into which an archive is unpacked, on any system.
+//! Entry names: checks that an entry stays inside the target directory on every operating system.
 
 use unicase::UniCase;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Longest name in bytes: more than any system unpacks comfortably.
+/// Maximum length of a name in bytes: more than any system unpacks comfortably.
 const NAME_MAX: usize = 1024;
 
-/// What is wrong with a name; the words go after it. Slashes of both kinds separate, as some systems have it.
+/// Returns the flaw of a name, as words that follow the name. Both kinds of slashes separate, as on Windows.
 #[must_use]
 pub fn flaw(name: &str) -> Option<&'static str> {
     form_flaw(name).or_else(|| parts(name).any(climbs).then_some("leads out of its directory"))
 }
 
-/// What is wrong with the target of a symbolic link that has this name. Only targets that go up first and down then are
-/// taken: then a target that stays inside by its text stays inside on disk, because no entry lies behind a link.
+/// Returns the flaw of a symbolic link's target. The target may only go up first and then down: since no entry lies
+/// behind a link, such a target stays inside on disk if it does so textually.
 #[must_use]
 pub fn target_flaw(name: &str, target: &str) -> Option<&'static str> {
-    // Where a backslash is part of a name, the link lies less deep: the lesser depth of the two readings counts.
+    // Where a backslash is part of a name, the link is less deep: the lesser depth counts.
     let by_slash = name.split('/').filter(|part| !matches!(*part, "" | ".")).count();
     let depth = steps(name).count().min(by_slash).saturating_sub(1);
     let up = steps(target).take_while(|part| *part == "..").count();
@@ -37,14 +37,15 @@ fn form_flaw(path: &str) -> Option<&'static str> {
     is_absolute(path).then_some("is an absolute path")
 }
 
-/// Returns the key of a name. Two names with one key are one file on some system: macOS compares composed forms, Windows drops dots
-/// and spaces at the end of a part, both ignore case, and needless parts count nowhere.
+/// Returns the key of a name. Names with the same key are one file on some system: macOS compares composed forms,
+/// Windows drops dots and spaces at the end of a part, both ignore case, and empty parts and `.` are ignored
+/// everywhere.
 #[must_use]
 pub fn key(name: &str) -> String {
     let folded = |part: &str| {
         let folded = fold(part);
         match folded.trim_end_matches(['.', ' ']) {
-            // A part of dots and spaces alone stands for itself, not for the folder above it.
+            // A part of only dots and spaces is kept; it is not the parent directory.
             "" => folded,
             trimmed => trimmed.to_owned(),
         }
@@ -57,7 +58,7 @@ fn fold(part: &str) -> String {
     if part.is_ascii() {
         return part.to_ascii_lowercase();
     }
-    // Folding may take a composed form apart, and what is folded must be composed.
+    // Folding may decompose a character, so the result is composed again.
     let composed: String = part.nfc().collect();
     UniCase::unicode(composed).to_folded_case().nfc().collect()
 }
@@ -71,12 +72,12 @@ fn parts(name: &str) -> impl Iterator<Item = &str> {
     name.split(['/', '\\']).filter(|part| !part.is_empty())
 }
 
-/// The parts that lead somewhere.
+/// Returns the parts except `.`.
 fn steps(name: &str) -> impl Iterator<Item = &str> {
     parts(name).filter(|part| *part != ".")
 }
 
-/// Some systems drop spaces and dots at the end of a part, so that `.. ` and `...` are `..` there.
+/// Returns `true` for `..` and parts that some systems treat as such, because they drop trailing spaces and dots.
 fn climbs(part: &str) -> bool {
     part.len() > 1 && part.chars().all(|c| c == '.' || c == ' ')
 }
@@ -120,6 +121,7 @@ mod tests {
         for (name, target) in [("a", "b"), ("a/b/c", "../../d"), ("a/b", "./c/d"), ("./a/b", "../x")] {
             assert_eq!(target_flaw(name, target), None, "{name} -> {target}");
         }
+
         for (name, target) in [
             ("a", ".."),
             ("a", "../b"),
@@ -148,6 +150,7 @@ mod tests {
         }
         assert_ne!(key("a/b"), key("ab"));
         assert_ne!(key("a/..."), key("a"));
+
         for (one, other) in [
             // Composed and decomposed, in either case.
             ("caf\u{e9}.py", "CAFE\u{301}.py"),
@@ -163,6 +166,7 @@ mod tests {
         ] {
             assert_eq!(key(one), key(other), "{one} and {other}");
         }
+
         for (one, other) in [("a.b", "ab"), (" a", "a"), (".a", "a"), ("\u{e9}", "e")] {
             assert_ne!(key(one), key(other), "{one} and {other}");
         }

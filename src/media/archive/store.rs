@@ -1,7 +1,7 @@
-//! Where archives are kept: each under the SHA-256 of its bytes, complete or absent, never changed.
+//! Archive store: each archive is named by the SHA-256 of its bytes, complete or absent, and never changed.
 //!
-//! An upload is written to `incoming/`, a chunk at a time; only when it has been checked is it renamed to its place. What a
-//! crash left in `incoming/` is removed at the next start. Every call blocks on the disk; call it from a blocking thread.
+//! An upload is written to `incoming/` and renamed to its final place only after the check. The next start removes what
+//! a crash left in `incoming/`. All calls block on the disk; call them from a blocking thread.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -18,21 +18,21 @@ use crate::domain::value::Digest;
 use crate::domain::version::Archive;
 use crate::media::store::{is_complete, sync_directory};
 
-/// The directory of uploads that are not complete or not checked.
+/// Directory of uploads that are incomplete or unchecked.
 const INCOMING: &str = "incoming";
-/// The directory of archives that no version names. The service never deletes anything in it.
+/// Directory of unreferenced archives. The service never deletes anything in it.
 pub const ORPHANS: &str = "orphans";
 
-/// What a sweep has moved.
+/// Result of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Archives that no version names.
+    /// Unreferenced archives that were moved to [`ORPHANS`].
     pub set_aside: usize,
-    /// Archives that had been set aside, and that a version names.
+    /// Referenced archives that were moved back from [`ORPHANS`].
     pub brought_back: usize,
 }
 
-/// The archives of versions. Cheap to clone; one process owns a root at a time.
+/// The archives of versions. Cheap to clone; only one process may use a root.
 #[derive(Debug, Clone)]
 pub struct Archives {
     root: Arc<Path>,
@@ -41,10 +41,10 @@ pub struct Archives {
 }
 
 impl Archives {
-    /// Opens or creates the store below `root`, and removes uploads that were cut off.
+    /// Opens or creates the store below `root`, and removes interrupted uploads.
     ///
     /// # Errors
-    /// When a directory cannot be made, read or synced.
+    /// If a directory cannot be created, read or synced.
     pub fn open(root: &Path) -> io::Result<Self> {
         create_durably(root)?;
         let incoming = root.join(INCOMING);
@@ -59,16 +59,16 @@ impl Archives {
         Ok(Self { root: root.into(), uploads: Arc::default(), mishaps: Mishaps::default() })
     }
 
-    /// The same store, to which mishaps happen.
+    /// Replaces the fail points.
     #[must_use]
     pub fn with_mishaps(self, mishaps: Mishaps) -> Self {
         Self { mishaps, ..self }
     }
 
-    /// A place for an upload, of which nothing has come yet.
+    /// Creates an empty upload.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// If the file cannot be created.
     pub fn receive(&self) -> io::Result<Upload> {
         let number = self.uploads.fetch_add(1, Ordering::Relaxed);
         let path = self.root.join(INCOMING).join(format!("{number}.part"));
@@ -76,10 +76,10 @@ impl Archives {
         Ok(Upload { file, path, hash: Sha256::new(), bytes: 0 })
     }
 
-    /// Makes an upload an archive: durable under its name when this returns. One that is there already is kept as it is.
+    /// Makes an upload an archive, durable when this returns. An existing archive is kept.
     ///
     /// # Errors
-    /// When it cannot be synced or renamed.
+    /// If it cannot be synced or renamed.
     pub fn keep(&self, upload: &Upload) -> io::Result<Archive> {
         upload.file.sync_all()?;
         self.mishaps.done(Step::ArchiveSynced);
@@ -94,10 +94,10 @@ impl Archives {
         Ok(archive)
     }
 
-    /// Removes an archive that no version names.
+    /// Removes an unreferenced archive.
     ///
     /// # Errors
-    /// When it is there and cannot be removed.
+    /// If it exists and cannot be removed.
     pub fn remove(&self, digest: &Digest) -> io::Result<()> {
         match fs::remove_file(self.path_of(digest)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -105,14 +105,15 @@ impl Archives {
         }
     }
 
-    /// Moves every archive that is not among those that versions name to [`ORPHANS`], and one that is named and lies there back to
-    /// its place. For the start, before uploads come in: a crash between the file and its event leaves such files, and so does an
-    /// older copy of the log, which may be put right again. So nothing is deleted here.
+    /// Moves every unreferenced archive to [`ORPHANS`], and referenced ones back. Must run at the start, before
+    /// uploads. Unreferenced archives result from a crash between file and event, or from an older copy of the log,
+    /// which may later be replaced. So nothing is deleted.
     ///
     /// # Errors
-    /// When a directory cannot be read, or a file not be moved.
+    /// If a directory cannot be read or a file cannot be moved.
     pub fn sweep(&self, named: &HashSet<Digest>) -> io::Result<Swept> {
         let mut swept = Swept::default();
+
         for prefix in 0..=u8::MAX {
             for (path, digest) in archives_in(&self.root.join(format!("{prefix:02x}")))? {
                 if self.path_of(&digest) == path && !named.contains(&digest) {
@@ -122,6 +123,7 @@ impl Archives {
                 }
             }
         }
+
         for (path, digest) in archives_in(&self.root.join(ORPHANS))? {
             let place = self.path_of(&digest);
             if named.contains(&digest) && !place.exists() {
@@ -129,6 +131,7 @@ impl Archives {
                 swept.brought_back += 1;
             }
         }
+
         Ok(swept)
     }
 
@@ -136,14 +139,14 @@ impl Archives {
         self.root.join(ORPHANS).join(format!("{digest}.zip"))
     }
 
-    /// The new name is durable before the old one is gone for good.
+    /// Moves a file; the new name is durable before the old one is removed.
     fn move_durably(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)?;
         sync_directory(to.parent().unwrap_or(&self.root))?;
         sync_directory(from.parent().unwrap_or(&self.root))
     }
 
-    /// Where the archive with this hash lies, whether it is there or not.
+    /// Returns the path of the archive with this hash, whether it exists or not.
     #[must_use]
     pub fn path_of(&self, digest: &Digest) -> PathBuf {
         let name = digest.to_string();
@@ -151,8 +154,8 @@ impl Archives {
     }
 }
 
-/// The files in a directory whose names are those of archives; what has no such name was not put there by the service. None when
-/// there is no such directory.
+/// Returns the files of a directory with the names of archives; none if the directory does not exist. Other files are
+/// not from this service.
 fn archives_in(directory: &Path) -> io::Result<Vec<(PathBuf, Digest)>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -167,7 +170,7 @@ fn archives_in(directory: &Path) -> io::Result<Vec<(PathBuf, Digest)>> {
     Ok(found)
 }
 
-/// A file that is coming in; removed when it is dropped and was not kept.
+/// An upload in progress; removed on drop unless it was kept.
 #[derive(Debug)]
 pub struct Upload {
     file: File,
@@ -177,10 +180,10 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// Appends what has come.
+    /// Appends a chunk.
     ///
     /// # Errors
-    /// When it cannot be written, as when the disk is full.
+    /// If it cannot be written, for example because the disk is full.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
         self.hash.update(bytes);
@@ -188,16 +191,16 @@ impl Upload {
         Ok(())
     }
 
-    /// SHA-256 of what has come so far.
+    /// Returns the SHA-256 of the bytes so far.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest(self.hash.clone().finalize().into())
     }
 
-    /// The file, to read it from its beginning.
+    /// Returns the file, positioned at its beginning.
     ///
     /// # Errors
-    /// When its position cannot be set.
+    /// If the position cannot be set.
     pub fn reader(&mut self) -> io::Result<&mut File> {
         self.file.rewind()?;
         Ok(&mut self.file)
@@ -206,7 +209,7 @@ impl Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        // Of a kept upload there is nothing left under this name.
+        // A kept upload no longer has this name.
         let _ = fs::remove_file(&self.path);
     }
 }

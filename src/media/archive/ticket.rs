@@ -1,6 +1,7 @@
-//! Upload links: who may send the archive of which version until when, in a text that only this service can make.
+//! Upload links: authenticated tokens with version, holder and expiry.
 //!
-//! Nothing is kept of a link, so it works over a restart. It is a credential: it stands in no log, event or error.
+//! Nothing is stored about a link, so it works across restarts. It is a credential and must not appear in logs, events
+//! or errors.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,65 +18,65 @@ use crate::data_dir::{read_private, to_help, write_private};
 use crate::domain::ids::{TokenId, UserId, VersionId};
 use crate::domain::value::Timestamp;
 
-/// How long a link is valid (contract 4).
+/// Validity of a link (contract 4).
 pub const VALID_FOR: Duration = Duration::from_mins(15);
 
-/// What the key is known by.
+/// Prefix of the key.
 const KEY_PREFIX: &str = "mduk_";
-/// What is authenticated begins with this, so that no other use of the key can be taken for a link.
+/// Prefix of the authenticated data, so that no other use of the key yields a valid link.
 const PURPOSE: &[u8] = b"mediary upload link 1\n";
-/// What keys for other purposes are derived with.
+/// Prefix for deriving keys for other purposes.
 const DERIVED: &[u8] = b"mediary key derived from that of the upload links 1\n";
-/// Who asked, the version and the time, in this order.
+/// Holder, version and time, in this order.
 const GRANT_BYTES: usize = 1 + 16 + 16 + 8;
 const CODE_BYTES: usize = 32;
 
-/// What a link allows.
+/// Permission given by a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
     pub version: VersionId,
-    /// Who asked for the link: the upload is recorded as theirs.
+    /// The upload is recorded as an action of the holder.
     pub holder: Holder,
-    /// From then on the link is not valid.
+    /// Expiry.
     pub until: Timestamp,
 }
 
-/// Who asked for a link.
+/// Requester of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Holder {
     User(UserId),
     Token(TokenId),
 }
 
-/// Why a link is not valid.
+/// Reason why a link is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TicketRefusal {
-    /// This service has not made it.
+    /// Not created by this service.
     Invalid,
-    /// Its time is over.
+    /// Expired.
     Expired,
 }
 
-/// Why there is no key.
+/// Reason why the key is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFailure {
-    /// The file could not be read or written.
+    /// The file cannot be read or written.
     #[error("key of the upload links {path}: {source}{}", to_help(path, source))]
     File { path: PathBuf, source: io::Error },
-    /// The file holds something else.
+    /// The file does not contain a key.
     #[error("key of the upload links {path}: does not hold {KEY_PREFIX} and 32 bytes in base64")]
     Malformed { path: PathBuf },
 }
 
-/// The key that makes links and knows them again.
+/// Key that authenticates links.
 #[derive(Clone)]
 pub struct UploadKey([u8; 32]);
 
 impl UploadKey {
-    /// Reads the key from a file; `None` when it is not there.
+    /// Reads the key from a file; `None` if the file does not exist.
     ///
     /// # Errors
-    /// [`KeyFailure`] when the file cannot be read, or is damaged.
+    /// Returns [`KeyFailure`] if the file cannot be read or is damaged.
     pub fn read(path: &Path) -> Result<Option<Self>, KeyFailure> {
         let text = read_private(path).map_err(|source| KeyFailure::File { path: path.to_owned(), source })?;
         let key =
@@ -83,10 +84,10 @@ impl UploadKey {
         key.transpose()
     }
 
-    /// Makes a key and writes it to a file, readable only by its owner.
+    /// Creates a key and writes it to a file that only its owner can read.
     ///
     /// # Errors
-    /// [`KeyFailure`] when the file cannot be written.
+    /// Returns [`KeyFailure`] if the file cannot be written.
     pub fn make(path: &Path, surroundings: &Surroundings) -> Result<Self, KeyFailure> {
         let key = Self(surroundings.secret());
         let text = format!("{KEY_PREFIX}{}\n", STANDARD.encode(key.0));
@@ -94,7 +95,7 @@ impl UploadKey {
         Ok(key)
     }
 
-    /// A key for another purpose: it tells nothing of this one.
+    /// Derives a key for another purpose, which reveals nothing about this one.
     #[must_use]
     pub fn derived(&self, purpose: &[u8]) -> [u8; 32] {
         Sha256::new().chain_update(DERIVED).chain_update(self.0).chain_update(purpose).finalize().into()
@@ -105,7 +106,7 @@ impl UploadKey {
         bytes.try_into().ok().map(Self)
     }
 
-    /// The text of a link, fit for a path.
+    /// Returns the text of a link, safe for a URL path.
     #[must_use]
     pub fn ticket(&self, grant: &Grant) -> String {
         let bytes = grant.to_bytes();
@@ -113,10 +114,10 @@ impl UploadKey {
         URL_SAFE_NO_PAD.encode([&bytes[..], &code[..]].concat())
     }
 
-    /// What a link allows.
+    /// Verifies a link and returns its permission.
     ///
     /// # Errors
-    /// [`TicketRefusal`] when it is not one of ours, or not valid any more.
+    /// Returns [`TicketRefusal`] if the link was not created by this service, or has expired.
     pub fn grant(&self, ticket: &str, now: Timestamp) -> Result<Grant, TicketRefusal> {
         let grant = self.recognise(ticket).ok_or(TicketRefusal::Invalid)?;
         if now < grant.until { Ok(grant) } else { Err(TicketRefusal::Expired) }
@@ -125,7 +126,7 @@ impl UploadKey {
     fn recognise(&self, ticket: &str) -> Option<Grant> {
         let bytes = URL_SAFE_NO_PAD.decode(ticket).ok().filter(|bytes| bytes.len() == GRANT_BYTES + CODE_BYTES)?;
         let (grant, code) = bytes.split_at(GRANT_BYTES);
-        // In constant time.
+        // Compares in constant time.
         self.code(grant).verify_slice(code).ok()?;
         Grant::from_bytes(grant)
     }

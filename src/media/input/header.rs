@@ -1,7 +1,7 @@
-//! Headers of pictures, read without a decoder: size, orientation, and the memory that decoding takes.
+//! Picture headers, parsed without a decoder: size, orientation, and memory needed to decode.
 //!
-//! Decoders allocate by what a header announces, some of them before a limit can be set. So the header is walked here first,
-//! and what is read here is compared with what the decoder reads: a file on which the two differ is refused.
+//! Decoders allocate what a header announces, some before a limit can be set. The header is therefore parsed here first
+//! and compared with the decoder's reading; a file for which they differ is rejected.
 
 use image::metadata::Orientation;
 
@@ -16,31 +16,31 @@ mod webp;
 
 pub(super) use png::line_bytes;
 
-/// Bytes of metadata (colour profile, EXIF) of a PNG that are kept or inflated at most.
+/// Maximum number of metadata bytes (colour profile, EXIF) of a PNG that are kept or inflated.
 pub(super) const PNG_METADATA_MAX: usize = 8 << 20;
 
-/// Allocations of every decoder that do not depend on the picture: tables, windows, small buffers.
+/// Allocations of any decoder that do not depend on the picture: tables, windows, small buffers.
 const FIXED: u64 = 2 << 20;
 
-/// Facts of a header that decide what decoding takes.
+/// Header fields that determine the memory needed to decode.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Header {
     pub format: ImageFormat,
-    /// Size as it is stored, before the orientation is applied.
+    /// Stored size, before the orientation is applied.
     pub width: u32,
     pub height: u32,
     pub orientation: Orientation,
     pub memory: Memory,
 }
 
-/// Memory that decoding takes beside the file, in bytes.
+/// Memory needed to decode, beside the file, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Memory {
-    /// Allocations of the decoder beside the pixels that it returns.
+    /// Allocations of the decoder, except the returned pixels.
     pub decoder: u64,
-    /// Bytes of a pixel as the decoder returns it.
+    /// Bytes per pixel returned by the decoder.
     pub source: u64,
-    /// Bytes of a pixel as it is handed on: RGB or RGBA.
+    /// Bytes per pixel after conversion to RGB or RGBA.
     pub output: u64,
 }
 
@@ -48,7 +48,7 @@ impl Header {
     /// Reads the header of a picture in a known format.
     ///
     /// # Errors
-    /// When the header is damaged, or announces no pixels or too many.
+    /// If the header is damaged, or announces no pixels or too many.
     pub fn read(format: ImageFormat, bytes: &[u8]) -> Result<Self, Invalid> {
         let header = match format {
             ImageFormat::Png => png::read(bytes),
@@ -67,28 +67,28 @@ impl Header {
         u64::from(self.width) * u64::from(self.height)
     }
 
-    /// Returns `true` if width and height change places when the picture is set upright.
+    /// Returns `true` if the orientation swaps width and height.
     pub fn is_turned(&self) -> bool {
         use Orientation::{Rotate90, Rotate90FlipH, Rotate270, Rotate270FlipH};
         matches!(self.orientation, Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH)
     }
 
-    /// Bytes of the pixels as the decoder returns them.
+    /// Returns the size of the decoded pixels in bytes.
     pub fn source_bytes(&self) -> u64 {
         self.pixels() * self.memory.source
     }
 
-    /// Peak of a check that every pixel can be decoded. Those of a PNG are read row by row and not kept.
+    /// Returns the peak memory of checking every pixel. The rows of a PNG are not kept.
     pub fn memory_to_inspect(&self) -> u64 {
         let pixels = if self.format == ImageFormat::Png { 0 } else { self.source_bytes() };
         FIXED + self.memory.decoder + pixels
     }
 
-    /// Peak of decoding, conversion to 8 bits and turning.
+    /// Returns the peak memory of decoding, converting to 8 bits and turning.
     pub fn memory_to_decode(&self) -> u64 {
         let Memory { decoder, source, output } = self.memory;
         let decoding = decoder + self.pixels() * source.max(output);
-        // Samples of more than 8 bits leave a buffer that is too large to be handed on.
+        // Samples of more than 8 bits leave an oversized buffer, which is copied to shrink it.
         let shrinking = if source >= 2 * output { self.pixels() * (source + output) } else { 0 };
         let turning = if self.is_turned() { self.pixels() * 2 * output } else { 0 };
         FIXED + decoding.max(shrinking).max(turning)
@@ -123,18 +123,20 @@ fn u32_be(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// Bits of the byte that tells the length of a colour table, and whether there is one.
+/// Returns the size of the colour table described by this byte, or 0 if there is none.
 const fn colour_table_bytes(packed: u8) -> usize {
     if packed & 0x80 == 0 { 0 } else { 3 << ((packed & 7) + 1) }
 }
 
-/// The logical screen and the first frame, which may be larger than the screen.
+/// Reads the logical screen and the first frame, which may be larger than the screen.
 fn gif(bytes: &[u8]) -> Option<Header> {
-    let (width, height) = (u16_le(bytes, 6)?, u16_le(bytes, 8)?);
+    let width = u16_le(bytes, 6)?;
+    let height = u16_le(bytes, 8)?;
     let mut at = 13 + colour_table_bytes(*bytes.get(10)?);
+
     loop {
         match bytes.get(at)? {
-            // An extension: a label, and then blocks up to an empty one.
+            // An extension: a label and blocks up to an empty one.
             0x21 => {
                 at += 2;
                 loop {
@@ -149,14 +151,19 @@ fn gif(bytes: &[u8]) -> Option<Header> {
             _ => return None,
         }
     }
-    let (frame_width, frame_height) = (u64::from(u16_le(bytes, at + 5)?), u64::from(u16_le(bytes, at + 7)?));
+
+    let frame_width = u64::from(u16_le(bytes, at + 5)?);
+    let frame_height = u64::from(u16_le(bytes, at + 7)?);
     let frame = frame_width * frame_height;
     if frame > INPUT_PIXELS_MAX {
         return None;
     }
-    // The frame is decoded apart unless it fills the rows of the screen; extensions are copied.
+
+    // The frame is decoded separately unless it has the width of the screen; extensions are copied.
     let memory = Memory { decoder: 4 * frame + bytes.len() as u64, source: 4, output: 4 };
-    let (width, height) = (width.into(), height.into());
+    let width = width.into();
+    let height = height.into();
+
     Some(Header { format: ImageFormat::Gif, width, height, orientation: Orientation::NoTransforms, memory })
 }
 
@@ -164,10 +171,10 @@ fn bmp(bytes: &[u8]) -> Option<Header> {
     let (width, height) = if u32_le(bytes, 14)? == 12 {
         (u16_le(bytes, 18)?.into(), u16_le(bytes, 20)?.into())
     } else {
-        // Rows that go down have a negative height.
+        // Top-down rows are marked by a negative height.
         (u32_le(bytes, 18)?, u32_le(bytes, 22)?.cast_signed().unsigned_abs())
     };
-    // Rows as they are stored, and what is copied of a colour profile.
+    // Stored rows, and a copy of the colour profile.
     let decoder = u64::from(width) * 16 + bytes.len() as u64;
     let memory = Memory { decoder, source: 4, output: 4 };
     Some(Header { format: ImageFormat::Bmp, width, height, orientation: Orientation::NoTransforms, memory })

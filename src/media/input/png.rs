@@ -1,4 +1,4 @@
-//! PNG, decoded by its own crate: to 8 bits while it is read, and with limits that hold before metadata are inflated.
+//! PNG decoding with the `png` crate: to 8 bits while reading, and with limits that apply before metadata is inflated.
 
 use std::io::Cursor;
 
@@ -20,15 +20,15 @@ fn open<'a>(header: &Header, bytes: &'a [u8]) -> Result<PngReader<'a>, Invalid> 
     decoder.read_info().map_err(|error| refusal(&error))
 }
 
-/// Reads every row and keeps none.
+/// Decodes every row without keeping it.
 pub(super) fn inspect(header: &Header, bytes: &[u8]) -> Result<(), Invalid> {
     let mut reader = open(header, bytes)?;
     while reader.next_interlaced_row().map_err(|error| refusal(&error))?.is_some() {}
     Ok(())
 }
 
-/// Decodes the pixels into the end of `buffer`, which is as large as the header says or larger, and returns their type with the
-/// colour profile.
+/// Decodes the pixels into the end of `buffer`, which has at least the size from the header. Returns the colour type
+/// and the colour profile.
 pub(super) fn decode(
     header: &Header,
     bytes: &[u8],
@@ -42,6 +42,7 @@ pub(super) fn decode(
         png::ColorType::Rgba => ColorType::Rgba8,
         png::ColorType::Indexed => return Err(truncated("its palette is missing")),
     };
+
     let length = reader.output_buffer_size().unwrap_or(usize::MAX);
     let start = buffer.len().checked_sub(length).ok_or_else(super::contradiction)?;
     reader.next_frame(&mut buffer[start..]).map_err(|error| refusal(&error))?;

@@ -1,4 +1,4 @@
-//! Pictures of every format, damaged ones, and what decoding them takes.
+//! Tests of every format, of damaged files, and of the memory limits.
 
 use std::io::Write as _;
 
@@ -32,7 +32,7 @@ fn encoded(picture: impl Into<DynamicImage>, codec: image::ImageFormat) -> Vec<u
     bytes.into_inner()
 }
 
-/// The start of an EXIF block that says how to turn the picture.
+/// Returns an EXIF block with this orientation.
 fn exif(orientation: u8) -> Vec<u8> {
     let mut exif = b"MM\x00\x2a\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00".to_vec();
     exif.extend([orientation, 0, 0, 0, 0, 0, 0]);
@@ -88,7 +88,7 @@ fn what_is_no_picture_is_refused_with_the_formats() {
 
 #[test]
 fn size_is_refused_from_the_header_alone() {
-    // A PNG that claims 20000x20000 pixels and has none of them.
+    // A PNG that announces 20000x20000 pixels but has none.
     let mut bytes = encoded(gradient(1, 1), image::ImageFormat::Png);
     bytes[16..24].copy_from_slice(&[0, 0, 0x4E, 0x20, 0, 0, 0x4E, 0x20]);
     let checksum = crc32(&bytes[12..29]);
@@ -96,7 +96,7 @@ fn size_is_refused_from_the_header_alone() {
     assert_eq!(inspect(&bytes).unwrap_err().to_string(), "has 20000x20000 pixels; at most 100 million are allowed");
 }
 
-/// The checksum of PNG chunks.
+/// Checksum of PNG chunks.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))
@@ -116,7 +116,7 @@ fn pictures_are_set_upright() {
 
     assert_eq!((inspected.width, inspected.height), (16, 32));
     assert_eq!(upright.dimensions(), (16, 32));
-    // Turned clockwise, the left half comes to the top.
+    // After a clockwise turn, the left half is at the top.
     assert!(upright.get_pixel(8, 4).0[0] > 200 && upright.get_pixel(8, 28).0[2] > 200);
 }
 
@@ -168,16 +168,20 @@ fn cmyk_becomes_rgb() {
         (279, 4, 1, 4),
         (284, 3, 1, 1),
     ];
+
     tiff.extend(10_u16.to_le_bytes());
+
     for (tag, kind, count, value) in entries {
         tiff.extend(tag.to_le_bytes());
         tiff.extend(kind.to_le_bytes());
         tiff.extend(count.to_le_bytes());
         tiff.extend(value.to_le_bytes());
     }
+
     tiff.extend([0; 4]);
     tiff.extend([8u16; 4].iter().flat_map(|bits| bits.to_le_bytes()));
     tiff.write_all(&[255, 0, 0, 0]).unwrap();
+
     let Pixels::Opaque(pixels) = decode(&tiff).unwrap().pixels else { panic!("no pixel is transparent") };
     assert_eq!(pixels.get_pixel(0, 0).0, [0, 255, 255]);
 }

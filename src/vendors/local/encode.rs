@@ -1,4 +1,4 @@
-//! The file of a result.
+//! Encoding of result pictures.
 
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
@@ -7,19 +7,20 @@ use image::{ExtendedColorType, ImageEncoder, ImageError, ImageResult};
 use crate::domain::image::ImageFormat;
 use crate::media::input::{Decoded, Pixels};
 
-/// Quality of JPEG results, 1 to 100: no artefacts to be seen, a third of the size of 100.
+/// Quality of JPEG results, 1 to 100: no visible artefacts, a third of the size of 100.
 const JPEG_QUALITY: u8 = 95;
-/// Largest side of a JPEG in pixels.
+/// Longest side of a JPEG in pixels.
 const JPEG_SIDE_MAX: u32 = 65_535;
 
-/// Writes a picture as a file. What came as JPEG becomes JPEG (without chroma subsampling) if it can; everything else
-/// becomes PNG, which loses nothing, compressed fast rather than small.
+/// Encodes a picture. A JPEG input yields a JPEG (without chroma subsampling) if possible; everything else yields a
+/// PNG, compressed for speed.
 ///
 /// # Errors
-/// When the encoder fails.
+/// If the encoder fails.
 pub fn encode(picture: &Decoded, came_as: ImageFormat) -> ImageResult<(Vec<u8>, ImageFormat)> {
     let (width, height) = picture.dimensions();
     let mut bytes = Vec::new();
+
     match &picture.pixels {
         Pixels::Opaque(pixels) if came_as == ImageFormat::Jpeg && width.max(height) <= JPEG_SIDE_MAX => {
             let encoder = JpegEncoder::new_with_quality(&mut bytes, JPEG_QUALITY);

@@ -1,7 +1,7 @@
-//! The image engine as a vendor: jobs in memory, work on blocking threads, bounded by pixels.
+//! The built-in image engine as a vendor: jobs in memory, work on blocking threads, limited by pixels.
 //!
-//! At most [`Options::jobs_max`] jobs wait or run; beyond that the vendor is busy. Jobs that have ended are remembered until
-//! [`Options::ended_max`] younger ones have ended.
+//! At most [`Options::jobs_max`] jobs wait or run; with more, the vendor is busy. The last [`Options::ended_max`] ended
+//! jobs are remembered.
 
 use std::sync::Arc;
 
@@ -20,31 +20,31 @@ use crate::media::input::Decoded;
 use crate::media::store::{Area, Store};
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 
-/// What the engine may use.
+/// Resource limits of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Thousands of pixels that are worked on at once, those of inputs and outputs together; a pixel stands for about 16
-    /// bytes, and the input files count by that measure too. A larger job runs alone.
+    /// Thousands of pixels processed at a time, inputs and outputs together. A pixel stands for about 16 bytes, also of
+    /// input files. A larger job runs alone.
     pub kilopixels_max: u32,
-    /// Jobs that may wait or run.
+    /// Maximum number of jobs that wait or run.
     pub jobs_max: usize,
-    /// Ended jobs whose results are remembered.
+    /// Number of remembered ended jobs.
     pub ended_max: usize,
 }
 
 impl Default for Options {
-    /// About 800 MB: room for any one job, and for smaller ones beside it.
+    /// About 800 MB: enough for any single job, or several small ones.
     fn default() -> Self {
         Self { kilopixels_max: 2 * kilopixels(OUTPUT_PIXELS_MAX), jobs_max: 10_000, ended_max: 10_000 }
     }
 }
 
-/// What a pixel of the budget stands for, in bytes.
+/// Bytes per pixel of the budget.
 const PIXEL_BYTES: u64 = 16;
-/// What the smallest job counts as: even that needs a thread and a core.
+/// Minimum cost of a job: even the smallest needs a thread and a core.
 const JOB_KILOPIXELS_MIN: u32 = 2_000;
 
-/// The local image vendor. Cheap to clone.
+/// The built-in image vendor. Cheap to clone.
 #[derive(Clone)]
 pub struct LocalImage {
     engine: Arc<Engine>,
@@ -60,7 +60,8 @@ struct Engine {
 type Outcome = Result<Picture, Failure>;
 
 impl LocalImage {
-    /// An engine that reads inputs from `store` and puts results there. What is not `wanted` any more is not begun.
+    /// Returns an engine that reads inputs from `store` and stores results there. Jobs that are no longer `wanted` are
+    /// not started.
     #[must_use]
     pub fn new(store: Store, options: Options, wanted: Wanted) -> Self {
         let budget = FairSemaphore::new(options.kilopixels_max.into());
@@ -79,10 +80,11 @@ impl Vendor for LocalImage {
         Recovery::Key
     }
 
-    /// Must be called within a tokio runtime, which then carries the work.
+    /// Must be called within a tokio runtime, which runs the work.
     fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         async move {
-            let (key, account) = (job.key.clone(), job.account);
+            let key = job.key.clone();
+            let account = job.account;
             let work = Ready::of(job.image()?).map_err(|reason| VendorError::new(ErrorKind::Refused, reason))?;
             if self.engine.jobs.admit(&key, account, "image")? {
                 tokio::spawn(Arc::clone(&self.engine).work(key.clone(), account, work));
@@ -108,21 +110,22 @@ impl Vendor for LocalImage {
 }
 
 impl Engine {
-    /// Waits for its share of the budget, works, and remembers the outcome.
+    /// Waits for its share of the budget, works, and stores the outcome.
     async fn work(self: Arc<Self>, key: VendorKey, account: Option<UserId>, work: Ready) {
         let _share = tokio::select! {
             biased;
             () = self.jobs.unwanted(&key) => return self.jobs.forget(&key),
             share = self.budget.acquire(account, self.share(&work).into()) => share,
         };
-        let (engine, own) = (Arc::clone(&self), key.clone());
+        let engine = Arc::clone(&self);
+        let own = key.clone();
         let made = tokio::task::spawn_blocking(move || guarded("image", || engine.make(&own, &work))).await;
         let stopped = |_| Err(Failure::new("engine_stopped", "the engine was stopped before the job had ended"));
         self.jobs.end(key, made.unwrap_or_else(stopped));
     }
 
-    /// How much of the budget a job takes, never more than there is: the pixels of its pictures and of the result, and the
-    /// files, which may be far larger.
+    /// Returns the share of the budget that a job needs, at most all: the pixels of its pictures and of the result, and
+    /// the files, which may be far larger.
     fn share(&self, work: &Ready) -> u32 {
         let times = u64::from(work.job.times());
         let pixels = |picture: &Picture, growth: u64| {
@@ -140,15 +143,19 @@ impl Engine {
         let picture = self.read(key, &work.image, "image")?;
         let reference = work.reference.as_ref().map(|kept| self.read(key, kept, "reference")).transpose()?;
         let (width, height) = picture.dimensions();
+
         work.job
             .check_output(width, height)
             .map_err(|reason| Failure::new("output_too_large", &format!("image {reason}")))?;
+
         let result = work.make(picture, reference.as_ref());
         drop(reference);
+
         let (width, height) = result.dimensions();
         let (bytes, format) = encode::encode(&result, work.image.format)
             .map_err(|error| defect("result_unwritable", "the result cannot be encoded", &error))?;
         drop(result);
+
         self.jobs
             .patiently(key, || self.store.put(Area::Result, &bytes, format, width, height))
             .map_err(|error| defect("result_unwritable", "the result cannot be stored", &error))
@@ -204,7 +211,8 @@ mod tests {
     }
 
     fn job(key: &str, input: Picture) -> Job {
-        let (task, key) = (TaskId(uuid::Uuid::nil()), Text::recorded(key.to_owned()));
+        let task = TaskId(uuid::Uuid::nil());
+        let key = Text::recorded(key.to_owned());
         Job { task, account: None, key, work: Work::Image(work(input)) }
     }
 
@@ -226,7 +234,7 @@ mod tests {
         assert_eq!((pictures.len(), pictures[0].width, pictures[0].height), (1, 32, 32));
         let bytes = house.store.read(Area::Result, &pictures[0]).unwrap();
         assert_eq!(house.store.decoders().inspect(&bytes).unwrap().format, ImageFormat::Png);
-        // Asked again, it says the same.
+        // A second poll returns the same.
         assert_eq!(house.vendor.poll(&reference).await.unwrap(), done);
     }
 
@@ -263,7 +271,7 @@ mod tests {
         let house = house(Options::default());
         let absent = Picture { digest: Digest([7; 32]), ..house.input };
         let broken = house.store.put(Area::Input, b"no picture", ImageFormat::Png, 16, 16).unwrap();
-        // Owners are told what is wrong, never what the operating system said.
+        // The failure shown to owners does not contain the message of the operating system.
         for (key, input, code, message) in [
             ("a", absent, "input_unreadable", "the input picture cannot be read"),
             ("b", broken, "input_undecodable", "image must be a png, jpeg, webp, gif, bmp or tiff picture"),
@@ -318,7 +326,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_backlog_of_one_account_delays_another_by_one_job() {
-        // Given jobs that run alone: several of one account, and then one of another
+        // Given jobs that run alone: several of one account, then one of another
         let house = house(Options { kilopixels_max: 1, ..Options::default() });
         let bob = Some(UserId(uuid::Uuid::from_u128(2)));
         let mut references = Vec::new();
@@ -327,7 +335,7 @@ mod tests {
         }
         let [_, _, last, other] = &references[..] else { panic!("four jobs") };
 
-        // When the backlog has ended, then so has the job of the other account, which came last
+        // Then the job of the other account, submitted last, ends no later than the backlog
         end_of(&house.vendor, last).await;
         assert!(matches!(house.vendor.poll(other).await.unwrap(), Progress::Done(_)));
     }

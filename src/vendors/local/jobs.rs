@@ -1,8 +1,8 @@
-//! The jobs that an engine inside has, known by their keys, in memory.
+//! In-memory jobs of a built-in engine.
 //!
-//! A job is known by its key, which is also its reference: the same key while the job is known is the same job. Nothing
-//! survives a restart, and nothing needs to: the vendor answers that it forgot, the task is submitted again, and the same
-//! inputs with the same parameters give the same file.
+//! The key of a job is also its reference: while the job is known, the same key is the same job. Nothing survives a
+//! restart, and nothing has to: the vendor reports the job as forgotten, the task is submitted again, and the same
+//! inputs and parameters yield the same file.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Display;
@@ -22,35 +22,35 @@ use crate::media::input::Decoded;
 use crate::space::lacking;
 use crate::vendors::{ErrorKind, VendorError};
 
-/// What a submission to a full engine is asked to wait.
+/// Pause requested when the engine is full.
 pub(super) const BUSY_PAUSE: Duration = Duration::from_secs(5);
-/// Whether somebody still wants a job: nobody does when its task was cancelled, or ended in another way.
+/// Returns `true` while a job is wanted: its task was not cancelled and has not ended otherwise.
 pub type Wanted = Arc<dyn Fn(&VendorKey) -> bool + Send + Sync>;
 
-/// How long a job is made that nobody asks after, though nobody is known to have given it up.
+/// Time after which a job is dropped that is not polled, even if it is still wanted.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
-/// How often a job that waits for its share looks whether it is still wanted.
+/// Interval at which a waiting job checks whether it is still wanted.
 const GLANCE: Duration = Duration::from_secs(2);
-/// How long a job rests that found no room.
+/// Pause of a job that lacks disk space or file descriptors.
 const REST: Duration = Duration::from_secs(1);
 
-/// How a job stands.
+/// State of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Standing<T> {
-    /// It waits for its share of the engine.
+    /// Waiting for its share of the engine.
     Waiting,
-    /// So many thousandths of it are made.
+    /// Running; done to this many thousandths.
     Running {
         permille: u16,
     },
     Ended(Result<T, Failure>),
 }
 
-/// The jobs that are known.
+/// The known jobs.
 pub(super) struct Jobs<T> {
-    /// Jobs that may wait or run.
+    /// Maximum number of jobs that wait or run.
     open_max: usize,
-    /// Ended jobs that are remembered.
+    /// Maximum number of remembered ended jobs.
     ended_max: usize,
     wanted: Wanted,
     known: Mutex<Known<T>>,
@@ -59,27 +59,27 @@ pub(super) struct Jobs<T> {
 
 struct Known<T> {
     jobs: HashMap<VendorKey, Entry<T>>,
-    /// Numbers of the jobs that wait, of each account in order; accounts without any are absent.
+    /// Sequence numbers of waiting jobs of each account, in order; accounts without any are absent.
     waiting: HashMap<Option<UserId>, VecDeque<u64>>,
-    /// Jobs of each account that wait or run; accounts without any are absent.
+    /// Number of waiting and running jobs of each account; accounts without any are absent.
     open: HashMap<Option<UserId>, usize>,
-    /// Ended jobs, the oldest first.
+    /// Ended jobs, oldest first.
     ended: VecDeque<VendorKey>,
-    /// How many jobs came so far.
+    /// Number of jobs admitted so far.
     came: u64,
 }
 
 struct Entry<T> {
     account: Option<UserId>,
     standing: Standing<T>,
-    /// When somebody asked after it last.
+    /// Time of the last poll.
     asked: Instant,
-    /// Which one it was of all that came.
+    /// Sequence number.
     came: u64,
 }
 
 impl<T> Known<T> {
-    /// The job does not wait any more, if it did.
+    /// Removes a job from the waiting ones, if it is among them.
     fn leave_queue(&mut self, key: &VendorKey) {
         let Some(Entry { account, came, .. }) = self.jobs.get(key) else { return };
         let Some(waiting) = self.waiting.get_mut(account) else { return };
@@ -91,7 +91,7 @@ impl<T> Known<T> {
         }
     }
 
-    /// The job does not wait or run any more.
+    /// Removes a job from the count of waiting and running ones.
     fn close(&mut self, account: Option<UserId>) {
         let left = self.open.remove(&account).unwrap_or(0).saturating_sub(1);
         if left > 0 {
@@ -112,34 +112,39 @@ impl<T: Clone> Jobs<T> {
         Self { open_max, ended_max, wanted, known: Mutex::new(known), moved: Arc::default() }
     }
 
-    /// Takes the key in; false when its job is known already.
+    /// Admits a job; `false` if it is already known.
     ///
     /// # Errors
-    /// When too many jobs wait or run, of all accounts or of this one; `engine` is named.
+    /// If too many jobs wait or run, in total or of this account; the message names `engine`.
     pub fn admit(&self, key: &VendorKey, account: Option<UserId>, engine: &str) -> Result<bool, VendorError> {
         let mut known = self.known.lock();
+
         if let Some(entry) = known.jobs.get_mut(key) {
             entry.asked = Instant::now();
             return Ok(false);
         }
-        // One account leaves half of the places to the others.
+
+        // One account may use half of the places.
         let own_max = self.open_max.div_ceil(2).max(2);
         let own = known.open.get(&account).copied().unwrap_or(0);
+
         if known.jobs.len() - known.ended.len() >= self.open_max || own >= own_max {
             let mut busy = VendorError::new(ErrorKind::Busy, format!("the {engine} engine has too many jobs waiting"));
             busy.retry_after = Some(BUSY_PAUSE);
             return Err(busy);
         }
+
         known.came += 1;
         let came = known.came;
         known.waiting.entry(account).or_default().push_back(came);
         *known.open.entry(account).or_default() += 1;
+
         let entry = Entry { account, standing: Standing::Waiting, asked: Instant::now(), came };
         known.jobs.insert(key.clone(), entry);
         Ok(true)
     }
 
-    /// The job has its share of the engine.
+    /// Marks a job as running.
     pub fn begin(&self, key: &VendorKey) {
         let mut known = self.known.lock();
         known.leave_queue(key);
@@ -150,45 +155,49 @@ impl<T: Clone> Jobs<T> {
         self.moved.notify_one();
     }
 
-    /// So many thousandths of a job that runs are made. What was told before is not taken back, whatever order threads tell it in.
+    /// Sets the progress of a running job in thousandths. It never decreases, whatever the order of the threads.
     pub fn advance(&self, key: &VendorKey, made: u16) {
         if let Some(Entry { standing: Standing::Running { permille }, .. }) = self.known.lock().jobs.get_mut(key) {
             *permille = made.max(*permille);
         }
     }
 
-    /// Returns the place of a job among those that wait, from 1; accounts take turns. `None` for a job that does not wait.
+    /// Returns the place of a job among the waiting ones, from 1; accounts take turns. `None` for a job that is not
+    /// waiting.
     pub fn place(&self, key: &VendorKey) -> Option<u32> {
         let known = self.known.lock();
         let Entry { account, came, .. } = known.jobs.get(key)?;
         let own = known.waiting.get(account)?;
         let before = own.binary_search(came).ok()?;
         let others = known.waiting.iter().filter(|(other, _)| *other != account);
-        // In each round those come first whose first job came first.
+        // In each round, accounts come in the order of their first waiting jobs.
         let ahead = others.map(|(_, queue)| queue.len().min(before + usize::from(queue.front() < own.front())));
         u32::try_from(before + ahead.sum::<usize>() + 1).ok()
     }
 
-    /// The job has ended.
+    /// Marks a job as ended.
     pub fn end(&self, key: VendorKey, outcome: Result<T, Failure>) {
         let mut known = self.known.lock();
         known.leave_queue(&key);
+
         if let Some(entry) = known.jobs.get_mut(&key) {
             entry.standing = Standing::Ended(outcome);
             let account = entry.account;
             known.close(account);
             known.ended.push_back(key);
         }
+
         while known.ended.len() > self.ended_max {
             if let Some(oldest) = known.ended.pop_front() {
                 known.jobs.remove(&oldest);
             }
         }
+
         drop(known);
         self.moved.notify_one();
     }
 
-    /// The job is not known any more.
+    /// Removes a job.
     pub fn forget(&self, key: &VendorKey) {
         let mut known = self.known.lock();
         known.leave_queue(key);
@@ -201,7 +210,7 @@ impl<T: Clone> Jobs<T> {
         self.moved.notify_one();
     }
 
-    /// How a job stands, if it is known. Whoever asks is interested in it.
+    /// Returns the state of a job, if known. Counts as a poll.
     pub fn standing(&self, key: &VendorKey) -> Option<Standing<T>> {
         let mut known = self.known.lock();
         let entry = known.jobs.get_mut(key)?;
@@ -209,34 +218,34 @@ impl<T: Clone> Jobs<T> {
         Some(entry.standing.clone())
     }
 
-    /// How many jobs are known.
+    /// Returns the number of known jobs.
     #[cfg(test)]
     pub fn count(&self) -> usize {
         self.known.lock().jobs.len()
     }
 
-    /// Whether nobody wants a job any more, or has asked after it for [`PATIENCE`].
+    /// Returns `true` if a job is no longer wanted, or was not polled for [`PATIENCE`].
     pub fn is_forsaken(&self, key: &VendorKey) -> bool {
         !self.is_wanted(key) || self.known.lock().jobs.get(key).is_none_or(|entry| entry.asked.elapsed() > PATIENCE)
     }
 
-    /// Whether somebody wants a job, also one that is not asked after.
+    /// Returns `true` if a job is wanted, whether it is polled or not.
     pub fn is_wanted(&self, key: &VendorKey) -> bool {
         (self.wanted)(key)
     }
 
-    /// Comes back when nobody wants the job any more, seconds later: what waits for its share need not wait for that.
+    /// Completes within seconds after the job is no longer wanted.
     pub async fn unwanted(&self, key: &VendorKey) {
         while self.is_wanted(key) {
             tokio::time::sleep(GLANCE).await;
         }
     }
 
-    /// Does what a job does with files, again while there is no room for it or too many files are open: that passes, and a job that
-    /// failed of it would be lost. Blocks, until nobody wants the job any more.
+    /// Retries a file operation of a job while the disk is full or too many files are open: such errors are temporary
+    /// and should not fail the job. Blocks, at most until the job is no longer wanted.
     ///
     /// # Errors
-    /// Those of `attempt`.
+    /// Returns the other errors of `attempt`.
     pub fn patiently<R>(&self, key: &VendorKey, attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
         self.patiently_resting(key, || thread::sleep(REST), attempt)
     }
@@ -248,6 +257,7 @@ impl<T: Clone> Jobs<T> {
         mut attempt: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
         let mut is_told = false;
+
         loop {
             match attempt() {
                 Err(error) if lacking(&error).is_some() && !self.is_forsaken(key) => {
@@ -262,10 +272,10 @@ impl<T: Clone> Jobs<T> {
         }
     }
 
-    /// Decodes a picture of a job, and waits for the memory that it takes while the job is wanted. Blocks.
+    /// Decodes a picture of a job, waiting for memory while the job is wanted. Blocks.
     ///
     /// # Errors
-    /// Those of [`Decoders::decode`].
+    /// As [`Decoders::decode`].
     pub fn decode(&self, key: &VendorKey, decoders: &Decoders, bytes: &[u8]) -> Result<Decoded, DecodeError> {
         loop {
             match decoders.decode(bytes) {
@@ -275,13 +285,13 @@ impl<T: Clone> Jobs<T> {
         }
     }
 
-    /// Woken whenever a job has moved.
+    /// Returns the notification of changed jobs.
     pub fn moved(&self) -> Arc<Notify> {
         Arc::clone(&self.moved)
     }
 }
 
-/// A panic in an engine is the failure of one job.
+/// Turns a panic of an engine into a failure of its job.
 pub(super) fn guarded<T>(engine: &str, make: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(make)).unwrap_or_else(|_| {
         tracing::error!(engine, "the engine panicked");
@@ -290,7 +300,7 @@ pub(super) fn guarded<T>(engine: &str, make: impl FnOnce() -> Result<T, Failure>
     })
 }
 
-/// A failure of this house: its cause is for the operator's log; owners and webhooks are told a fixed sentence.
+/// Returns a failure caused by this service. The cause is logged for the operator; owners get a fixed sentence.
 pub(super) fn defect(code: &str, sentence: &str, cause: &dyn Display) -> Failure {
     tracing::error!(code, %cause, "{sentence}");
     Failure::new(code, sentence)

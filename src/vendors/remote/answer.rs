@@ -1,32 +1,32 @@
-//! What the vendor's answers mean for a task: `docs/vendors.md` has the table. Pure: a status, a body, and what follows.
+//! Meaning of the vendor's responses for a task; `docs/vendors.md` has the table. Pure.
 //!
-//! Of a submission three things can be known: accepted, refused, or unknown (contract 5). Whatever is not surely one of the first
-//! two is the third.
+//! A submission is accepted, refused, or its outcome is unknown (contract 5). A response that does not clearly mean one
+//! of the first two means the third.
 
 use serde_json::Value;
 
 use crate::domain::task::Failure;
 use crate::vendors::{ErrorKind, VendorError};
 
-/// Most characters of an id by which a vendor names a job.
+/// Maximum length of a vendor's job id, in characters.
 const ID_MAX: usize = 150;
-/// Most results of one job.
+/// Maximum number of results of one job.
 const RESULTS_MAX: usize = 16;
-/// Most characters that are told of what a vendor says.
+/// Maximum length of a vendor's message that is passed on, in characters.
 const SAID_MAX: usize = 400;
 
-/// How the vendor says that a job stands.
+/// Progress of a job as reported by the vendor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Polled {
     Running,
-    /// Where the results are.
+    /// URLs of the results.
     Done(Vec<String>),
     Failed(Failure),
-    /// It does not know the job.
+    /// Unknown to the vendor.
     Lost,
 }
 
-/// The id under which the vendor took a job.
+/// Returns the vendor's id of an accepted job.
 pub(super) fn submitted(status: u16, body: &[u8]) -> Result<String, VendorError> {
     match status {
         200..=299 => {
@@ -39,24 +39,24 @@ pub(super) fn submitted(status: u16, body: &[u8]) -> Result<String, VendorError>
     }
 }
 
-/// What an answer to a submission means that is none of success.
+/// Returns the error for a submission without a status of success.
 pub(super) fn untaken(status: u16, body: &[u8]) -> VendorError {
     let said = || said(status, body);
     match status {
         408 | 425 | 429 | 503 => busy(&said()),
         _ if is_unserved(status) => unserved(&said()),
-        // A vendor that knows the key says that the first call with it is still being worked on.
+        // A vendor that supports keys may answer 409 while the first call with the key is in progress.
         409 | 500..=599 => unknown(format!("the vendor failed while it took the job ({})", said())),
         _ => VendorError::new(ErrorKind::Refused, format!("the vendor refused the job ({})", said())),
     }
 }
 
-/// How the job with this id stands.
+/// Returns the progress of the job with this id.
 pub(super) fn polled(status: u16, body: &[u8], id: &str) -> Result<Polled, VendorError> {
     Ok(told(status, body, |body| progress(body, id))?.unwrap_or(Polled::Lost))
 }
 
-/// What an answer about a job says, as `read` reads it; `None` when the vendor does not know the job.
+/// Returns the response about a job, parsed by `read`; `None` if the vendor does not know the job.
 pub(super) fn told<T>(
     status: u16,
     body: &[u8],
@@ -73,10 +73,11 @@ pub(super) fn told<T>(
     }
 }
 
-/// The id of the job that the vendor finds under a reference; `None` when it finds none. Several cannot all be ours: a vendor that
-/// finds them has not understood what was asked.
+/// Returns the id of the job that the vendor found by a key; `None` if it found none. Several jobs mean that the vendor
+/// ignored the key.
 pub(super) fn found(status: u16, body: &[u8]) -> Result<Option<String>, VendorError> {
     let unreadable = || unknown(format!("the vendor's answer to the search cannot be read ({})", said(status, body)));
+
     match status {
         200..=299 => {
             let whole: Value = serde_json::from_slice(body).map_err(|_| unreadable())?;
@@ -98,8 +99,8 @@ pub(super) fn found(status: u16, body: &[u8]) -> Result<Option<String>, VendorEr
     }
 }
 
-/// Whether the answer to a question about a job that nobody has is one of a vendor that works: it refuses it, or says something
-/// that a program can read.
+/// Returns `Ok` if the response about a job that does not exist shows a working vendor: the job is rejected, or the
+/// response is JSON.
 pub(super) fn lives(status: u16, body: &[u8]) -> Result<(), VendorError> {
     match status {
         400 | 404 | 410 | 422 => Ok(()),
@@ -110,7 +111,7 @@ pub(super) fn lives(status: u16, body: &[u8]) -> Result<(), VendorError> {
     }
 }
 
-/// Credentials, credit, or the place are wrong: nothing was begun, and no task is to blame.
+/// Returns `true` for wrong credentials, credit or address: nothing was started, and the task is not at fault.
 fn is_unserved(status: u16) -> bool {
     matches!(status, 300..=399 | 401 | 402 | 403 | 404 | 405 | 407)
 }
@@ -127,7 +128,7 @@ pub(super) fn unknown(message: String) -> VendorError {
     VendorError::new(ErrorKind::Unknown, message)
 }
 
-/// The task in an answer, which most endpoints wrap (seed).
+/// Returns the task in a response, unwrapped from `data` as most endpoints need (seed).
 fn task_in(body: &[u8]) -> Option<Value> {
     let mut whole: Value = serde_json::from_slice(body).ok()?;
     let task = whole.get_mut("data").map(Value::take).unwrap_or(whole);
@@ -140,8 +141,8 @@ fn id_of(task: &Value) -> Option<String> {
     usable.then(|| id.to_owned())
 }
 
-/// `None` when the answer is not about that job, or does not have the types of the interface. A status that nobody knows means
-/// that the job has not ended.
+/// Returns `None` if the response is about another job or has unexpected types. An unknown status means that the job
+/// has not ended.
 fn progress(body: &[u8], id: &str) -> Option<Polled> {
     let task = task_in(body)?;
     if task.get("task_id").is_some_and(|told| told.as_str() != Some(id)) {
@@ -160,13 +161,13 @@ fn results(task: &Value) -> Option<Vec<String>> {
     urls.filter(|urls| (1..=RESULTS_MAX).contains(&urls.len()))
 }
 
-/// Why the vendor says that a job failed.
+/// Returns the failure reported by the vendor.
 pub(super) fn failure(task: &Value) -> Failure {
     let message = message_in(task).unwrap_or_else(|| "the vendor gave no reason".to_owned());
     Failure::new("vendor_failed", &format!("the vendor could not do the job: {message}"))
 }
 
-/// What an answer says for people: the status, and a message where there is one.
+/// Describes a response: its status, and its message if there is one.
 fn said(status: u16, body: &[u8]) -> String {
     let message = serde_json::from_slice::<Value>(body).ok().as_ref().and_then(message_in);
     message.map_or_else(|| format!("status {status}"), |message| format!("status {status}: {message}"))
@@ -185,7 +186,7 @@ fn message_in(value: &Value) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// An answer as it came, and what it means.
+    /// A recorded response and its meaning.
     #[derive(serde::Deserialize)]
     struct Recording {
         name: String,
@@ -205,9 +206,11 @@ mod tests {
         let recordings: Vec<Recording> =
             serde_json::from_str(include_str!("../../../tests/golden/vendor/answers.json")).unwrap();
         assert!(recordings.len() > 20);
+
         let mut differences = Vec::new();
+
         for Recording { name, status, body, submitted, polled, found } in recordings {
-            // Text stands for what is not JSON.
+            // Text represents bodies that are not JSON.
             let body = if let Value::String(text) = &body { text.clone() } else { body.to_string() };
             let body = body.as_bytes();
             let meant = [
@@ -219,6 +222,7 @@ mod tests {
                 differences.push(format!("{name}: {meant:#?}"));
             }
         }
+
         assert!(differences.is_empty(), "{}", differences.join("\n"));
     }
 

@@ -1,4 +1,4 @@
-//! The line to one vendor: calls, and what became of those without an answer. Its credentials are never told.
+//! Connection to one vendor: its calls, and the errors of those without a response. Masks credentials.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::outbound::client::CallFailure;
 use crate::outbound::vendor::{VendorAnswer, VendorCaller};
 use crate::vendors::{ErrorKind, VendorError};
 
-/// Speaks to a vendor. Cheap to clone.
+/// Connection to one vendor. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Line {
     pub caller: VendorCaller,
@@ -25,18 +25,18 @@ impl Line {
         answer.map_err(|failure| self.told(unanswered(&failure, "the vendor was not reached")))
     }
 
-    /// Asks.
+    /// Sends a GET request.
     pub async fn ask(&self, path: &str) -> Result<VendorAnswer, VendorError> {
         let answer = self.caller.get(path, self.surroundings.now()).await;
         answer.map_err(|failure| self.told(unanswered(&failure, "the vendor did not say how the task stands")))
     }
 
-    /// Searches for a job under its key.
+    /// Searches for a job by its key.
     pub async fn search(&self, key: &VendorKey) -> Result<VendorAnswer, VendorError> {
         self.ask(&self.options.search_path.replace("{key}", key.as_str())).await
     }
 
-    /// An error that came with an answer.
+    /// Completes an error with data of its response.
     pub fn of(&self, answer: &VendorAnswer, mut error: VendorError) -> VendorError {
         error.retry_after = answer.retry_after;
         self.told(error)
@@ -47,13 +47,13 @@ impl Line {
         error
     }
 
-    /// What a vendor says, without our credentials in it.
+    /// Returns text of a vendor with credentials masked.
     pub fn without_key(&self, text: &str) -> String {
         without_key(self.options.api_key.as_deref(), text)
     }
 }
 
-/// What a vendor says, without our credentials in it.
+/// Returns text of a vendor with credentials masked.
 pub(super) fn without_key(key: Option<&str>, text: &str) -> String {
     match key {
         Some(key) => text.replace(key, "********"),
@@ -61,7 +61,7 @@ pub(super) fn without_key(key: Option<&str>, text: &str) -> String {
     }
 }
 
-/// What a call without an answer leaves known: what did not leave this house surely began nothing.
+/// Returns the error of a call without a response. A request that was not sent certainly started nothing.
 pub(super) fn unanswered(failure: &CallFailure, what: &str) -> VendorError {
     let kind = match failure {
         CallFailure::Url(_) | CallFailure::Forbidden | CallFailure::Unresolved | CallFailure::NoConnection(_) => {

@@ -1,7 +1,7 @@
-//! Remote vendors. That of images: the seed's image interface below a base URL; those of videos and music are in `video` and `music`. What is asked (`request`) and what the answers mean
-//! (`answer`) are pure; this file carries them, and `results` brings the pictures home.
+//! Remote vendors. This file contains the image vendor: the seed's image interface below a base URL; `video` and
+//! `music` contain the others. `request` and `answer` are pure; `results` fetches the pictures.
 //!
-//! They keep nothing: a job is known by the reference that the log has, `<family>:<id at the vendor>`.
+//! The vendors are stateless: the log contains the reference of a job, `<family>:<id at the vendor>`.
 
 use std::sync::Arc;
 
@@ -37,25 +37,25 @@ use line::Line;
 use request::{Pictures, request, status_family, status_path};
 use results::Results;
 
-/// Bytes of pictures that are on their way to the vendor at a time, at most: each is held three times over while its request is
-/// made (the file, its base64, the body). A larger picture goes alone.
+/// Maximum number of picture bytes being sent to the vendor. Each is held three times while its request is built (file,
+/// base64, body). A larger picture is sent alone.
 const SENT_BYTES_MAX: u64 = 128 << 20;
-/// Bytes that one permit stands for.
+/// Bytes per semaphore permit.
 const ROOM_UNIT: u64 = 64 << 10;
-/// The job that nobody has, asked for to see whether the vendor answers.
+/// Id of a job that does not exist, for health checks.
 const NOBODYS: &str = "00000000-0000-0000-0000-000000000000";
 
-/// How the vendor is spoken to.
+/// Options of a remote vendor.
 #[derive(Clone)]
 pub struct Options {
     pub recovery: Recovery,
-    /// The header that carries the key of a submission.
+    /// Header with the key of a submission.
     pub key_header: String,
-    /// Where jobs are searched for, below the base URL; `{key}` stands for the key of the submission.
+    /// Path for searches below the base URL; `{key}` is replaced by the key of the submission.
     pub search_path: String,
-    /// Where the vendor may hint that a task has moved; without it the vendor is told of no place.
+    /// Webhook URL of a task; without it, the vendor gets none.
     pub hint_url: Option<Arc<dyn Fn(TaskId) -> String + Send + Sync>>,
-    /// Never told, even where the vendor tells it.
+    /// Masked in all messages of the vendor.
     pub api_key: Option<String>,
 }
 
@@ -70,7 +70,8 @@ pub struct RemoteImage {
 }
 
 impl RemoteImage {
-    /// The vendor that `caller` reaches. Inputs are read from `store`, and results that `fetcher` brings go there.
+    /// Returns the vendor that `caller` reaches. Inputs are read from `store`; results are fetched by `fetcher` and
+    /// stored there.
     #[must_use]
     pub fn new(
         caller: VendorCaller,
@@ -86,7 +87,8 @@ impl RemoteImage {
     }
 
     async fn submit_job(&self, job: Job) -> Result<VendorReference, VendorError> {
-        let (task, key) = (job.task, job.key.clone());
+        let task = job.task;
+        let key = job.key.clone();
         let work = job.image()?;
         let bytes = work.sources().filter_map(Source::kept).map(|picture| picture.bytes).sum();
         let Ok(_room) = self.room.acquire_many(permits(bytes)).await else {
@@ -99,9 +101,10 @@ impl RemoteImage {
         Ok(reference(family, &id))
     }
 
-    /// Path and body; reading and encoding go on beside the other work.
+    /// Returns path and body; the pictures are read and encoded on a blocking thread.
     async fn request_for(&self, work: ImageWork, task: TaskId) -> Result<(String, Bytes), VendorError> {
-        let (store, webhook) = (self.store.clone(), self.line.options.hint_url.as_ref().map(|url| url(task)));
+        let store = self.store.clone();
+        let webhook = self.line.options.hint_url.as_ref().map(|url| url(task));
         let made = tokio::task::spawn_blocking(move || {
             let read = |source: &Source| source.kept().and_then(|picture| base64_of(&store, picture));
             let pictures = Pictures { image: read(&work.image)?, reference: work.reference.as_ref().and_then(read) };
@@ -111,14 +114,16 @@ impl RemoteImage {
             let request = request(&work.job, pictures, webhook);
             Some((request.path, Bytes::from(serde_json::to_vec(&request.body).ok()?)))
         });
+
         let unsent = || VendorError::new(ErrorKind::Refused, "an input picture cannot be read; nothing was sent");
         made.await.ok().flatten().ok_or_else(unsent)
     }
 
     async fn poll_job(&self, reference: &VendorReference) -> Result<Progress, VendorError> {
-        // Of another vendor: this one never took it.
+        // A reference of another vendor: this one never accepted the job.
         let Some((family, id)) = reference.as_str().split_once(':') else { return Ok(Progress::Forgotten) };
         let answer = self.line.ask(&status_path(family, id)).await?;
+
         match answer::polled(answer.status, &answer.body, id).map_err(|error| self.line.of(&answer, error))? {
             Polled::Running => Ok(Progress::Running { permille: None }),
             Polled::Lost => Ok(Progress::Lost),
@@ -165,7 +170,7 @@ impl Vendor for RemoteImage {
         self.find_job(job).boxed()
     }
 
-    /// It is asked about a job that nobody has.
+    /// Polls a job that does not exist.
     fn lives(&self) -> BoxFuture<'_, Result<(), VendorError>> {
         async move {
             let answer = self.line.ask(&status_path("image-upscaler", NOBODYS)).await?;
@@ -183,7 +188,7 @@ fn reference(family: &str, id: &str) -> VendorReference {
     Text::recorded(format!("{family}:{id}"))
 }
 
-/// Blocks. A picture that cannot be read is for the operator's log.
+/// Returns a picture in base64. Blocks. Logs a read error for the operator.
 fn base64_of(store: &Store, picture: &Picture) -> Option<String> {
     match store.read(Area::Input, picture) {
         Ok(bytes) => Some(STANDARD.encode(bytes)),
@@ -194,7 +199,7 @@ fn base64_of(store: &Store, picture: &Picture) -> Option<String> {
     }
 }
 
-/// What pictures of so many bytes take of the room, never more than there is.
+/// Returns the number of permits for pictures of this size, at most all.
 fn permits(bytes: u64) -> u32 {
     u32::try_from(bytes.clamp(1, SENT_BYTES_MAX).div_ceil(ROOM_UNIT)).unwrap_or(u32::MAX)
 }

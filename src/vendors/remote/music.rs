@@ -1,6 +1,6 @@
-//! The remote vendor of music: the seed's music interface below a base URL. As for images, what is asked (`request`) and what the
-//! answers mean (`answer`) are pure. A line is read when the one before was taken, so that a slow listener slows the vendor,
-//! and whoever stops listening closes its connection.
+//! Remote music vendor: the seed's music interface below a base URL. As for images, `request` and `answer` are pure. A
+//! line is read only after the previous one was consumed, so a slow listener slows down the vendor. Dropping the stream
+//! closes the connection.
 
 use std::time::Duration;
 
@@ -27,25 +27,25 @@ mod request;
 use answer::Said;
 use request::{Form, PATH, form};
 
-/// Most bytes that are read of an answer that is not music.
+/// Maximum number of bytes read of a response that is not music.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
-/// Most lines that are passed over in a row because they say nothing of use here.
+/// Maximum number of consecutive lines that are ignored.
 const PASSED_OVER_MAX: usize = 1_000;
 
-/// How the vendor is spoken to.
+/// Options of the vendor.
 #[derive(Clone)]
 pub struct MusicOptions {
-    /// The header that carries the key of a submission.
+    /// Header with the key of a submission.
     pub key_header: String,
-    /// How long may pass between two lines that say something.
+    /// Longest time between two meaningful lines.
     pub line_timeout: Duration,
-    /// The longest line, in bytes.
+    /// Longest line, in bytes.
     pub line_bytes: usize,
-    /// Never told, even where the vendor tells it.
+    /// Masked in all messages of the vendor.
     pub api_key: Option<String>,
 }
 
-/// The remote vendor of music. Cheap to clone.
+/// The remote music vendor. Cheap to clone.
 #[derive(Clone)]
 pub struct RemoteMusic {
     caller: VendorCaller,
@@ -54,13 +54,13 @@ pub struct RemoteMusic {
 }
 
 impl RemoteMusic {
-    /// The vendor that `caller` reaches.
+    /// Returns the vendor that `caller` reaches.
     #[must_use]
     pub fn new(caller: VendorCaller, options: MusicOptions, surroundings: Surroundings) -> Self {
         Self { caller, options, surroundings }
     }
 
-    /// Asks, and waits for the first line: with it the vendor has the job.
+    /// Posts the job and waits for the first line, which shows that the vendor accepted it.
     async fn begin(self, task: TaskId, work: MusicWork) -> Result<Heard, Stopped> {
         let options = self.options.clone();
         let told = |mut error: VendorError| {
@@ -78,13 +78,16 @@ impl RemoteMusic {
         let key = task.to_string();
         let Form { content_type, body } = form(work, &key);
         let MusicOptions { line_timeout: silence, line_bytes, .. } = self.options;
-        let (posted, listening) = (Posted { content_type, body: body.into() }, Listening { silence, line_bytes });
-        let (key, at) = ((self.options.key_header.as_str(), key.as_str()), self.surroundings.now());
+        let posted = Posted { content_type, body: body.into() };
+        let listening = Listening { silence, line_bytes };
+        let key = (self.options.key_header.as_str(), key.as_str());
+        let at = self.surroundings.now();
         let asked = self.caller.listen(PATH, key, posted, listening, at).await;
         let (answer, lines) = asked.map_err(|failure| unanswered(&failure, "the vendor was not reached"))?;
         if (200..=299).contains(&answer.status) {
             return Ok(lines);
         }
+
         let said = tokio::time::timeout(silence, lines.beginning(REFUSAL_BYTES_MAX)).await.unwrap_or_default();
         let mut error = untaken(answer.status, &said);
         error.retry_after = answer.retry_after;
@@ -107,7 +110,7 @@ impl MusicVendor for RemoteMusic {
     }
 }
 
-/// How far a stream is.
+/// Stage of a stream.
 enum Stage {
     Asked(Box<(RemoteMusic, TaskId, MusicWork)>),
     Heard(Box<Heard>),
@@ -118,7 +121,7 @@ impl Stage {
         match self {
             Self::Asked(asked) => {
                 let (vendor, task, work) = *asked;
-                // The interface names the vendor's own task with its last line only.
+                // The vendor's own task id comes only with the last line.
                 let reference = Text::recorded(task.to_string());
                 let heard = vendor.begin(task, work).await?;
                 Ok(Some((MusicMoment::Taken { reference }, Self::Heard(Box::new(heard)))))
@@ -128,18 +131,18 @@ impl Stage {
     }
 }
 
-/// A stream of which something was heard.
+/// A stream whose first line was received.
 struct Heard {
     lines: Lines,
     options: MusicOptions,
-    /// What the first line said, until it is told.
+    /// Meaning of the first line, until returned.
     first: Option<Said>,
-    /// What the files are, once there was sound.
+    /// Format of the files, once there was sound.
     format: Option<SoundFormat>,
 }
 
 impl Heard {
-    /// What is told next; `None` after the vendor has said that it was all.
+    /// Returns the next moment; `None` after the end reported by the vendor.
     async fn next(&mut self) -> Result<Option<MusicMoment>, Stopped> {
         for _ in 0..PASSED_OVER_MAX {
             let said = if let Some(first) = self.first.take() {
@@ -159,10 +162,11 @@ impl Heard {
                 }
             }
         }
+
         Err(self.broken("it went on without saying anything that is known here"))
     }
 
-    /// What the next line says; in an error why that is not known.
+    /// Returns the meaning of the next line, or the reason why it is unknown.
     async fn line(&mut self) -> Result<Option<Said>, String> {
         let limit = self.options.line_timeout;
         let line = tokio::time::timeout(limit, self.lines.next()).await;
@@ -171,7 +175,7 @@ impl Heard {
         read(line).await.map(Some).ok_or_else(|| "a line of it cannot be read".to_owned())
     }
 
-    /// The chunks of a file must fit one another.
+    /// Checks that all chunks of a file have the same format, and masks credentials.
     fn checked(&mut self, moment: MusicMoment) -> Result<MusicMoment, Stopped> {
         Ok(match moment {
             MusicMoment::Sound { place, format, data } => {
@@ -200,7 +204,7 @@ impl Heard {
     }
 }
 
-/// Large lines are read beside the other work.
+/// Parses a line; a large one on a blocking thread.
 async fn read(line: Bytes) -> Option<Said> {
     const READ_IN_PLACE_MAX: usize = 64 * 1024;
     if line.len() <= READ_IN_PLACE_MAX {
@@ -217,7 +221,7 @@ fn reason(failure: &CallFailure) -> String {
     }
 }
 
-/// The vendor answered, and it is not known whether it has begun.
+/// Returns the error of a response after which it is unknown whether the vendor started.
 fn unheard(reason: &str) -> VendorError {
     unknown(format!("the vendor's answer cannot be listened to: {reason}"))
 }

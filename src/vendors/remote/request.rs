@@ -1,4 +1,4 @@
-//! Our job as the vendor is asked for it: the path and the body of the seed's image interface. Pure.
+//! Request for an image job: path and body of the seed's image interface. Pure.
 
 use std::fmt::Write;
 
@@ -8,17 +8,17 @@ use serde_json::{Map, Value};
 use crate::domain::image::{ImageJob, SkinMode};
 use crate::domain::parameter::Parameters;
 
-/// Below the vendor's base URL.
+/// Path below the vendor's base URL.
 const INTERFACE: &str = "/proxy/imagevendor/v1/ai/";
 
-/// The pictures of a job, in base64.
+/// Pictures of a job, in base64.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pictures {
     pub image: String,
     pub reference: Option<String>,
 }
 
-/// What is posted.
+/// Path and body of a POST request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Request {
     /// Below the vendor's base URL.
@@ -26,7 +26,7 @@ pub(super) struct Request {
     pub body: Map<String, Value>,
 }
 
-/// The request for a job. Every parameter is spelled out, so that the vendor's own defaults decide nothing.
+/// Returns the request for a job. Every parameter is explicit, so that the vendor's defaults do not matter.
 pub(super) fn request(job: &ImageJob, pictures: Pictures, webhook: Option<String>) -> Request {
     let endpoint = match job {
         ImageJob::Upscale(_) => "image-upscaler",
@@ -39,11 +39,12 @@ pub(super) fn request(job: &ImageJob, pictures: Pictures, webhook: Option<String
         },
         ImageJob::Relight(_) => "image-relight",
     };
+
     let body = members(&job.parameters(pictures.image, pictures.reference));
     Request { path: format!("{INTERFACE}{endpoint}"), body: with(body, "webhook_url", webhook) }
 }
 
-/// Parameters as they are sent.
+/// Returns the parameters as JSON fields.
 pub(super) fn members(parameters: &Parameters<impl Serialize>) -> Map<String, Value> {
     match serde_json::to_value(parameters).expect("written to memory, under names that are text") {
         Value::Object(members) => members,
@@ -51,7 +52,7 @@ pub(super) fn members(parameters: &Parameters<impl Serialize>) -> Map<String, Va
     }
 }
 
-/// The same with one more field, or another value of it.
+/// Sets one field of the body, if `text` is given.
 pub(super) fn with(mut body: Map<String, Value>, field: &str, text: Option<String>) -> Map<String, Value> {
     if let Some(text) = text {
         body.insert(field.to_owned(), Value::String(text));
@@ -59,7 +60,7 @@ pub(super) fn with(mut body: Map<String, Value>, field: &str, text: Option<Strin
     body
 }
 
-/// The segment of the path at which jobs of this kind are asked after.
+/// Returns the path segment for polling jobs of this kind.
 pub(super) const fn status_family(job: &ImageJob) -> &'static str {
     match job {
         ImageJob::Upscale(_) | ImageJob::UpscalePrecision(_) => "image-upscaler",
@@ -69,12 +70,12 @@ pub(super) const fn status_family(job: &ImageJob) -> &'static str {
     }
 }
 
-/// Where the vendor is asked how a job stands.
+/// Returns the path for polling a job.
 pub(super) fn status_path(family: &str, id: &str) -> String {
     format!("{INTERFACE}{family}/{}", segment(id))
 }
 
-/// An id as one segment of a path.
+/// Encodes an id as one segment of a path.
 pub(super) fn segment(id: &str) -> String {
     let mut segment = String::with_capacity(id.len());
     for byte in id.bytes() {
@@ -103,6 +104,7 @@ mod tests {
         let portrait = Portrait { beautifier: Some(PortraitBeautifier::FaceMax), style: PortraitStyle::Pop };
         let style = StyleTransfer { portrait: Some(portrait), fixed_generation: true, ..StyleTransfer::default() };
         let skin = |mode| ImageJob::SkinEnhance(SkinEnhance::of(mode));
+
         vec![
             ImageJob::Upscale(Upscale { prompt: prompt.clone(), ..Upscale::default() }),
             ImageJob::Upscale(Upscale::default()),
@@ -117,7 +119,7 @@ mod tests {
         ]
     }
 
-    /// The recording is what the seed's interface takes, kept by hand.
+    /// The expected requests are recorded by hand from the seed's interface.
     #[test]
     fn every_job_is_asked_for_as_recorded() {
         let recorded: Vec<Value> =
@@ -133,6 +135,7 @@ mod tests {
                 json!({"post": path, "body": body, "get": status_path(status_family(job), "3f2c")})
             })
             .collect();
+
         assert_eq!(asked, recorded, "asked for:\n{}", serde_json::to_string_pretty(&asked).unwrap());
     }
 

@@ -1,5 +1,5 @@
-//! Results brought home: fetched under the egress rules, looked at like every picture that comes in, and kept. A task is
-//! completed only after that.
+//! Results of remote vendors: fetched under the egress rules, checked like every picture, and stored. Only then is a
+//! task completed.
 
 use std::io;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::media::store::{Area, Store};
 use crate::outbound::fetch::{FetchFailure, Fetched, Fetcher};
 use crate::vendors::Unfetched;
 
-/// Pictures that are looked at at once, within the memory of all decoders.
+/// Maximum number of pictures inspected at a time, within the memory limit of all decoders.
 const LOOKED_AT_ONCE: usize = 2;
 
-/// Brings results home. Cheap to clone.
+/// Fetches results. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Results {
     fetcher: Fetcher,
@@ -34,7 +34,7 @@ impl Results {
         Self { fetcher, store, mishaps, looking: Arc::new(Semaphore::new(LOOKED_AT_ONCE)) }
     }
 
-    /// Brings home what is behind these URLs, in their order; `job` is named where a test makes something go wrong.
+    /// Fetches these URLs in order; `job` identifies the job for fail points.
     pub(super) async fn bring(&self, urls: &[String], job: &str) -> Result<Vec<Picture>, Unfetched> {
         let mut pictures = Vec::new();
         for url in urls {
@@ -43,7 +43,7 @@ impl Results {
         Ok(pictures)
     }
 
-    /// Brings home the video behind a URL.
+    /// Fetches a video.
     pub(super) async fn bring_clip(&self, url: &str, job: &str) -> Result<Clip, Unfetched> {
         CallbackUrl::parse(url).map_err(|reason| Unfetched::Odd(told(&format!("the URL {reason}"))))?;
         let file = self.fetcher.get(url).await.map_err(unavailable)?;
@@ -70,21 +70,21 @@ impl Results {
     }
 }
 
-/// Blocks.
+/// Stores a picture. Blocks.
 fn keep(store: &Store, file: &Fetched) -> Result<Picture, Unfetched> {
     let Inspected { format, width, height } =
         store.decoders().inspect(&file.bytes).map_err(|error| no_picture(&error))?;
     store.put(Area::Result, &file.bytes, format, width, height).map_err(|error| unkept(&error))
 }
 
-/// Blocks.
+/// Stores a video. Blocks.
 fn keep_clip(store: &Store, file: &Fetched) -> Result<Clip, Unfetched> {
     let no_video = || Unfetched::Odd(Failure::new("result_invalid", "a result of the vendor is no mp4 or webm video"));
     let format = VideoFormat::of_bytes(&file.bytes).ok_or_else(no_video)?;
     store.put_clip(Area::Result, &file.bytes, format).map_err(|error| unkept(&error))
 }
 
-/// What a place does not give at once may still be on its way there.
+/// A final error is still retried a few times, because the result may not be available at its URL yet.
 fn unavailable(failure: FetchFailure) -> Unfetched {
     match failure {
         FetchFailure::Final(reason) => Unfetched::Odd(told(&reason)),
@@ -102,7 +102,7 @@ fn no_picture(error: &DecodeError) -> Unfetched {
     }
 }
 
-/// The cause is for the operator's log.
+/// Logs the cause, which is for the operator only.
 fn unkept(error: &io::Error) -> Unfetched {
     tracing::error!(%error, "a result of the vendor could not be stored");
     Unfetched::Passing(Failure::new("result_unwritable", "the result could not be stored"))

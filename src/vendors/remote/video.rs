@@ -1,5 +1,5 @@
-//! The remote vendor of videos: the seed's video interface below a base URL, and the creations of contract 7. As for images, what is
-//! asked (`request`) and what the answers mean (`answer`) are pure.
+//! Remote video vendor: the seed's video interface below a base URL, and the creations of contract 7. As for images,
+//! `request` and `answer` are pure.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ mod request;
 use answer::{Made, Polled};
 use request::{creations_path, request};
 
-/// The remote vendor of videos. Cheap to clone.
+/// The remote video vendor. Cheap to clone.
 #[derive(Clone)]
 pub struct RemoteVideo {
     line: Line,
@@ -39,7 +39,8 @@ pub struct RemoteVideo {
 }
 
 impl RemoteVideo {
-    /// The vendor that `caller` reaches. Inputs are read from `store`, and results that `fetcher` brings go there.
+    /// Returns the vendor that `caller` reaches. Inputs are read from `store`; results are fetched by `fetcher` and
+    /// stored there.
     #[must_use]
     pub fn new(
         caller: VendorCaller,
@@ -55,7 +56,8 @@ impl RemoteVideo {
     }
 
     async fn submit_job(&self, job: Job) -> Result<VendorReference, VendorError> {
-        let (task, key) = (job.task, job.key.clone());
+        let task = job.task;
+        let key = job.key.clone();
         let work = job.video()?;
         let bytes = work.sources().filter_map(Source::kept).map(|picture| picture.bytes).sum();
         let Ok(_room) = self.room.acquire_many(permits(bytes)).await else {
@@ -67,9 +69,10 @@ impl RemoteVideo {
         Ok(Text::recorded(id))
     }
 
-    /// Path and body; reading and encoding go on beside the other work.
+    /// Returns path and body; the pictures are read and encoded on a blocking thread.
     async fn request_for(&self, work: VideoWork, task: TaskId) -> Result<(String, Bytes), VendorError> {
-        let (store, callback) = (self.store.clone(), self.line.options.hint_url.as_ref().map(|url| url(task)));
+        let store = self.store.clone();
+        let callback = self.line.options.hint_url.as_ref().map(|url| url(task));
         let made = tokio::task::spawn_blocking(move || {
             let mut read = |source: Source| source.kept().and_then(|picture| base64_of(&store, picture)).ok_or(());
             let images = work.images.into_iter().map(&mut read).collect::<Result<Vec<_>, ()>>().ok()?;
@@ -84,6 +87,7 @@ impl RemoteVideo {
     async fn poll_job(&self, reference: &VendorReference) -> Result<Progress, VendorError> {
         let id = reference.as_str();
         let answer = self.line.ask(&creations_path(id)).await?;
+
         match answer::polled(answer.status, &answer.body, id).map_err(|error| self.line.of(&answer, error))? {
             Polled::Queued => Ok(Progress::Queued { place: None }),
             Polled::Running { permille } => Ok(Progress::Running { permille }),
@@ -99,7 +103,7 @@ impl RemoteVideo {
         }
     }
 
-    /// A cover that cannot be had is done without.
+    /// Fetches the results. A missing cover is tolerated.
     async fn bring(&self, made: &Made, id: &str) -> Result<Creation, Unfetched> {
         let video = self.results.bring_clip(&made.url, id).await?;
         let watermarked = match &made.watermarked_url {
@@ -144,7 +148,7 @@ impl Vendor for RemoteVideo {
         self.find_job(job).boxed()
     }
 
-    /// It is asked about a job that nobody has.
+    /// Polls a job that does not exist.
     fn lives(&self) -> BoxFuture<'_, Result<(), VendorError>> {
         async move {
             let answer = self.line.ask(&creations_path(NOBODYS)).await?;

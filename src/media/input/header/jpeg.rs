@@ -1,15 +1,16 @@
-//! Header of a JPEG: the segments up to the first scan.
+//! JPEG header: the segments up to the first scan.
 
 use image::metadata::Orientation;
 
 use super::{Header, Memory, u16_be};
 use crate::domain::image::ImageFormat;
 
-/// What begins EXIF in a segment.
+/// Prefix of EXIF in a segment.
 const EXIF: &[u8] = b"Exif\0\0";
 
 pub(super) fn read(bytes: &[u8]) -> Option<Header> {
-    let (mut frame, mut orientation) = (None, Orientation::NoTransforms);
+    let mut frame = None;
+    let mut orientation = Orientation::NoTransforms;
     let mut at = 2;
     loop {
         let offset = bytes.get(at..)?.windows(2).position(super::super::is_marker)?;
@@ -17,7 +18,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
         let marker = bytes[at - 1];
         match marker {
             0x01 => continue,
-            // The first scan, or the end.
+            // First scan, or end of the picture.
             0xDA | 0xD9 => break,
             _ => {}
         }
@@ -37,11 +38,12 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
 
     let coefficients = if is_buffered(bytes) { frame.coefficient_bytes() } else { 0 };
     let rows = u64::from(frame.width) * 64 * frame.components;
-    // The file is copied, and so are its metadata, twice at most.
+    // The file is copied; its metadata is copied at most twice.
     let decoder = 3 * bytes.len() as u64 + coefficients + rows;
     let source = if frame.components == 1 { 1 } else { 3 };
     let memory = Memory { decoder, source, output: 3 };
-    let (width, height) = (frame.width, frame.height);
+    let width = frame.width;
+    let height = frame.height;
     Some(Header { format: ImageFormat::Jpeg, width, height, orientation, memory })
 }
 
@@ -49,41 +51,43 @@ struct Frame {
     width: u32,
     height: u32,
     components: u64,
-    /// Samples of the only component in a block, as a multiple: 1 where there are several.
+    /// Samples per block of the only component; 1 if there are several components.
     sampling: u64,
 }
 
 impl Frame {
     fn read(segment: &[u8]) -> Option<Self> {
-        let (height, width) = (u16_be(segment, 1)?.into(), u16_be(segment, 3)?.into());
+        let height = u16_be(segment, 1)?.into();
+        let width = u16_be(segment, 3)?.into();
         let components = u64::from(*segment.get(5)?);
         let factors = *segment.get(7)?;
         let sampling = if components == 1 { u64::from(factors >> 4) * u64::from(factors & 0xF) } else { 1 };
         Some(Self { width, height, components, sampling: sampling.max(1) })
     }
 
-    /// Two bytes of each sample; sides are padded to whole blocks of 32 pixels at most.
+    /// Returns two bytes per sample; sides are padded to blocks of at most 32 pixels.
     fn coefficient_bytes(&self) -> u64 {
         (u64::from(self.width) + 32) * (u64::from(self.height) + 32) * 2 * self.components * self.sampling
     }
 }
 
-/// Memory to decode the largest JPEG stream inside another file, wherever in the file it is.
+/// Returns the memory to decode the largest JPEG stream embedded anywhere in another file.
 pub(super) fn embedded_bytes(bytes: &[u8]) -> u64 {
     let begins_frame = |pair: &[u8]| matches!(*pair, [0xFF, 0xC0..=0xC2]);
     let frames = bytes.windows(2).enumerate().filter(|(_, pair)| begins_frame(pair)).filter_map(|(at, _)| {
         let segment = bytes.get(at + 4..)?;
         let frame = Frame::read(segment)?;
-        // Bytes that only look like a frame have another length or more than 8 bits.
+        // Bytes that only look like a frame have another length, or another depth than 8 bits.
         let is_frame = u64::from(u16_be(bytes, at + 2)?) == 8 + 3 * frame.components && segment.first() == Some(&8);
         is_frame.then(|| frame.coefficient_bytes() + frame.coefficient_bytes() / 2)
     });
     frames.max().unwrap_or(0) + 3 * bytes.len() as u64
 }
 
-/// Returns `true` if all coefficients may be kept until the last scan: of a progressive picture, and of one with several scans.
+/// Returns `true` if the decoder may keep all coefficients until the last scan, as for progressive pictures and several
+/// scans.
 ///
-/// A thumbnail among the metadata counts too, so more may be weighed than is needed, never less.
+/// A thumbnail in the metadata counts too, so the estimate may be too high but never too low.
 fn is_buffered(bytes: &[u8]) -> bool {
     let is = |marker: u8| move |pair: &&[u8]| **pair == [0xFF, marker];
     bytes.windows(2).any(|pair| is(0xC2)(&pair)) || bytes.windows(2).filter(is(0xDA)).nth(1).is_some()

@@ -1,4 +1,4 @@
-//! Header of a PNG: the chunks before the pixels.
+//! PNG header: the chunks before the pixels.
 
 use image::metadata::Orientation;
 
@@ -6,7 +6,7 @@ use super::{Header, Memory, PNG_METADATA_MAX, u32_be};
 use crate::domain::image::ImageFormat;
 
 const SIGNATURE: usize = 8;
-/// Length, name and checksum around the bytes of a chunk.
+/// Length, name and checksum around the content of a chunk.
 const AROUND: usize = 12;
 
 pub(super) fn read(bytes: &[u8]) -> Option<Header> {
@@ -14,8 +14,10 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
     if bytes.get(SIGNATURE + 4..first)? != b"IHDR" {
         return None;
     }
-    let (width, height) = (u32_be(bytes, first)?, u32_be(bytes, first + 4)?);
-    let (depth, colour) = (u64::from(*bytes.get(first + 8)?), *bytes.get(first + 9)?);
+    let width = u32_be(bytes, first)?;
+    let height = u32_be(bytes, first + 4)?;
+    let depth = u64::from(*bytes.get(first + 8)?);
+    let colour = *bytes.get(first + 9)?;
     let has_palette = colour == 3;
     let stored = match colour {
         0 | 3 => 1,
@@ -31,19 +33,19 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
     let output = if matches!(source, 2 | 4) { 4 } else { 3 };
 
     let row = (u64::from(width) * depth * stored).div_ceil(8) + 1;
-    // Some rows wait to be unfiltered, in a buffer that grows by doubling, and a row is converted.
+    // Some rows wait to be unfiltered, in a buffer that grows by doubling, and one row is converted.
     let waiting = (12 * row).min(3 * row * u64::from(height)) + (1 << 19);
     let decoder = waiting + line_bytes(width) + 2 * PNG_METADATA_MAX as u64;
     let memory = Memory { decoder, source, output };
     Some(Header { format: ImageFormat::Png, width, height, orientation: chunks.orientation, memory })
 }
 
-/// The most bytes of a converted row.
+/// Returns the maximum size of a converted row in bytes.
 pub(in crate::media::input) fn line_bytes(width: u32) -> u64 {
     8 * u64::from(width)
 }
 
-/// What the chunks before the pixels tell.
+/// Information from the chunks before the pixels.
 struct Chunks {
     has_transparency: bool,
     orientation: Orientation,
@@ -53,6 +55,7 @@ impl Chunks {
     fn walk(bytes: &[u8]) -> Self {
         let mut chunks = Self { has_transparency: false, orientation: Orientation::NoTransforms };
         let mut at = SIGNATURE;
+
         while let Some((length, name)) = u32_be(bytes, at).zip(bytes.get(at + 4..at + 8)) {
             let end = (at + AROUND).saturating_add(length as usize);
             match name {
@@ -66,6 +69,7 @@ impl Chunks {
             }
             at = end;
         }
+
         chunks
     }
 }

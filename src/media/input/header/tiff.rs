@@ -1,15 +1,15 @@
-//! Header of a TIFF: the tags of its first page.
+//! TIFF header: the tags of the first page.
 
 use image::metadata::Orientation;
 
 use super::{Header, Memory, jpeg, u16_be, u16_le, u32_be, u32_le};
 use crate::domain::image::ImageFormat;
 
-/// Bytes that the decoder takes for each value of a tag: as it is read, and as it is kept.
+/// Memory of the decoder per value of a tag, in bytes: as read and as stored.
 const VALUE: u64 = 64;
 /// Tags whose values are skipped: XMP, IPTC, Photoshop and EXIF.
 const SKIPPED: [u16; 5] = [700, 33723, 34377, 34665, 37724];
-/// Numbers in the order of the file.
+/// Reads numbers in the byte order of the file.
 struct Numbers<'a> {
     bytes: &'a [u8],
     is_big_endian: bool,
@@ -24,9 +24,10 @@ impl Numbers<'_> {
         if self.is_big_endian { u32_be(self.bytes, at) } else { u32_le(self.bytes, at) }
     }
 
-    /// The first value of the tag at `at`, which has 12 bytes.
+    /// Returns the first value of the 12-byte tag at `at`.
     fn value(&self, at: usize) -> Option<u32> {
-        let (kind, count) = (self.u16(at + 2)?, self.u32(at + 4)?);
+        let kind = self.u16(at + 2)?;
+        let count = self.u32(at + 4)?;
         let bytes = if kind == 3 { 2 } else { 4 };
         let place = if count.checked_mul(bytes)? <= 4 { at + 8 } else { self.u32(at + 8)? as usize };
         if kind == 3 { self.u16(place).map(u32::from) } else { self.u32(place) }
@@ -36,9 +37,14 @@ impl Numbers<'_> {
 pub(super) fn read(bytes: &[u8]) -> Option<Header> {
     let numbers = Numbers { bytes, is_big_endian: bytes.first()? == &b'M' };
     let page = numbers.u32(4)? as usize;
-    let (mut width, mut height, mut bits, mut samples) = (0, 0, 1, 1);
-    let (mut photometric, mut compression) = (1, 1);
-    let (mut orientation, mut values) = (Orientation::NoTransforms, 0_u64);
+    let mut width = 0;
+    let mut height = 0;
+    let mut bits = 1;
+    let mut samples = 1;
+    let mut photometric = 1;
+    let mut compression = 1;
+    let mut orientation = Orientation::NoTransforms;
+    let mut values = 0_u64;
     for entry in 0..usize::from(numbers.u16(page)?) {
         let at = page.checked_add(2 + 12 * entry)?;
         let tag = numbers.u16(at)?;
@@ -69,9 +75,9 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
     let source = if is_cmyk { 3 * sample_bytes } else { stored };
     let has_alpha = !is_cmyk && matches!(samples, 2 | 4);
     let buffer = u64::from(width).saturating_mul(u64::from(height)).saturating_mul(stored);
-    // JPEG streams are copied and decoded whole; what they announce need not be the size of their strip.
+    // JPEG streams are copied and decoded completely; they may be larger than their strip.
     let apart = if matches!(compression, 6 | 7) { jpeg::embedded_bytes(bytes) } else { 0 };
-    // The picture as it is stored, and the values of the tags.
+    // The stored picture, and the values of the tags.
     let decoder = buffer.saturating_add(apart).saturating_add(VALUE.saturating_mul(values));
     let memory = Memory { decoder, source, output: if has_alpha { 4 } else { 3 } };
     Some(Header { format: ImageFormat::Tiff, width, height, orientation, memory })

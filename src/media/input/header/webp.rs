@@ -1,26 +1,27 @@
-//! Header of a WebP: the canvas, and the first frame, which may be of another size.
+//! WebP header: the canvas, and the first frame, which may have another size.
 
 use image::metadata::Orientation;
 
 use super::{Header, Memory, u16_le, u32_le};
 use crate::domain::image::{INPUT_PIXELS_MAX, ImageFormat};
 
-/// What is known of the bitstream of a frame.
+/// Properties of the bitstream of a frame.
 #[derive(Clone, Copy)]
 struct Bitstream {
     width: u64,
     height: u64,
-    /// Memory to decode it, without the pixels that it becomes.
+    /// Memory to decode it, without the resulting pixels.
     decoder: u64,
     has_alpha: bool,
     is_lossless: bool,
 }
 
-/// A chunk: its name, its bytes, and where the next one begins.
+/// A chunk: its name, its content, and the offset of the next one.
 type Chunk<'a> = (&'a [u8], &'a [u8], usize);
 
 fn chunk(bytes: &[u8], at: usize) -> Option<Chunk<'_>> {
-    let (name, length) = (bytes.get(at..at + 4)?, u32_le(bytes, at + 4)? as usize);
+    let name = bytes.get(at..at + 4)?;
+    let length = u32_le(bytes, at + 4)? as usize;
     let end = (at + 8).checked_add(length)?;
     let content = bytes.get(at + 8..end.min(bytes.len()))?;
     Some((name, content, end.checked_add(length % 2)?))
@@ -41,7 +42,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
 }
 
 impl Bitstream {
-    /// Lossless pixels are decoded as RGBA; those without alpha into a buffer of their own.
+    /// Returns the size of a separate pixel buffer: lossless pixels are decoded as RGBA, those without alpha
+    /// separately.
     fn pixels_apart(&self) -> u64 {
         if self.is_lossless && !self.has_alpha { 4 * self.width * self.height } else { 0 }
     }
@@ -51,16 +53,18 @@ fn header(bytes: &[u8], (width, height): (u64, u64), has_alpha: bool, decoder: u
     let channels = if has_alpha { 4 } else { 3 };
     let memory = Memory { decoder: decoder + bytes.len() as u64, source: channels, output: channels };
     let orientation = exif(bytes).and_then(Orientation::from_exif_chunk).unwrap_or(Orientation::NoTransforms);
-    let (width, height) = (u32::try_from(width).ok()?, u32::try_from(height).ok()?);
+    let width = u32::try_from(width).ok()?;
+    let height = u32::try_from(height).ok()?;
     Some(Header { format: ImageFormat::Webp, width, height, orientation, memory })
 }
 
 fn bitstream(name: &[u8], content: &[u8]) -> Option<Bitstream> {
     let length = content.len() as u64;
+
     match name {
         b"VP8 " => {
             let [width, height] = [u16_le(content, 6)?, u16_le(content, 8)?].map(|side| u64::from(side & 0x3FFF));
-            // Whole blocks of brightness and colour, what is kept of a row of blocks, and copies of the compressed data.
+            // Whole blocks of luma and chroma, the state of a row of blocks, and copies of the compressed data.
             let decoder = (width + 16) * (height + 16) * 3 / 2 + 64 * width + 3 * length;
             Some(Bitstream { width, height, decoder, has_alpha: false, is_lossless: false })
         }
@@ -75,20 +79,22 @@ fn bitstream(name: &[u8], content: &[u8]) -> Option<Bitstream> {
     }
 }
 
-/// Transforms and the choice of codes, of a block of 4 by 4 pixels at least; code tables.
+/// Returns the memory of transforms and code selection, in blocks of at least 4 by 4 pixels, and of code tables.
 const fn lossless(pixels: u64, length: u64) -> u64 {
     pixels + 8 * length
 }
 
-/// A compressed alpha channel is decoded as RGBA, and its green is alpha.
+/// Returns the memory of a compressed alpha channel, which is decoded as RGBA with alpha in green.
 const fn alpha(pixels: u64, length: u64) -> u64 {
     5 * pixels + lossless(pixels, length)
 }
 
-/// A picture with a canvas; its chunks are looked for as the decoder does: the first of each kind counts.
+/// Reads a picture with a canvas. Like the decoder, it uses the first chunk of each kind.
 fn extended(bytes: &[u8], info: &[u8], first: usize) -> Option<Header> {
-    let (flags, canvas) = (*info.first()?, (u24(info, 4)? + 1, u24(info, 7)? + 1));
-    let (is_animated, has_alpha) = (flags & 0x02 != 0, flags & 0x10 != 0);
+    let flags = *info.first()?;
+    let canvas = (u24(info, 4)? + 1, u24(info, 7)? + 1);
+    let is_animated = flags & 0x02 != 0;
+    let has_alpha = flags & 0x10 != 0;
     let find = |wanted: &[u8]| {
         let mut at = first;
         while let Some((name, content, next)) = chunk(bytes, at) {
@@ -120,7 +126,7 @@ fn extended(bytes: &[u8], info: &[u8], first: usize) -> Option<Header> {
     header(bytes, canvas, has_alpha, decoder)
 }
 
-/// Memory of a frame of an animation, with its pixels.
+/// Returns the memory of an animation frame, including its pixels.
 fn part(frame: &[u8], at: usize, size: (u64, u64), may_have_alpha: bool) -> Option<u64> {
     let (name, content, next) = chunk(frame, at)?;
     let pixels = size.0 * size.1;
@@ -132,7 +138,7 @@ fn part(frame: &[u8], at: usize, size: (u64, u64), may_have_alpha: bool) -> Opti
     Some(inner.decoder + 4 * pixels)
 }
 
-/// The first EXIF chunk.
+/// Returns the first EXIF chunk.
 fn exif(bytes: &[u8]) -> Option<&[u8]> {
     let (name, _, mut at) = chunk(bytes, 12)?;
     if name != b"VP8X" {

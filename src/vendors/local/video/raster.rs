@@ -1,4 +1,4 @@
-//! A picture in motion: pixels side by side, made for looking between them.
+//! Frame buffer: pixels as floating-point numbers, with sampling between pixels.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use super::super::plane::Plane;
 use super::super::resample;
 use crate::media::input::Pixels;
 
-/// Red, green and blue as sRGB values from 0 to 1, and how much of the place they cover, 0 to 1.
+/// Red, green and blue as sRGB values from 0 to 1, and the coverage from 0 to 1.
 pub type Pixel = [f32; 4];
 
-/// A place or a way on a picture: from its middle, to the right and down, in halves of its height.
+/// A position or distance on a picture: from its centre, to the right and down, in halves of its height.
 pub type Place = [f32; 2];
 
-/// Width and height in pixels; both even, as video has one colour for every four pixels.
+/// Width and height in pixels; both even, because video has one chroma sample for every four pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     pub width: usize,
@@ -31,20 +31,20 @@ impl fmt::Display for Size {
 }
 
 impl Size {
-    /// Half the width in halves of the height.
+    /// Returns half the width in halves of the height.
     #[must_use]
     pub fn aspect(self) -> f32 {
         self.width as f32 / self.height as f32
     }
 
-    /// Number of pixels.
+    /// Returns the number of pixels.
     #[must_use]
     pub const fn area(self) -> usize {
         self.width * self.height
     }
 }
 
-/// Rows of pixels.
+/// A picture as rows of pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Raster {
     size: Size,
@@ -52,13 +52,13 @@ pub struct Raster {
 }
 
 impl Raster {
-    /// Black.
+    /// Returns a black picture.
     #[must_use]
     pub fn new(size: Size) -> Self {
         Self { size, pixels: vec![[0.0, 0.0, 0.0, 1.0]; size.area()] }
     }
 
-    /// Pixels computed from column and row, in parallel.
+    /// Computes every pixel from column and row, in parallel.
     #[must_use]
     pub fn from_fn(size: Size, pixel: impl Fn(usize, usize) -> Pixel + Sync) -> Self {
         let mut raster = Self::new(size);
@@ -68,7 +68,7 @@ impl Raster {
         raster
     }
 
-    /// A decoded picture at a size; its middle fills the whole where the proportions differ.
+    /// Converts a decoded picture to a size, cropped to its centre if the proportions differ.
     #[must_use]
     pub fn of(pixels: &Pixels, size: Size) -> Self {
         match pixels {
@@ -78,12 +78,14 @@ impl Raster {
         .cover(size)
     }
 
-    /// Large pictures are averaged over whole pixels first, down to twice the size: a pixel here has 16 bytes.
+    /// Converts samples, averaging large pictures down to about twice the size, because a pixel here has 16 bytes.
     fn of_samples<const N: usize>(samples: &[u8], (width, height): (u32, u32), size: Size) -> Self {
-        let (width, height) = (width as usize, height as usize);
+        let width = width as usize;
+        let height = height as usize;
         let factor = (width / (2 * size.width)).min(height / (2 * size.height)).max(1);
         let share = 1.0 / (255 * factor * factor) as f32;
         let reduced = Size { width: width / factor, height: height / factor };
+
         Self::from_fn(reduced, |x, y| {
             let mut sum = [0_u32; 4];
             for row in samples.chunks_exact(N * width).skip(y * factor).take(factor) {
@@ -104,29 +106,29 @@ impl Raster {
         self.size
     }
 
-    /// All pixels, row after row.
+    /// Returns all pixels, row by row.
     #[must_use]
     pub fn pixels(&self) -> &[Pixel] {
         &self.pixels
     }
 
-    /// All pixels, to be changed.
+    /// Returns all pixels, mutable.
     pub fn pixels_mut(&mut self) -> &mut [Pixel] {
         &mut self.pixels
     }
 
-    /// One row.
+    /// Returns one row.
     #[must_use]
     pub fn row(&self, y: usize) -> &[Pixel] {
         &self.pixels[y * self.size.width..][..self.size.width]
     }
 
-    /// One row, to be changed.
+    /// Returns one row, mutable.
     pub fn row_mut(&mut self, y: usize) -> &mut [Pixel] {
         &mut self.pixels[y * self.size.width..][..self.size.width]
     }
 
-    /// One channel: 0 to 2 for the colours, 3 for the cover.
+    /// Returns one channel: 0 to 2 for the colours, 3 for the coverage.
     #[must_use]
     pub fn channel(&self, at: usize) -> Plane {
         Plane::from_rows(self.size.width, self.size.height, |y, row| {
@@ -134,36 +136,48 @@ impl Raster {
         })
     }
 
-    /// The picture at another size, by a sharp kernel; its middle fills the whole where the proportions differ.
+    /// Returns the picture at another size, resampled with a sharp kernel and cropped to its centre if the proportions
+    /// differ.
     #[must_use]
     pub fn cover(&self, size: Size) -> Self {
         if self.size == size {
             return self.clone();
         }
-        let (width, height) = (self.size.width as f64, self.size.height as f64);
+
+        let width = self.size.width as f64;
+        let height = self.size.height as f64;
         let scale = (width / size.width as f64).min(height / size.height as f64);
-        let (across, down) = (size.width as f64 * scale, size.height as f64 * scale);
+        let across = size.width as f64 * scale;
+        let down = size.height as f64 * scale;
         let part = [(width - across) / 2.0, (height - down) / 2.0, across, down];
         let channels: Vec<Plane> = (0..4_usize)
             .into_par_iter()
             .map(|at| resample::fit(&self.channel(at), part, size.width, size.height))
             .collect();
+
         let mut raster = Self::new(size);
+
         for (at, plane) in channels.iter().enumerate() {
             for (pixel, value) in raster.pixels.iter_mut().zip(plane.values()) {
                 pixel[at] = value.clamp(0.0, 1.0);
             }
         }
+
         raster
     }
 
-    /// The pixel at a position between pixels; beyond its borders the picture is mirrored.
+    /// Returns the interpolated pixel at a position; beyond its borders the picture is mirrored.
     #[must_use]
     pub fn sample(&self, x: f32, y: f32) -> Pixel {
         let (left, right, across) = between(x, self.size.width);
         let (top, bottom, down) = between(y, self.size.height);
-        let (upper, lower) = (self.row(top), self.row(bottom));
-        let (a, b, c, d) = (upper[left], upper[right], lower[left], lower[right]);
+        let upper = self.row(top);
+        let lower = self.row(bottom);
+        let a = upper[left];
+        let b = upper[right];
+        let c = lower[left];
+        let d = lower[right];
+
         std::array::from_fn(|at| {
             let above = a[at] + across * (b[at] - a[at]);
             let below = c[at] + across * (d[at] - c[at]);
@@ -171,13 +185,13 @@ impl Raster {
         })
     }
 
-    /// Lays a colour over a pixel.
+    /// Blends a colour over a pixel.
     pub fn lay(&mut self, x: usize, y: usize, colour: [f32; 3], cover: f32) {
         let pixel = &mut self.pixels[y * self.size.width + x];
         (0..3).for_each(|at| pixel[at] += cover * (colour[at] - pixel[at]));
     }
 
-    /// How bright every pixel looks.
+    /// Returns the luma of every pixel.
     #[must_use]
     pub fn luma(&self) -> Plane {
         Plane::from_rows(self.size.width, self.size.height, |y, row| {
@@ -187,7 +201,7 @@ impl Raster {
         })
     }
 
-    /// More contrast in what is finer than a radius, more colour, and a touch of contrast in the whole.
+    /// Increases local contrast, colour and, slightly, global contrast.
     pub fn enhance(&mut self, amount: f32) {
         let luma = self.luma();
         let fine = smooth(&luma, 1);
@@ -205,7 +219,7 @@ impl Raster {
         }
     }
 
-    /// The picture in bytes; what is not covered is white.
+    /// Converts to 8 bits; uncovered pixels are white.
     #[must_use]
     pub fn to_image(&self) -> RgbImage {
         let mut image = RgbImage::new(self.size.width as u32, self.size.height as u32);
@@ -219,7 +233,7 @@ impl Raster {
     }
 }
 
-/// The two neighbours of a position and the share of the second, mirrored at both ends.
+/// Returns the two neighbours of a position and the weight of the second, mirrored at both ends.
 fn between(at: f32, length: usize) -> (usize, usize, f32) {
     let last = (length - 1) as f32;
     let mut at = at;

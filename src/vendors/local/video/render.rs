@@ -1,4 +1,4 @@
-//! From a plan to a film: shots are prepared, frames drawn and encoded in groups on all cores, and the file written.
+//! Renders a plan: prepares the shots, draws and encodes groups of frames on all cores, and writes the file.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -23,25 +23,25 @@ use crate::domain::image::{ImageFormat, Percent, StyleEngine, StyleTransfer};
 use crate::media::input::{Decoded, Pixels};
 use crate::vendors::local::{encode, style};
 
-/// Frames of a group; fewer in short films, so that there is work for two cores at least.
+/// Frames per group; fewer in short videos, so that at least two cores have work.
 const GROUP: usize = 24;
-/// The most pixels that are drawn and encoded for one film: 100 seconds of 1080p.
+/// Maximum number of pixels drawn and encoded for one video: 100 seconds of 1080p.
 pub const DRAWN_PIXELS_MAX: u64 = 5_000_000_000;
-/// Groups of a decoded film that are encoded at once: their frames wait in memory.
+/// Groups of a decoded video that are encoded at once; their frames are held in memory.
 const HEAD_GROUPS: usize = 4;
 
-/// Makes a film.
+/// Renders a video.
 ///
 /// # Errors
-/// [`Fault::Input`] when a given film cannot be read, [`Fault::Cancelled`] when nobody waits any more.
+/// Returns [`Fault::Input`] if an input video cannot be read, [`Fault::Cancelled`] if the job is no longer wanted.
 pub fn render(plan: Plan<'_>, watch: &dyn Watch) -> Result<Film, Fault> {
     render_with(&H264, plan, watch)
 }
 
-/// Draws the frames of a film one after the other, without the film that may go before them.
+/// Draws the frames of a video one by one, without the video that it extends.
 ///
 /// # Errors
-/// As [`render`], and what `take` answers.
+/// As [`render`], and the errors of `take`.
 pub fn frames(plan: Plan<'_>, mut take: impl FnMut(&Yuv) -> Result<(), Fault>) -> Result<(), Fault> {
     let Plan { size, seed, effort, .. } = plan;
     let wishes = Wishes::of(&plan.prompt);
@@ -50,17 +50,17 @@ pub fn frames(plan: Plan<'_>, mut take: impl FnMut(&Yuv) -> Result<(), Fault>) -
     (0..stage.made()).try_for_each(|at| take(&Yuv::of(&stage.frame(at))))
 }
 
-/// A shot, with what is over it.
+/// A shot with its overlays.
 struct Part {
     frames: usize,
     shot: Box<dyn Shot>,
     sky: Vec<Sky>,
     moods: Vec<Mood>,
-    /// Where it lies in the time of the weather.
+    /// Start in the time of the weather, in seconds.
     begins: f32,
 }
 
-/// Everything that is ready to be drawn.
+/// A prepared video.
 struct Stage<'a> {
     codec: &'a dyn Codec,
     size: Size,
@@ -70,10 +70,10 @@ struct Stage<'a> {
     mark: Option<Mark>,
 }
 
-/// A group of pictures, as access units.
+/// A group of pictures as access units.
 type Group = Vec<Vec<u8>>;
 
-/// As [`render`], by another codec.
+/// Renders with another codec; see [`render`].
 pub(super) fn render_with(codec: &dyn Codec, plan: Plan<'_>, watch: &dyn Watch) -> Result<Film, Fault> {
     let Plan { size, seed, effort, .. } = plan;
     let mark = plan.stamp.as_ref().map(|stamp| Mark::of(stamp, size));
@@ -86,7 +86,8 @@ pub(super) fn render_with(codec: &dyn Codec, plan: Plan<'_>, watch: &dyn Watch) 
     let frames = made + head.as_ref().map_or(0, Head::frames);
     let progress = Progress { watch, frames, drawn: AtomicUsize::new(0) };
 
-    let (mut strip, mut cover) = (Strip::default(), None);
+    let mut strip = Strip::default();
+    let mut cover = None;
     if let Some(head) = &head {
         ready.head(head, &progress, &mut cover, &mut strip)?;
     }
@@ -107,7 +108,7 @@ pub(super) fn render_with(codec: &dyn Codec, plan: Plan<'_>, watch: &dyn Watch) 
     ready.film(&strip, track.as_ref(), &cover, frames)
 }
 
-/// How far it is.
+/// Progress of a rendering.
 struct Progress<'a> {
     watch: &'a dyn Watch,
     frames: usize,
@@ -128,7 +129,7 @@ impl Progress<'_> {
 }
 
 impl Stage<'_> {
-    /// Encodes a film that goes on, at the size of the new one.
+    /// Encodes the video being extended, at the size of the new one.
     fn head(
         &self,
         head: &Head,
@@ -143,6 +144,7 @@ impl Stage<'_> {
             let groups: Vec<Result<Group, Fault>> = full.map(|frames| self.encoded(frames)).collect();
             groups.into_iter().try_for_each(|group| group.map(|group| strip.groups.push(group)))
         };
+
         head.play(self.codec, self.size, |frame| {
             progress.step()?;
             if cover.is_none() {
@@ -158,6 +160,7 @@ impl Stage<'_> {
             }
             Ok(())
         })?;
+
         encode(&mut waiting)
     }
 
@@ -174,7 +177,7 @@ impl Stage<'_> {
         units.collect()
     }
 
-    /// Draws and encodes one group of the shots' frames.
+    /// Draws and encodes one group of frames.
     fn group(&self, begin: usize, end: usize, progress: &Progress<'_>) -> Result<Group, Fault> {
         let mut encoder = self.codec.encoder(self.size, self.effort)?;
         let units = (begin..end).map(|at| {
@@ -188,12 +191,12 @@ impl Stage<'_> {
         units.collect()
     }
 
-    /// Number of frames of all shots.
+    /// Returns the number of frames of all shots.
     fn made(&self) -> usize {
         self.parts.iter().map(|part| part.frames).sum()
     }
 
-    /// The shot of a frame, and which of its frames it is.
+    /// Returns the shot of a frame, and the frame's number within it.
     fn find(&self, at: usize) -> (&Part, usize) {
         let mut at = at;
         for part in &self.parts[..self.parts.len() - 1] {
@@ -207,7 +210,7 @@ impl Stage<'_> {
 
     fn frame(&self, at: usize) -> Raster {
         let (part, at) = self.find(at);
-        // The last frame of a shot is one step before the first of the next; the last of all is the end.
+        // The last frame of a shot precedes the first one of the next shot; the last shot includes its end.
         let last = self.parts.last().is_some_and(|last| std::ptr::eq(last, part));
         let share = at as f32 / (part.frames - usize::from(last)).max(1) as f32;
         let seconds = at as f32 / FPS as f32;
@@ -215,14 +218,16 @@ impl Stage<'_> {
         let pose = part.shot.draw(seconds, share, &mut frame);
         let time = part.begins + seconds;
         let length = self.made() as f32 / FPS as f32;
+
         for sky in &part.sky {
             sky.draw(time, &pose, part.shot.depth(), &mut frame);
         }
         Light::of(&part.moods, time, time / length, self.seed).fall(&mut frame);
+
         frame
     }
 
-    /// How fast the camera goes after a share of all shots.
+    /// Returns the speed of the camera after a share of all shots.
     fn speed(&self, share: f32) -> f32 {
         let (part, at) = self.find((share * self.made() as f32) as usize);
         part.shot.speed((at as f32 / part.frames as f32).min(1.0))
@@ -235,7 +240,7 @@ impl Stage<'_> {
     }
 }
 
-/// How pictures are made ready for a film.
+/// Prepares pictures for a video.
 struct Dresser {
     size: Size,
     anime: bool,
@@ -244,7 +249,7 @@ struct Dresser {
 }
 
 impl Dresser {
-    /// A picture at a size, in the style of the film.
+    /// Resizes a picture and applies the style of the video.
     fn dress(&self, pixels: &Pixels, size: Size) -> Raster {
         let mut picture = Raster::of(pixels, size);
         if self.enhance {
@@ -253,7 +258,7 @@ impl Dresser {
         if self.anime { self.drawn(&picture) } else { picture }
     }
 
-    /// As the style engine draws: even colours, and ink along the edges.
+    /// Applies the style engine: even colours, and ink along the edges.
     fn drawn(&self, picture: &Raster) -> Raster {
         let job = StyleTransfer {
             engine: StyleEngine::ColorfulAnime,
@@ -265,7 +270,7 @@ impl Dresser {
     }
 }
 
-/// The length of a given film decides how many frames are drawn, whatever its own size and that of its file.
+/// Checks the number of drawn pixels: it depends on the length of the input video, whatever its own size and file size.
 fn check_drawn(frames: usize, size: Size) -> Result<(), Fault> {
     let pixels = (frames as u64).saturating_mul(size.area() as u64);
     if pixels <= DRAWN_PIXELS_MAX {
@@ -275,13 +280,14 @@ fn check_drawn(frames: usize, size: Size) -> Result<(), Fault> {
     Err(Fault::Input { code: "video_too_large", reason: mp4::too_many_pixels(&told, pixels, DRAWN_PIXELS_MAX) })
 }
 
-/// Prepares the shots of a film, and the film that goes before them.
+/// Prepares the shots of a video, and the video that it extends.
 fn parts(plan: Plan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<Head>, Vec<Part>), Fault> {
     let Plan { size, amplitude, seed, anime, enhance, .. } = plan;
     let dresser = Dresser { size, anime, enhance, seed };
     let way = |wishes: &Wishes, seconds: u32, seed: u32| Track::of(wishes, amplitude, seconds as f32, seed);
     let mut parts = Parts { list: Vec::new(), seed, begins: 0.0 };
     let mut head = None;
+
     match plan.material {
         Material::Words { seconds } => {
             let mut view = scene::paint(wishes, &plan.prompt, size, seed);
@@ -301,10 +307,11 @@ fn parts(plan: Plan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<H
         Material::Legs { start, legs } => {
             let mut from = View::of(dresser.dress(&start, size));
             for (number, leg) in (0..).zip(legs) {
-                let (wishes, seconds) = (of_leg(wishes, &leg), leg.seconds);
+                let wishes = of_leg(wishes, &leg);
+                let seconds = leg.seconds;
                 let to = View::of(dresser.dress(&leg.picture, size));
                 let track = way(&wishes, seconds, seed.wrapping_add(number));
-                // On the way to itself a picture is left and come back to.
+                // Between two equal pictures, the camera leaves the picture and returns to it.
                 let shot: Box<dyn Shot> = if from.picture == to.picture {
                     Box::new(Still { view: from, track: track.returning(), life: wishes.life.clone() })
                 } else {
@@ -330,10 +337,11 @@ fn parts(plan: Plan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<H
             head = Some(film);
         }
     }
+
     Ok((head, parts.list))
 }
 
-/// What is wished for on one leg: its own prompt, and what the whole wishes where that is silent.
+/// Returns the wishes for one leg: those of its own prompt, completed by those of the whole.
 fn of_leg(whole: &Wishes, leg: &Leg) -> Wishes {
     let mut own = Wishes::of(&leg.prompt);
     if own.moves.is_empty() && !own.still {
@@ -349,7 +357,7 @@ fn of_leg(whole: &Wishes, leg: &Leg) -> Wishes {
     own
 }
 
-/// Shots, as they are put one after the other.
+/// Consecutive shots.
 struct Parts {
     list: Vec<Part>,
     seed: u32,

@@ -1,4 +1,4 @@
-//! Whole films, as small as they can be.
+//! Tests of whole videos of minimum size.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -122,7 +122,8 @@ fn a_film_goes_on_with_its_sound_and_its_motion() {
     let first = made(Plan { sound: Some(sound), ..still("fast pan right") });
     let on = |end| plan(Material::Footage { file: first.bytes.clone(), seconds: 1, end }, "");
     let longer = made(on(None));
-    let (before, after) = (Reel::of(&first.bytes).unwrap(), Reel::of(&longer.bytes).unwrap());
+    let before = Reel::of(&first.bytes).unwrap();
+    let after = Reel::of(&longer.bytes).unwrap();
     assert_eq!((longer.frames, after.units.len()), (48, 48));
     assert_eq!(before.sound, after.sound);
     assert_ne!(longer.bytes, made(on(Some(picture(2)))).bytes);
@@ -130,7 +131,7 @@ fn a_film_goes_on_with_its_sound_and_its_motion() {
     assert_eq!(Reel::of(&made(other).bytes).unwrap().size, Size { width: 64, height: 48 });
 }
 
-/// Waits for so many frames.
+/// Cancels after a number of frames.
 struct Impatient {
     most: usize,
     asked: AtomicUsize,
@@ -183,20 +184,22 @@ fn what_is_no_film_is_refused_by_name() {
 
 #[test]
 fn the_frames_of_a_long_film_are_bounded_by_their_size() {
-    // Given a film of 300 seconds in a few kilobytes
+    // Given a video of 300 seconds in a few kilobytes
     let size = Size { width: 16, height: 16 };
-    let (picture, mut encoder) = (Yuv::of(&Raster::new(size)), H264.encoder(size, Effort::Thrifty).unwrap());
-    let (key, next) = (encoder.encode(&picture).unwrap(), encoder.encode(&picture).unwrap());
+    let picture = Yuv::of(&Raster::new(size));
+    let mut encoder = H264.encoder(size, Effort::Thrifty).unwrap();
+    let key = encoder.encode(&picture).unwrap();
+    let next = encoder.encode(&picture).unwrap();
     let frames = 300 * FPS as usize;
     let units = std::iter::once(key).chain(std::iter::repeat_n(next, frames - 1)).collect();
     let file = mp4::write(&Strip { groups: vec![units] }, None).unwrap();
     assert!(file.len() < 1 << 20, "{} bytes", file.len());
 
-    // When it goes on at a size of its own
+    // When it is extended at another size
     let footage = Material::Footage { file, seconds: 1, end: None };
     let refused = render(Plan { size: Size { width: 1080, height: 1080 }, ..plan(footage, "") }, &());
 
-    // Then nothing of it is drawn, and the figures are told
+    // Then nothing is drawn, and the error contains the numbers
     let reason =
         "the film would have 7224 frames of 1080x1080, 8427 million pixels in all; at most 5000 million are allowed";
     assert_eq!(refused.unwrap_err(), Fault::Input { code: "video_too_large", reason: reason.to_owned() });

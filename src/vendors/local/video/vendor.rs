@@ -1,4 +1,4 @@
-//! The video engine as a vendor: jobs in memory, work on blocking threads, bounded by pixels.
+//! The built-in video engine as a vendor: jobs in memory, work on blocking threads, limited by pixels.
 
 use std::io;
 use std::sync::Arc;
@@ -20,36 +20,36 @@ use crate::media::input::Pixels;
 use crate::media::store::{Area, Store};
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 
-/// What the engine may use.
+/// Resource limits of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Thousands of pixels that are worked on at once; a pixel stands for about 16 bytes. A larger job runs alone.
+    /// Thousands of pixels processed at a time; a pixel stands for about 16 bytes. A larger job runs alone.
     pub kilopixels_max: u32,
-    /// Jobs that may wait or run.
+    /// Maximum number of jobs that wait or run.
     pub jobs_max: usize,
-    /// Ended jobs whose results are remembered.
+    /// Number of remembered ended jobs.
     pub ended_max: usize,
 }
 
 impl Default for Options {
-    /// About 1.3 GB: room for one film of any size, and for smaller ones beside it.
+    /// About 1.3 GB: enough for one video of any size, or several small ones.
     fn default() -> Self {
         Self { kilopixels_max: 80_000, jobs_max: 10_000, ended_max: 10_000 }
     }
 }
 
-/// What a pixel of the budget stands for, in bytes.
+/// Bytes per pixel of the budget.
 const PIXEL_BYTES: u64 = 16;
-/// Pixels of the budget that a pixel of a frame takes on each core: the frame, another to be blended with, what the encoder
-/// keeps of both, and the frames of a film that goes on.
+/// Cost of a pixel of a frame on each core, in pixels of the budget: the frame, another one to blend, the encoder's
+/// state of both, and the frames of a video being extended.
 const FRAME_COST: u64 = 6;
-/// As [`FRAME_COST`], of a picture that the film is made from: itself and what it is prepared with.
+/// Cost of a pixel of an input picture: the picture itself and its prepared copies.
 const PICTURE_COST: u64 = 3;
 
-/// Makes the music under films: by prompt, seed, and how many samples.
+/// Generates background music from prompt, seed and number of samples.
 pub type Music = Arc<dyn Fn(&str, u32, usize) -> Vec<Stereo> + Send + Sync>;
 
-/// The local video vendor. Cheap to clone.
+/// The built-in video vendor. Cheap to clone.
 #[derive(Clone)]
 pub struct LocalVideo {
     engine: Arc<Engine>,
@@ -64,8 +64,8 @@ struct Engine {
 }
 
 impl LocalVideo {
-    /// An engine that reads inputs from `store` and puts results there. Without music films have none. What is not `wanted` any more
-    /// is not begun, and given up at its next frame.
+    /// Returns an engine that reads inputs from `store` and stores results there. Without `music`, videos have none.
+    /// Jobs that are no longer `wanted` are not started, or stopped at the next frame.
     #[must_use]
     pub fn new(store: Store, options: Options, music: Option<Music>, wanted: Wanted) -> Self {
         let budget = FairSemaphore::new(options.kilopixels_max.into());
@@ -83,10 +83,11 @@ impl Vendor for LocalVideo {
         Recovery::Key
     }
 
-    /// Must be called within a tokio runtime, which then carries the work.
+    /// Must be called within a tokio runtime, which runs the work.
     fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         async move {
-            let (key, account) = (job.key.clone(), job.account);
+            let key = job.key.clone();
+            let account = job.account;
             let work = job.video()?;
             if work.lacks_inputs() {
                 return Err(VendorError::new(ErrorKind::Refused, "an input was not fetched"));
@@ -116,7 +117,7 @@ impl Vendor for LocalVideo {
 }
 
 impl Engine {
-    /// Waits for its share of the budget, works, and remembers the outcome.
+    /// Waits for its share of the budget, works, and stores the outcome.
     async fn work(self: Arc<Self>, key: VendorKey, account: Option<UserId>, work: VideoWork) {
         let work = Arc::new(work);
         let _share = tokio::select! {
@@ -124,12 +125,16 @@ impl Engine {
             () = self.jobs.unwanted(&key) => return self.jobs.forget(&key),
             share = self.granted(account, &work) => share,
         };
+
         if self.jobs.is_forsaken(&key) {
             return self.jobs.forget(&key);
         }
         self.jobs.begin(&key);
-        let (engine, own) = (Arc::clone(&self), key.clone());
+
+        let engine = Arc::clone(&self);
+        let own = key.clone();
         let made = tokio::task::spawn_blocking(move || guarded("video", || engine.make(&own, &work))).await;
+
         match made {
             Ok(Ok(None)) => self.jobs.forget(&key),
             Ok(Ok(Some(creation))) => self.jobs.end(key, Ok(creation)),
@@ -141,26 +146,28 @@ impl Engine {
         }
     }
 
-    /// What the film may use, once there is so much.
+    /// Waits for the share of the budget that the job needs.
     async fn granted(self: &Arc<Self>, account: Option<UserId>, work: &Arc<VideoWork>) -> FairPermit<Option<UserId>> {
         let decoding = if matches!(work.job, VideoJob::Extend(_)) { self.decoding(account, work).await } else { 0 };
         self.budget.acquire(account, self.share(work, decoding).into()).await
     }
 
-    /// Bytes that decoding the film takes that is to go on: it must be read to know, and what that takes is given back before more
-    /// is asked for, so that no two wait for each other.
+    /// Returns the bytes needed to decode the video being extended. Reading it needs a share of the budget too, which
+    /// is released before the next is acquired, so that jobs cannot deadlock.
     async fn decoding(self: &Arc<Self>, account: Option<UserId>, work: &Arc<VideoWork>) -> u64 {
         let _share = self.budget.acquire(account, self.share(work, 0).into()).await;
-        let (engine, work) = (Arc::clone(self), Arc::clone(work));
+        let engine = Arc::clone(self);
+        let work = Arc::clone(work);
         let read = move || {
             let VideoJob::Extend(job) = &work.job else { return None };
             extend::bytes(&engine.store.read_clip(Area::Input, job.video.kept.as_ref()?).ok()?)
         };
-        // What cannot be read fails by name when it is made.
+        // An unreadable video fails with a specific error when the job runs.
         tokio::task::spawn_blocking(read).await.ok().flatten().unwrap_or(0)
     }
 
-    /// How much of the budget a job takes, never more than there is; `decoding` are the bytes of a film that it decodes.
+    /// Returns the share of the budget that a job needs, at most all; `decoding` is the number of bytes needed to
+    /// decode an input video.
     fn share(&self, work: &VideoWork, decoding: u64) -> u32 {
         let cores = rayon::current_num_threads() as u64;
         let frame = size(work).area() as u64 * FRAME_COST * cores;
@@ -172,22 +179,25 @@ impl Engine {
             VideoJob::Extend(job) => job.video.kept.map_or(0, |clip| clip.bytes.div_ceil(PIXEL_BYTES)),
             _ => 0,
         };
+
         let film = film.saturating_add(decoding.div_ceil(PIXEL_BYTES));
         let pixels = inputs.fold(frame.saturating_add(prepared).saturating_add(film), u64::saturating_add);
         u32::try_from(pixels.div_ceil(1000)).unwrap_or(u32::MAX).clamp(1, self.options.kilopixels_max)
     }
 
-    /// Makes the film; none when nobody wants it any more.
+    /// Makes the video; `None` if it is no longer wanted.
     fn make(&self, key: &VendorKey, work: &VideoWork) -> Result<Option<Creation>, Failure> {
         let seed = work.seed.get();
         let prompt = match &work.job {
             VideoJob::StartEnd(job) | VideoJob::Reference(job) => job.prompt.as_ref().map_or("", VideoPrompt::as_str),
             VideoJob::Extend(_) | VideoJob::Multiframe(_) => "",
         };
+
         let bed = self.music.as_ref().map(|music| move |samples| music(prompt, seed, samples));
         let interest = Interest { engine: self, key };
         let plan = plan(work, &interest, bed.as_ref().map(|bed| bed as Bed<'_>))?;
         let stamped = plan.stamp.is_some();
+
         match render(plan, &interest) {
             Ok(film) => interest.keep(&film, stamped).map(Some),
             Err(Fault::Cancelled) => Ok(None),
@@ -197,7 +207,7 @@ impl Engine {
     }
 }
 
-/// Whether the job is still wanted, and asked after.
+/// The running job, while it is wanted and polled.
 struct Interest<'a> {
     engine: &'a Engine,
     key: &'a VendorKey,
@@ -209,7 +219,8 @@ impl Interest<'_> {
         let video = self
             .patiently(|| self.engine.store.put_clip(Area::Result, &film.bytes, VideoFormat::Mp4))
             .map_err(unwritable)?;
-        let (width, height) = (film.size.width as u32, film.size.height as u32);
+        let width = film.size.width as u32;
+        let height = film.size.height as u32;
         let cover = || self.engine.store.put(Area::Result, &film.cover, ImageFormat::Jpeg, width, height);
         let cover = self.patiently(cover).map_err(unwritable)?;
         Ok(Creation { video, cover: Some(cover), watermarked: stamped.then_some(video), at_vendor: None })
@@ -277,14 +288,17 @@ mod tests {
         let heeded = Arc::clone(&wanted);
         let heed: Wanted = Arc::new(move |_| heeded.load(Ordering::Relaxed));
         let vendor = LocalVideo::new(Store::open(dir.path()).unwrap(), Options::default(), None, heed);
-        // Given a film that is being drawn
+
+        // Given a video that is being drawn
         let work = Work::Video(work_of(VideoJob::StartEnd(Generate::of(VideoModel::Vq1))));
         let job = Job { task: TaskId(uuid::Uuid::nil()), account: None, key: Text::recorded("a".to_owned()), work };
         let film = vendor.submit(job).await.unwrap();
+
         while !matches!(vendor.poll(&film).await.unwrap(), Progress::Running { .. }) {
             vendor.moved().notified().await;
         }
-        // When nobody wants it any more, then it is left off, and nothing of it is kept
+
+        // When it is no longer wanted, then the job stops, and nothing is kept
         wanted.store(false, Ordering::Relaxed);
         while matches!(vendor.poll(&film).await.unwrap(), Progress::Running { .. }) {
             vendor.moved().notified().await;
@@ -312,14 +326,17 @@ mod tests {
             }),
             ..work_of(VideoJob::StartEnd(Generate::of(VideoModel::Vq1)))
         };
+
         let engine = LocalVideo::new(store, Options::default(), None, Arc::new(|_| true)).engine;
         let whole = engine.budget.available();
-        // Of 64 by 48 pixels, with at least three others that it is predicted from; 25 wait.
+
+        // 64 by 48 pixels with at least three reference pictures; 25 frames wait.
         let bytes = engine.decoding(None, &Arc::new(work(Some(kept)))).await;
         assert!((29 * 64 * 48 * 3 / 2..42 * 64 * 48 * 3 / 2).contains(&bytes), "{bytes}");
         assert_eq!(engine.decoding(None, &Arc::new(work(None))).await, 0);
         assert_eq!(engine.budget.available(), whole, "nothing is kept of it");
-        // Rounded up to thousands, as the whole is.
+
+        // Rounded up to thousands, like the total.
         let large = 1 << 29;
         let more = engine.share(&work(None), large) - engine.share(&work(None), 0);
         assert!(more.abs_diff((large / PIXEL_BYTES / 1000) as u32) <= 1, "{more}");

@@ -1,4 +1,4 @@
-//! What the lines of the vendor of music mean: `docs/vendors.md` has the table. Pure.
+//! Meaning of the lines of the music vendor; `docs/vendors.md` has the table. Pure.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,30 +10,30 @@ use crate::domain::music::{MusicMoment, SoundFormat, SoundPlace, TitlePlace};
 use crate::domain::task::Failure;
 use crate::domain::value::Text;
 
-/// Most seconds that a vendor may say a piece has: a day, so that every sum of them is small.
+/// Maximum length of a piece in seconds: one day, so that sums stay small.
 const SECONDS_MAX: f64 = 86_400.0;
-/// Most streams that a vendor may send in turns.
+/// Maximum number of interleaved streams.
 const STREAMS_MAX: u16 = 64;
-/// Most tags that are passed on, and most characters of each.
+/// Maximum number of tags, and of characters of each.
 const TAGS_MAX: (usize, usize) = (64, 100);
-/// Most characters of a title.
+/// Maximum length of a title in characters.
 const TITLE_MAX: usize = 200;
-/// Most characters of the name of an encoding.
+/// Maximum length of the name of an encoding in characters.
 const ENCODING_MAX: usize = 40;
 
-/// What a line says.
+/// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Said {
     Moment(MusicMoment),
-    /// That was all.
+    /// The end of the music.
     Complete,
-    /// The vendor could not do it.
+    /// Failure of the vendor.
     Failed(Failure),
-    /// Something that is of no use here: it is passed over.
+    /// Of no use here; ignored.
     Other,
 }
 
-/// What a line says; `None` when it is not a line of the interface.
+/// Parses a line; `None` if it is not valid.
 pub(super) fn said(line: &[u8]) -> Option<Said> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let kind = value.get("type")?.as_str()?.to_owned();
@@ -95,7 +95,7 @@ const fn one() -> u16 {
     1
 }
 
-/// Sound that says nothing of what it is cannot be played, and is no sound.
+/// Parses a chunk of sound. One without a complete format cannot be played and is invalid.
 fn sound(value: Value) -> Option<MusicMoment> {
     let line: SoundLine = serde_json::from_value(value).ok()?;
     let place = SoundPlace { stream: line.stream_index, streams: line.num_streams };
@@ -113,7 +113,7 @@ fn millis(seconds: f64) -> Option<u64> {
     (0.0..=SECONDS_MAX).contains(&seconds).then(|| (seconds * 1000.0).round() as u64)
 }
 
-/// Text of a vendor as it is passed on: short, and in one line.
+/// Shortens text of a vendor and puts it in one line.
 fn shortened(text: &str, characters: usize) -> String {
     let one_line = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
     one_line.take(characters).collect()
@@ -123,7 +123,7 @@ fn shortened(text: &str, characters: usize) -> String {
 mod tests {
     use super::*;
 
-    /// A line as it came, and what it means.
+    /// A recorded line and its meaning.
     #[derive(serde::Deserialize)]
     struct Recording {
         name: String,
@@ -136,15 +136,18 @@ mod tests {
         let recordings: Vec<Recording> =
             serde_json::from_str(include_str!("../../../../tests/golden/vendor/music-lines.json")).unwrap();
         assert!(recordings.len() > 20);
+
         let mut differences = Vec::new();
+
         for Recording { name, line, said } in recordings {
-            // Text stands for what is not JSON.
+            // Text represents lines that are not JSON.
             let line = if let Value::String(text) = &line { text.clone() } else { line.to_string() };
             let means = super::said(line.as_bytes()).map_or_else(|| "nothing".to_owned(), |said| format!("{said:?}"));
             if means != said {
                 differences.push(format!("{name}: {means}"));
             }
         }
+
         assert!(differences.is_empty(), "{}", differences.join("\n"));
     }
 }

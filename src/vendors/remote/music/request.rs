@@ -1,32 +1,36 @@
-//! Our job as the vendor of music is asked for it: the form of the seed's music interface. Pure.
+//! Request for a music job: the form of the seed's music interface. Pure.
 
 use std::fmt::Write;
 
 use crate::domain::music::{MusicSeconds, MusicWork};
 
-/// Below the vendor's base URL.
+/// Path below the vendor's base URL.
 pub(super) const PATH: &str = "/proxy/musicvendor/t2m/generate";
 
-/// What is posted.
+/// Body of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Form {
     pub content_type: String,
     pub body: String,
 }
 
-/// The form for a job, its parts kept apart by a line that begins with this mark, and goes on where the prompt has the mark.
+/// Returns the form of a job. Its boundary is `mark`, extended until the prompt does not contain it.
 pub(super) fn form(work: &MusicWork, mark: &str) -> Form {
     let mut boundary = mark.to_owned();
+
     while work.prompt.as_str().contains(&boundary) {
         boundary.push('-');
     }
+
     let duration = work.seconds.map(|seconds| MusicSeconds::get(seconds).to_string());
     let parts = [("prompt", Some(work.prompt.as_str())), ("duration", duration.as_deref())];
     let mut body = String::new();
+
     for (name, value) in parts.into_iter().filter_map(|(name, value)| Some((name, value?))) {
         // Writing to a string cannot fail.
         let _ = write!(body, "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
     }
+
     let _ = write!(body, "--{boundary}--\r\n");
     Form { content_type: format!("multipart/form-data; boundary={boundary}"), body }
 }
@@ -37,7 +41,7 @@ mod tests {
     use crate::domain::music::MusicPrompt;
     use serde_json::{Value, json};
 
-    /// The recording is what the seed's interface takes, kept by hand.
+    /// The expected requests are recorded by hand from the seed's interface.
     #[test]
     fn every_job_is_asked_for_as_recorded() {
         let recorded: Vec<Value> =
@@ -52,6 +56,7 @@ mod tests {
                 json!({"post": PATH, "content_type": content_type, "body": body})
             })
             .collect();
+
         assert_eq!(asked, recorded, "asked for:\n{}", serde_json::to_string_pretty(&asked).unwrap());
     }
 }

@@ -1,4 +1,4 @@
-//! What the vendor's creations answer means for a task. Pure.
+//! Meaning of the vendor's creations response for a task. Pure.
 
 use serde_json::Value;
 
@@ -6,21 +6,21 @@ use super::super::answer::{failure, told};
 use crate::domain::task::{Failure, VideoState};
 use crate::vendors::VendorError;
 
-/// How the vendor says that a job stands.
+/// Progress of a job as reported by the vendor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Polled {
     Queued,
-    /// So many thousandths are done, where it says so.
+    /// Done to this many thousandths, if reported.
     Running {
         permille: Option<u16>,
     },
     Done(Made),
     Failed(Failure),
-    /// It does not know the job.
+    /// Unknown to the vendor.
     Lost,
 }
 
-/// Where the video is: of several the first, since each job is for one.
+/// Location of the video: the first one, because each job makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Made {
     pub id: Option<String>,
@@ -29,12 +29,12 @@ pub(super) struct Made {
     pub watermarked_url: Option<String>,
 }
 
-/// How the job with this id stands.
+/// Returns the progress of the job with this id.
 pub(super) fn polled(status: u16, body: &[u8], id: &str) -> Result<Polled, VendorError> {
     Ok(told(status, body, |body| progress(body, id))?.unwrap_or(Polled::Lost))
 }
 
-/// `None` when the answer is not about that job, or does not have the types of the interface.
+/// Returns `None` if the response is about another job or has unexpected types.
 fn progress(body: &[u8], id: &str) -> Option<Polled> {
     let task: Value = serde_json::from_slice(body).ok()?;
     if task.get("id").is_some_and(|told| told.as_str() != Some(id)) {
@@ -45,12 +45,12 @@ fn progress(body: &[u8], id: &str) -> Option<Polled> {
         Ok(VideoState::Success) => Polled::Done(made(&task)?),
         Ok(VideoState::Failed) => Polled::Failed(failure(&reason(&task))),
         Ok(VideoState::Processing) => Polled::Running { permille: share(&task) },
-        // A state that nobody knows means that the job has not ended.
+        // An unknown state means that the job has not ended.
         Ok(VideoState::Created | VideoState::Queueing) | Err(_) => Polled::Queued,
     })
 }
 
-/// Of no use is what is no number from 0 to 1.
+/// Returns the progress in thousandths; `None` unless it is a number from 0 to 1.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the range that is checked")]
 fn share(task: &Value) -> Option<u16> {
     let share = task.get("progress")?.as_f64().filter(|share| (0.0..=1.0).contains(share))?;
@@ -68,7 +68,7 @@ fn made(task: &Value) -> Option<Made> {
     })
 }
 
-/// The sentence where there is one, else the code.
+/// Returns the message, or the code if there is none.
 fn reason(task: &Value) -> Value {
     let has_message = task.get("message").and_then(Value::as_str).is_some_and(|message| !message.trim().is_empty());
     if has_message { task.clone() } else { serde_json::json!({"message": task.get("err_code")}) }
@@ -79,7 +79,7 @@ mod tests {
     use super::super::super::answer::submitted;
     use super::*;
 
-    /// An answer as it came, and what it means.
+    /// A recorded response and its meaning.
     #[derive(serde::Deserialize)]
     struct Recording {
         name: String,
@@ -98,9 +98,11 @@ mod tests {
         let recordings: Vec<Recording> =
             serde_json::from_str(include_str!("../../../../tests/golden/vendor/video-answers.json")).unwrap();
         assert!(recordings.len() >= 15);
+
         let mut differences = Vec::new();
+
         for Recording { name, status, body, submitted: as_submitted, polled: as_polled } in recordings {
-            // Text stands for what is not JSON.
+            // Text represents bodies that are not JSON.
             let body = if let Value::String(text) = &body { text.clone() } else { body.to_string() };
             let body = body.as_bytes();
             let meant = [shown(submitted(status, body)), shown(polled(status, body, "3f2c"))];
@@ -108,6 +110,7 @@ mod tests {
                 differences.push(format!("{name}: {meant:#?}"));
             }
         }
+
         assert!(differences.is_empty(), "{}", differences.join("\n"));
     }
 

@@ -1,15 +1,14 @@
-//! Our job as the vendor is asked for it: the path and the body of the seed's video interface. Pure.
+//! Request for a video job: path and body of the seed's video interface. Pure.
 
 use super::super::request::{Request, members, segment, with};
 use crate::domain::task::TaskKind;
 use crate::domain::video::{Seed, VideoJob};
 
-/// Below the vendor's base URL.
+/// Path below the vendor's base URL.
 const INTERFACE: &str = "/proxy/videovendor/";
 
-/// The request for a job, whose pictures are base64. Every parameter is spelled out, so that the vendor's own defaults decide
-/// nothing. What is only handed back to the caller does not leave this house. Of a video that this vendor made it is told its own
-/// name for it.
+/// Returns the request for a job with base64 pictures. Every parameter is explicit, so that the vendor's defaults do
+/// not matter. The caller's payload is not sent. A video that this vendor made is identified by the vendor's own id.
 pub(super) fn request(job: &VideoJob<String>, images: &[String], seed: Seed, callback: Option<String>) -> Request {
     let known_there = if let VideoJob::Extend(job) = job { job.video.at_vendor.as_ref() } else { None };
     let body = members(&job.parameters(images, seed));
@@ -18,7 +17,7 @@ pub(super) fn request(job: &VideoJob<String>, images: &[String], seed: Seed, cal
     Request { path, body: with(body, "callback_url", callback) }
 }
 
-/// Where the vendor is asked how a job stands.
+/// Returns the path for polling a job.
 pub(super) fn creations_path(id: &str) -> String {
     format!("{INTERFACE}tasks/{}/creations", segment(id))
 }
@@ -47,6 +46,7 @@ mod tests {
             priority: -3,
             ..Generate::of(VideoModel::Vq2Pro)
         };
+
         let url = CallbackUrl::recorded("https://media.example/x.mp4".to_owned());
         let video =
             |at_vendor| Footage { creation: TaskId(uuid::Uuid::nil()), url: url.clone(), kept: None, at_vendor };
@@ -57,6 +57,7 @@ mod tests {
             prompt: prompt(),
             video: video(at_vendor),
         };
+
         let frame = |image: &str, prompt| KeyFrame { image: image.to_owned(), seconds: Seconds::USUAL, prompt };
         let joined = Multiframe {
             model: ExtendModel::Vq2Turbo,
@@ -64,6 +65,7 @@ mod tests {
             start_image: Some("c3RhcnQ=".to_owned()),
             key_frames: vec![frame("YQ==", prompt()), frame("Yg==", None)],
         };
+
         vec![
             (VideoJob::StartEnd(full), vec!["aW1hZ2U=".to_owned()]),
             (VideoJob::Reference(Generate { prompt: prompt(), ..Generate::default() }), Vec::new()),
@@ -73,7 +75,7 @@ mod tests {
         ]
     }
 
-    /// The recording is what the seed's interface takes, kept by hand.
+    /// The expected requests are recorded by hand from the seed's interface.
     #[test]
     fn every_job_is_asked_for_as_recorded() {
         let recorded: Vec<Value> =

@@ -1,20 +1,21 @@
-//! Films in fragments, as streaming and recording in a browser make them: read one fragment after the other, with no more
-//! samples at a time than a film may have.
+//! Fragmented MP4, as made by streaming and by recording in browsers. Fragments are read one by one, with a limited
+//! number of samples.
 
 use shiguredo_mp4::demux::{Fmp4FileDemuxer, Sample};
 
 use super::super::Fault;
 use super::read::{SAMPLES_MAX, part, too_long, unreadable};
 
-/// The most boxes that are looked at: a fragment takes four steps, and has a picture or some sound.
+/// Maximum number of boxes: a fragment takes four steps and contains at least one picture or packet of sound.
 const STEPS_MAX: usize = 8 * SAMPLES_MAX;
 
-/// Hands every sample to `take`, in the order of decoding.
+/// Calls `take` for every sample in decoding order.
 ///
 /// # Errors
-/// When the fragments cannot be read or promise too much, and what `take` answers.
+/// If the fragments cannot be read or announce too much, and the errors of `take`.
 pub(super) fn each(file: &[u8], mut take: impl FnMut(&Sample<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
     let mut demuxer = Fmp4FileDemuxer::new();
+
     for _ in 0..STEPS_MAX {
         let wanted = loop {
             if let Some(wanted) = demuxer.required_input() {
@@ -29,25 +30,29 @@ pub(super) fn each(file: &[u8], mut take: impl FnMut(&Sample<'_>) -> Result<(), 
         }
         demuxer.handle_input(part);
     }
+
     Err(too_long())
 }
 
-/// At least as many samples as the head of a fragment tells of: a few bytes may tell of millions, and the library would
-/// believe them. Whatever looks like the list of samples counts as one.
+/// Returns a lower bound of the samples announced by the header of a fragment. A few bytes may announce millions, which
+/// the library would trust. Everything that looks like a list of samples is counted.
 fn promised(fragment: &[u8]) -> u64 {
     let Some((length, kind)) = fragment.split_first_chunk::<4>() else { return 0 };
     if !kind.starts_with(b"moof") {
         return 0;
     }
+
     let length = match u32::from_be_bytes(*length) {
-        // The length stands elsewhere, or it goes to the end.
+        // The length is in a later field, or extends to the end of the file.
         0 | 1 => fragment.len(),
         length => fragment.len().min(length as usize),
     };
+
     let head = &fragment[..length];
     let number = |at: usize| head.get(at..)?.first_chunk().map(|bytes| u64::from(u32::from_be_bytes(*bytes)));
     let lists = head.windows(4).enumerate().filter(|(_, name)| name == b"trun");
-    // Version and flags come before the number; before them the length, where it has eight bytes.
+
+    // Version and flags precede the number, as does an 8-byte length.
     lists.map(|(at, _)| number(at + if number(at.wrapping_sub(4)) == Some(1) { 16 } else { 8 }).unwrap_or(0)).sum()
 }
 
@@ -63,7 +68,7 @@ mod tests {
     fn films_in_fragments_are_read_with_their_sound() {
         let reel = Reel::of(FRAGMENTS).unwrap();
         assert_eq!((reel.size.width, reel.size.height, reel.units.len()), (64, 48, 12));
-        // The program that wrote it is not sure how long the last picture of a fragment is shown.
+        // The encoder does not know the duration of the last picture of a fragment.
         assert_eq!(reel.ticks() * 24 / u64::from(reel.timescale.get()), 12);
         assert_eq!(reel.units.iter().filter(|unit| unit.key).count(), 2);
         assert!(reel.sound.is_some_and(|sound| sound.packets.len() > 20));

@@ -1,4 +1,4 @@
-//! The container: MP4, written so that it plays while it loads, and read from anyone.
+//! The MP4 container: written for progressive playback, and read from untrusted sources.
 
 mod fragments;
 mod read;
@@ -15,11 +15,11 @@ use std::num::NonZeroU32;
 
 use shiguredo_mp4::boxes::SampleEntry;
 
-/// A sound track that is ready to be written or was read: packets as they are.
+/// A sound track with unchanged packets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sound {
     pub entry: SampleEntry,
-    /// Ticks in a second.
+    /// Ticks per second.
     pub timescale: NonZeroU32,
     pub packets: Vec<Packet>,
 }
@@ -28,6 +28,6 @@ pub struct Sound {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
     pub bytes: Vec<u8>,
-    /// Length in ticks.
+    /// Duration in ticks.
     pub ticks: u32,
 }

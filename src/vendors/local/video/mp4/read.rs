@@ -1,4 +1,4 @@
-//! Reading films from anyone: bounded before anything is decoded, refused by name where they cannot be read.
+//! Reads videos from untrusted sources: checked against limits before decoding, with a specific error if unsupported.
 
 use std::num::NonZeroU32;
 
@@ -12,45 +12,45 @@ use super::super::raster::Size;
 use super::work::{DECODED_PIXELS_MAX, Slices, too_many_pixels};
 use super::{Packet, Sound, fragments, sps};
 
-/// The largest file that is read, in bytes.
+/// Maximum size of a file in bytes.
 pub const BYTES_MAX: usize = 512 << 20;
-/// The longest film that is read, in seconds.
+/// Maximum length of a video in seconds.
 pub const SECONDS_MAX: u64 = 300;
-/// The most pictures of a film, and the most packets of its sound.
+/// Maximum number of pictures, and of packets of sound.
 pub const SAMPLES_MAX: usize = 36_000;
-/// The most pixels of a picture: 4096 by 2304.
+/// Maximum number of pixels of a picture: 4096 by 2304.
 const PIXELS_MAX: usize = 4096 * 2304;
-/// The longest side of a picture, in pixels.
+/// Longest side of a picture in pixels.
 const SIDE_MAX: usize = 8192;
-/// The most pictures that others may be predicted from (H.264, A.3.1).
+/// Maximum number of reference pictures (H.264, A.3.1).
 const REFERENCES_MAX: u32 = 16;
-/// The largest picture in a file, in bytes.
+/// Maximum size of an encoded picture in bytes.
 const SAMPLE_BYTES_MAX: usize = 32 << 20;
 
-/// A film that was read: where its pictures are in the file, and its sound.
+/// An opened video: the places of its pictures in the file, and its sound.
 #[derive(Debug)]
 pub struct Reel {
     pub size: Size,
     pub units: Vec<Unit>,
     pub sound: Option<Sound>,
-    /// Ticks in a second of the pictures.
+    /// Ticks per second of the pictures.
     pub timescale: NonZeroU32,
-    /// Parameter sets, with start codes.
+    /// Parameter sets with start codes.
     pub head: Vec<u8>,
-    /// Pixels that a decoder keeps at once: of a picture as it is coded, and of those that others are predicted from.
+    /// Pixels that a decoder holds at once: one coded picture and the reference pictures.
     pub kept_pixels: u64,
-    /// Pixels of a picture as it is coded.
+    /// Coded pixels of a picture.
     coded_pixels: u64,
     length_bytes: usize,
 }
 
-/// A picture in the file, in the order of decoding.
+/// A picture in the file, in decoding order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit {
     pub key: bool,
-    /// When it is shown, in ticks.
+    /// Presentation time in ticks.
     pub shown: u64,
-    /// For how long, in ticks.
+    /// Duration in ticks.
     pub ticks: u32,
     offset: usize,
     bytes: usize,
@@ -70,37 +70,41 @@ pub(super) fn unsupported(what: &str) -> Fault {
 }
 
 impl Reel {
-    /// Looks through a file.
+    /// Reads the structure of a file.
     ///
     /// # Errors
-    /// [`Fault::Input`] when it is no film that can be read, or more than is allowed.
+    /// Returns [`Fault::Input`] if the file is not a supported video or exceeds a limit.
     pub fn of(file: &[u8]) -> Result<Self, Fault> {
         if file.len() > BYTES_MAX {
             return Err(refused("video_too_large", format!("the video has more than {} MiB", BYTES_MAX >> 20)));
         }
+
         let mut film = Film::default();
+
         match kind(file)? {
             Mp4FileKind::Mp4 => film.take_whole(file)?,
             Mp4FileKind::FragmentedMp4 => {
-                // Its beginning may stand before the fragments.
+                // The first samples may precede the fragments.
                 film.take_whole(file)?;
                 fragments::each(file, |sample| film.take(file, sample))?;
             }
         }
+
         let mut reel = film.pictures.reel()?;
         reel.sound = film.sound.map(|(_, sound)| sound).filter(|sound| sound.packets.len() <= SAMPLES_MAX);
         Ok(reel)
     }
 
-    /// A picture as an access unit with start codes.
+    /// Returns a picture as an access unit with start codes.
     ///
     /// # Errors
-    /// When its parts do not fit into it, or it brings parameters of other pictures than were promised.
+    /// If its parts are malformed, or it contains parameters that differ from the announced ones.
     pub fn access_unit(&self, file: &[u8], unit: &Unit) -> Result<Vec<u8>, Fault> {
         let mut rest = file.get(unit.offset..unit.offset + unit.bytes).ok_or_else(|| unreadable("it is cut off"))?;
         let mut slices = Slices::default();
         let mut whole = if unit.key { self.head.clone() } else { Vec::new() };
         whole.reserve(unit.bytes + 16);
+
         while !rest.is_empty() {
             let (length, after) =
                 rest.split_at_checked(self.length_bytes).ok_or_else(|| unreadable("a picture is cut off"))?;
@@ -122,17 +126,18 @@ impl Reel {
             }
             rest = after;
         }
+
         Ok(whole)
     }
 
-    /// How long it is, in ticks.
+    /// Returns the duration in ticks.
     #[must_use]
     pub fn ticks(&self) -> u64 {
         let begin = self.begin();
         self.units.iter().map(|unit| unit.shown + u64::from(unit.ticks) - begin).max().unwrap_or(0)
     }
 
-    /// When its first picture is shown, in ticks.
+    /// Returns the presentation time of the first picture, in ticks.
     #[must_use]
     pub fn begin(&self) -> u64 {
         self.units.iter().map(|unit| unit.shown).min().unwrap_or(0)
@@ -146,17 +151,17 @@ pub(super) fn too_long() -> Fault {
     )
 }
 
-/// The bytes that are asked for, as far as the file has them.
+/// Returns the requested bytes, as far as the file contains them.
 pub(super) fn part(file: &[u8], wanted: RequiredInput) -> Input<'_> {
     let start = usize::try_from(wanted.position).unwrap_or(usize::MAX).min(file.len());
     let end = wanted.size.and_then(|size| start.checked_add(size)).unwrap_or(file.len()).min(file.len());
     Input { position: start as u64, data: &file[start..end] }
 }
 
-/// Each step asks for the next box; an index is reached within so many, or never.
+/// Each step requests the next box; an index needs fewer steps than this.
 const STEPS_MAX: usize = 1024;
 
-/// Whether the film is whole or in fragments.
+/// Returns whether the file is fragmented.
 fn kind(file: &[u8]) -> Result<Mp4FileKind, Fault> {
     let mut detector = Mp4FileKindDetector::new();
     for _ in 0..STEPS_MAX {
@@ -166,7 +171,7 @@ fn kind(file: &[u8]) -> Result<Mp4FileKind, Fault> {
     detector.file_kind().map_err(unreadable)?.ok_or_else(|| unreadable("it has no index"))
 }
 
-/// A demuxer that has read the index.
+/// Returns a demuxer that has read the index.
 fn opened(file: &[u8]) -> Result<Mp4FileDemuxer, Fault> {
     let mut demuxer = Mp4FileDemuxer::new();
     for _ in 0..STEPS_MAX {
@@ -177,18 +182,18 @@ fn opened(file: &[u8]) -> Result<Mp4FileDemuxer, Fault> {
     Ok(demuxer)
 }
 
-/// A film as far as it was read.
+/// A video being read.
 #[derive(Default)]
 struct Film {
     samples: usize,
     bytes: u64,
     pictures: Pictures,
-    /// With the track that it is of.
+    /// With the id of its track.
     sound: Option<(u32, Sound)>,
 }
 
 impl Film {
-    /// Takes everything that the index tells of.
+    /// Takes all samples of the index.
     fn take_whole(&mut self, file: &[u8]) -> Result<(), Fault> {
         let mut demuxer = opened(file)?;
         while let Some(sample) = demuxer.next_sample().map_err(unreadable)? {
@@ -202,14 +207,17 @@ impl Film {
         if self.samples > 2 * SAMPLES_MAX {
             return Err(too_long());
         }
+
         let start = usize::try_from(sample.data_offset).map_err(unreadable)?;
         let end = start.checked_add(sample.data_size).ok_or_else(|| unreadable("a sample has no end"))?;
         let bytes = file.get(start..end).ok_or_else(|| unreadable("it is cut off"))?;
-        // Sound is copied, and pictures are decoded: a small file must not be read a thousand times over.
+
+        // Sound is copied and pictures are decoded: samples that share bytes would multiply the work of a small file.
         self.bytes += bytes.len() as u64;
         if self.bytes > file.len() as u64 {
             return Err(unreadable("the same bytes are several samples"));
         }
+
         match sample.track.kind {
             TrackKind::Video => {
                 let shown = sample.timestamp.saturating_add_signed(sample.composition_time_offset.unwrap_or(0));
@@ -220,13 +228,16 @@ impl Film {
             TrackKind::Audio => keep(&mut self.sound, bytes, sample),
             TrackKind::Subtitle => {}
         }
+
         Ok(())
     }
 }
 
-/// Takes a packet of the first sound track whose packets can be handed on as they are.
+/// Keeps a packet of the first sound track whose packets can be copied unchanged.
 fn keep(sound: &mut Option<(u32, Sound)>, bytes: &[u8], sample: &Sample<'_>) {
-    let (packet, track) = (Packet { bytes: bytes.to_vec(), ticks: sample.duration }, sample.track.track_id);
+    let packet = Packet { bytes: bytes.to_vec(), ticks: sample.duration };
+    let track = sample.track.track_id;
+
     match (sound, sample.sample_entry) {
         (Some((first, sound)), entry)
             if *first == track
@@ -239,12 +250,12 @@ fn keep(sound: &mut Option<(u32, Sound)>, bytes: &[u8], sample: &Sample<'_>) {
             let timescale = sample.track.timescale;
             *none = Some((track, Sound { entry: entry.clone(), timescale, packets: vec![packet] }));
         }
-        // Another track, a second description, too many packets, or a codec that is not handed on.
+        // Another track, a second description, too many packets, or an unsupported codec.
         _ => {}
     }
 }
 
-/// What is known of the pictures so far.
+/// The pictures read so far.
 #[derive(Default)]
 struct Pictures {
     track: Option<(u32, NonZeroU32)>,
@@ -253,7 +264,7 @@ struct Pictures {
 }
 
 impl Pictures {
-    /// Takes a picture of the first track.
+    /// Keeps a picture of the first track.
     fn take(
         &mut self,
         unit: Unit,
@@ -265,6 +276,7 @@ impl Pictures {
         if first != track {
             return Ok(());
         }
+
         if let Some(entry) = entry {
             let described = described(entry)?;
             if self.description.as_ref().is_some_and(|known| *known != described) {
@@ -272,6 +284,7 @@ impl Pictures {
             }
             self.description = Some(described);
         }
+
         let end = unit.shown.saturating_add(u64::from(unit.ticks));
         if self.units.len() >= SAMPLES_MAX || end > SECONDS_MAX.saturating_mul(u64::from(timescale.get())) {
             return Err(too_long());
@@ -280,6 +293,7 @@ impl Pictures {
             return Err(refused("video_too_large", "a picture of the video is too large"));
         }
         self.units.push(unit);
+
         Ok(())
     }
 
@@ -289,20 +303,23 @@ impl Pictures {
         let Description { promised, head, length_bytes } = self.description.ok_or_else(nothing)?;
         let Promised { size, coded_pixels, kept_pixels } = promised;
         let pixels = coded_pixels.saturating_mul(self.units.len() as u64);
+
         if pixels > DECODED_PIXELS_MAX {
             let told = format!("the video has {} pictures of {size}", self.units.len());
             return Err(refused("video_too_large", too_many_pixels(&told, pixels, DECODED_PIXELS_MAX)));
         }
+
         let reel =
             Reel { size, units: self.units, sound: None, timescale, head, kept_pixels, coded_pixels, length_bytes };
         if reel.ticks() == 0 || !reel.units.first().is_some_and(|unit| unit.key) {
             return Err(refused("video_unreadable", "the video does not begin with a whole picture"));
         }
+
         Ok(reel)
     }
 }
 
-/// What a parameter set promises of its pictures.
+/// Sizes announced by a parameter set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Promised {
     size: Size,
@@ -310,7 +327,7 @@ struct Promised {
     kept_pixels: u64,
 }
 
-/// What the index says of the pictures: what is promised, the parameter sets, and the bytes that tell a length.
+/// Description of the pictures in the index: announced sizes, parameter sets, and the number of bytes of a length.
 #[derive(PartialEq, Eq)]
 struct Description {
     promised: Promised,
@@ -327,25 +344,30 @@ fn described(entry: &SampleEntry) -> Result<Description, Fault> {
         SampleEntry::Av01(_) => return Err(unsupported("AV1")),
         _ => return Err(unsupported("in a codec that is not known")),
     };
+
     let Avc1Box { avcc_box, .. } = avc1;
     let mut promised: Option<Promised> = None;
+
     for sps in &avcc_box.sps_list {
         let next = checked(sps)?;
         let kept_pixels = promised.map_or(0, |before| before.kept_pixels).max(next.kept_pixels);
         let coded_pixels = promised.map_or(0, |before| before.coded_pixels).max(next.coded_pixels);
         promised = Some(Promised { coded_pixels, kept_pixels, ..next });
     }
+
     let mut head = Vec::new();
+
     for set in avcc_box.sps_list.iter().chain(&avcc_box.pps_list) {
         head.extend([0, 0, 0, 1]);
         head.extend(set);
     }
+
     parse_annexb_nal_units(&head).map_err(unreadable)?;
     let promised = promised.ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
     Ok(Description { promised, head, length_bytes: usize::from(avcc_box.length_size_minus_one.get()) + 1 })
 }
 
-/// What a parameter set promises, if pictures of it may be decoded.
+/// Returns the sizes announced by a parameter set, if its pictures may be decoded.
 fn checked(sps: &[u8]) -> Result<Promised, Fault> {
     let told = parse_sps(sps).map_err(unreadable)?;
     if told.bit_depth_luma_minus8 != 0 || told.bit_depth_chroma_minus8 != 0 {
@@ -354,12 +376,14 @@ fn checked(sps: &[u8]) -> Result<Promised, Fault> {
     if told.chroma_format_idc != 1 {
         return Err(unsupported("coded with other colours than 4:2:0"));
     }
+
     let size = Size { width: told.width.into(), height: told.height.into() };
     let coded = sps::coded(sps).ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
     if coded.interlaced {
         return Err(unsupported("interlaced"));
     }
-    // What is cut off is decoded too; a picture may have a block of each side cut off.
+
+    // Cropped pixels are decoded too; a picture may be cropped by one block on each side.
     let most = (PIXELS_MAX + 16 * 2 * SIDE_MAX) as u64;
     if size.area() > PIXELS_MAX || size.width.max(size.height) > SIDE_MAX || coded.pixels > most {
         return Err(refused("video_too_large", "the video has more than 4096 by 2304 pixels"));
@@ -370,6 +394,7 @@ fn checked(sps: &[u8]) -> Result<Promised, Fault> {
     if size.width < 16 || size.height < 16 || !size.width.is_multiple_of(2) || !size.height.is_multiple_of(2) {
         return Err(unsupported("of an odd size or of less than 16 pixels"));
     }
+
     Ok(Promised { size, coded_pixels: coded.pixels, kept_pixels: coded.pixels * (1 + u64::from(coded.references)) })
 }
 

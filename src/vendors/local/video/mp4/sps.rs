@@ -1,23 +1,23 @@
-//! What a parameter set says of the pictures as they are coded, which may be far larger than what is shown of them.
+//! Size of coded pictures from a parameter set; they may be far larger than the visible part.
 
-/// What decides whether a stream is decoded at all.
+/// Properties that determine whether a stream is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Coded {
-    /// Pixels of a picture as it is coded.
+    /// Pixels of a coded picture.
     pub pixels: u64,
-    /// Pictures that later ones are predicted from.
+    /// Maximum number of reference pictures.
     pub references: u32,
     pub interlaced: bool,
 }
 
-/// Bits of a parameter set.
+/// Bit reader of a parameter set.
 struct Bits {
     bytes: Vec<u8>,
     at: usize,
 }
 
 impl Bits {
-    /// The bits behind the header, without the bytes that keep start codes out.
+    /// Returns the bits after the header, without emulation prevention bytes.
     fn of(nal: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(nal.len());
         let mut zeros = 0;
@@ -43,7 +43,7 @@ impl Bits {
         (0..count).try_fold(0_u32, |value, _| Some((value << 1) | self.bit()?))
     }
 
-    /// An unsigned number as the standard writes it (Exp-Golomb).
+    /// Reads an unsigned Exp-Golomb number.
     fn number(&mut self) -> Option<u32> {
         let mut zeros = 0;
         while self.bit()? == 0 {
@@ -62,10 +62,10 @@ impl Bits {
     }
 }
 
-/// Profiles whose parameter sets tell the format of the colours (H.264, 7.3.2.1.1).
+/// Profiles whose parameter sets contain the chroma format (H.264, 7.3.2.1.1).
 const HIGH: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
 
-/// Reads a parameter set as far as the size; none when it ends before that.
+/// Parses a parameter set up to the size; `None` if it ends before that.
 pub(super) fn coded(nal: &[u8]) -> Option<Coded> {
     let mut bits = Bits::of(nal);
     let profile = bits.bits(8)?;
@@ -75,6 +75,7 @@ pub(super) fn coded(nal: &[u8]) -> Option<Coded> {
         high(&mut bits)?;
     }
     bits.number()?;
+
     match bits.number()? {
         0 => {
             bits.number()?;
@@ -89,15 +90,19 @@ pub(super) fn coded(nal: &[u8]) -> Option<Coded> {
         }
         _ => {}
     }
+
     let references = bits.number()?;
     bits.bit()?;
-    let (width, height) = (u64::from(bits.number()?) + 1, u64::from(bits.number()?) + 1);
+
+    let width = u64::from(bits.number()?) + 1;
+    let height = u64::from(bits.number()?) + 1;
     let interlaced = bits.bit()? == 0;
     let rows = height * if interlaced { 2 } else { 1 };
+
     Some(Coded { pixels: width.saturating_mul(rows).saturating_mul(256), references, interlaced })
 }
 
-/// The format of the colours, and lists that are skipped.
+/// Skips the chroma format and the scaling lists.
 fn high(bits: &mut Bits) -> Option<()> {
     let format = bits.number()?;
     if format == 3 {
@@ -106,6 +111,7 @@ fn high(bits: &mut Bits) -> Option<()> {
     bits.number()?;
     bits.number()?;
     bits.bit()?;
+
     if bits.bit()? == 1 {
         for list in 0..if format == 3 { 12 } else { 8 } {
             if bits.bit()? == 1 {
@@ -113,11 +119,13 @@ fn high(bits: &mut Bits) -> Option<()> {
             }
         }
     }
+
     Some(())
 }
 
 fn skip_list(bits: &mut Bits, length: usize) -> Option<()> {
-    let (mut last, mut next) = (8_i64, 8_i64);
+    let mut last = 8_i64;
+    let mut next = 8_i64;
     for _ in 0..length {
         if next != 0 {
             next = (last + bits.signed()?).rem_euclid(256);

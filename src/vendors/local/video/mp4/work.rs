@@ -1,21 +1,21 @@
-//! Bounds of the work that a film makes, which the size of its file does not tell.
+//! Limits of the work that a video causes, which its file size does not show.
 
 use super::super::Fault;
 use super::read::unsupported;
 
-/// The most pixels that are decoded of a film: pixels of a picture, as it is coded, times pictures. A picture that repeats the one
-/// before takes a few bytes, so the size of the file bounds nothing.
+/// Maximum number of decoded pixels of a video: coded pixels of a picture times pictures. A repeated picture takes a
+/// few bytes, so the file size is no limit.
 pub const DECODED_PIXELS_MAX: u64 = 10_000_000_000;
-/// The most slices of a picture.
+/// Maximum number of slices of a picture.
 pub(super) const SLICES_MAX: usize = 256;
 
-/// Says how many pixels there would be and how many there may be, in words that go after `told`.
+/// Describes an excess of pixels in words that follow `told`.
 pub(in crate::vendors::local::video) fn too_many_pixels(told: &str, pixels: u64, most: u64) -> String {
     let millions = |pixels: u64| pixels.div_ceil(1_000_000);
     format!("{told}, {} million pixels in all; at most {} million are allowed", millions(pixels), millions(most))
 }
 
-/// Slices of an access unit, each of which costs up to a whole picture.
+/// Counter of the slices of an access unit, each of which may cost as much as a whole picture.
 #[derive(Default)]
 pub(super) struct Slices {
     all: usize,
@@ -23,15 +23,15 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// Counts a unit of the stream.
+    /// Counts a NAL unit.
     ///
     /// # Errors
-    /// When the sample holds more than one picture, or too many slices.
+    /// If the sample contains several pictures or too many slices.
     pub fn count(&mut self, nal: &[u8]) -> Result<(), Fault> {
         let [header, start, ..] = nal else { return Ok(()) };
         if matches!(header & 0x1f, 1 | 2 | 5) {
             self.all += 1;
-            // A first bit that is set says that the slice begins at the first block.
+            // A set first bit means that the slice begins at the first block.
             self.first += usize::from(start & 0x80 != 0);
         }
         if self.first > 1 || self.all > SLICES_MAX {

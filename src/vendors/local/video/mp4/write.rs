@@ -1,4 +1,4 @@
-//! Writing: the index before the media, sound beside the pictures that it belongs to.
+//! Writes MP4 files: the index before the media, sound interleaved with pictures.
 
 use std::num::NonZeroU32;
 
@@ -12,16 +12,16 @@ use shiguredo_mp4::{BoxSize, BoxType, TrackKind};
 use super::super::codec::{CodecError, FPS};
 use super::{Packet, Sound};
 
-/// The pictures of a film: groups that begin with a key frame each, as access units with start codes.
+/// Pictures of a video: groups that each begin with a key frame, as access units with start codes.
 #[derive(Debug, Default)]
 pub struct Strip {
     pub groups: Vec<Vec<Vec<u8>>>,
 }
 
-/// Writes a film. A group of pictures is followed by the sound of its time.
+/// Writes a video. Each group of pictures is followed by its sound.
 ///
 /// # Errors
-/// When the pictures are no H.264 stream.
+/// If the pictures are not an H.264 stream.
 pub fn write(strip: &Strip, sound: Option<&Sound>) -> Result<Vec<u8>, CodecError> {
     let frames: usize = strip.groups.iter().map(Vec::len).sum();
     let packets = sound.map_or(0, |sound| sound.packets.len());
@@ -30,11 +30,13 @@ pub fn write(strip: &Strip, sound: Option<&Sound>) -> Result<Vec<u8>, CodecError
         reserved_moov_box_size: estimate_maximum_moov_box_size(&[frames, packets]),
         ..Mp4FileMuxerOptions::default()
     };
+
     let muxer = Mp4FileMuxer::with_options(options).map_err(odd)?;
     let mut film = Film { bytes: muxer.initial_boxes_bytes().to_vec(), muxer };
     let mut entry = Some(SampleEntry::Avc1(described(first)?));
     let mut waiting = Waiting::of(sound);
     let mut shown = 0;
+
     for group in &strip.groups {
         for (at, unit) in group.iter().enumerate() {
             film.picture(unit, at == 0, entry.take())?;
@@ -44,6 +46,7 @@ pub fn write(strip: &Strip, sound: Option<&Sound>) -> Result<Vec<u8>, CodecError
             film.sound(packet, entry, waiting.timescale)?;
         }
     }
+
     film.end()
 }
 
@@ -52,7 +55,7 @@ fn odd(error: impl ToString) -> CodecError {
     CodecError(error.to_string())
 }
 
-/// The description of the stream, with that of its colours, which the codec does not write: BT.709, 16 to 235.
+/// Returns the description of the stream with its colour space, which the codec does not write: BT.709, 16 to 235.
 fn described(unit: &[u8]) -> Result<Avc1Box, CodecError> {
     let config = H264SampleEntryConfig { length_size: LengthSize::FourBytes };
     let mut description = build_avc1_box_from_annexb(unit, &config).map_err(odd)?;
@@ -63,12 +66,12 @@ fn described(unit: &[u8]) -> Result<Avc1Box, CodecError> {
     Ok(description)
 }
 
-/// The sound that is not written yet.
+/// Sound that is not written yet.
 struct Waiting<'a> {
     packets: std::iter::Peekable<std::slice::Iter<'a, Packet>>,
     entry: Option<SampleEntry>,
     timescale: NonZeroU32,
-    /// Where the next packet begins, in ticks.
+    /// Start of the next packet in ticks.
     at: u64,
 }
 
@@ -83,7 +86,7 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// The next packet, if it begins before so many pictures are shown, or if all that is left is asked for.
+    /// Returns the next packet if it begins before `frames` pictures have been shown, or if `all` is set.
     fn next_before(&mut self, frames: u64, all: bool) -> Option<(&'a Packet, Option<SampleEntry>)> {
         let due = all || self.at * u64::from(FPS) < frames * u64::from(self.timescale.get());
         let packet = self.packets.next_if(|_| due)?;
@@ -98,7 +101,7 @@ struct Film {
 }
 
 impl Film {
-    /// Parameter sets stay out: the description has them.
+    /// Appends a picture without parameter sets, which are in the description.
     fn picture(&mut self, unit: &[u8], keyframe: bool, sample_entry: Option<SampleEntry>) -> Result<(), CodecError> {
         let start = self.bytes.len();
         for nal in parse_annexb_nal_units(unit).map_err(odd)? {
@@ -142,6 +145,7 @@ impl Film {
             data_offset: start as u64,
             data_size: self.bytes.len() - start,
         };
+
         self.muxer.append_sample(&sample).map_err(odd)
     }
 

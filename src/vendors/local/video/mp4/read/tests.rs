@@ -1,4 +1,4 @@
-//! Films of others, read.
+//! Tests with videos from other encoders.
 
 use shiguredo_mp4::demux::TrackInfo;
 
@@ -22,7 +22,8 @@ fn of_two_tracks_of_sound_the_first_is_kept_alone() {
     let entry = Reel::of(FILM).unwrap().sound.unwrap().entry;
     let track = |track_id| TrackInfo { track_id, kind: TrackKind::Audio, duration: 0, timescale: NonZeroU32::MIN };
     let mut sound = None;
-    // In turns, as they lie in a film; the first packet of each track tells what it is, and they are the same.
+
+    // Interleaved as in a video. The first packet of each track has its description, which is the same.
     for (nth, track) in [track(2), track(3), track(2), track(3)].iter().enumerate() {
         let sample = Sample {
             track,
@@ -36,6 +37,7 @@ fn of_two_tracks_of_sound_the_first_is_kept_alone() {
         };
         keep(&mut sound, &[u8::try_from(track.track_id).unwrap()], &sample);
     }
+
     let packets: Vec<_> = sound.unwrap().1.packets.into_iter().map(|packet| packet.bytes).collect();
     assert_eq!(packets, [[2], [2]]);
 }
@@ -44,9 +46,10 @@ fn of_two_tracks_of_sound_the_first_is_kept_alone() {
 fn bytes_that_are_many_samples_are_refused_before_they_are_copied() {
     let mut film = FILM.to_vec();
     let number = |film: &[u8], at: usize| u32::from_be_bytes(film[at..at + 4].try_into().unwrap());
+
     for at in 0..film.len() - 4 {
         match &film[at..at + 4] {
-            // One size for all samples, and every chunk at the same place.
+            // One size for all samples, and every chunk at the same offset.
             b"stsz" => film[at + 8..at + 12].copy_from_slice(&150_u32.to_be_bytes()),
             b"stco" => {
                 for chunk in 0..number(&film, at + 8) as usize {
@@ -56,15 +59,18 @@ fn bytes_that_are_many_samples_are_refused_before_they_are_copied() {
             _ => {}
         }
     }
+
     let Err(Fault::Input { reason, .. }) = Reel::of(&film) else { panic!("it was read") };
     assert_eq!(reason, "the video cannot be read: the same bytes are several samples");
 }
 
-/// A film of pictures that hardly differ, each of a few bytes.
+/// Returns a video of nearly identical pictures of a few bytes each.
 fn long_film(width: usize, height: usize, pictures: usize) -> Vec<u8> {
     let size = Size { width, height };
-    let (picture, mut encoder) = (Yuv::of(&Raster::new(size)), H264.encoder(size, Effort::Thrifty).unwrap());
-    let (key, next) = (encoder.encode(&picture).unwrap(), encoder.encode(&picture).unwrap());
+    let picture = Yuv::of(&Raster::new(size));
+    let mut encoder = H264.encoder(size, Effort::Thrifty).unwrap();
+    let key = encoder.encode(&picture).unwrap();
+    let next = encoder.encode(&picture).unwrap();
     let units = std::iter::once(key).chain(std::iter::repeat_n(next, pictures - 1)).collect();
     write(&Strip { groups: vec![units] }, None).unwrap()
 }
