@@ -72,7 +72,7 @@ impl Keys {
     /// Opens the response store of a data directory, and its secret.
     ///
     /// # Errors
-    /// [`VaultFailure`] if the store cannot be used.
+    /// `VaultFailure` if the store cannot be used.
     pub fn open(data: &DataDir, surroundings: &Surroundings) -> Result<Self, VaultFailure> {
         let vault = Vault::open(data, surroundings)?;
         Ok(Self(Arc::new(Inner { vault, in_flight: Mutex::default() })))

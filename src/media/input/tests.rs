@@ -194,3 +194,23 @@ fn only_rgb_profiles_are_kept() {
     profile[16..20].copy_from_slice(b"CMYK");
     assert!(!is_usable(&profile) && !is_usable(b"short"));
 }
+
+#[test]
+fn sizes_that_overflow_any_weight_are_refused_by_their_pixels() {
+    // Found by the fuzzer of pictures: the weight of the rows was multiplied before the pixels were checked.
+    let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
+    png.extend([0x7e, 0, 0, 0, 0x7e, 0, 0, 0, 16, 6, 0, 0, 0, 0, 0, 0, 0]);
+    png.extend(b"\0\0\0\0IDAT\0\0\0\0");
+    let mut tiff = b"II\x2a\0\x08\0\0\0\x03\0".to_vec();
+    for (tag, value) in [(256_u16, u32::MAX), (257, u32::MAX), (277, u32::MAX)] {
+        tiff.extend(tag.to_le_bytes());
+        tiff.extend([4, 0, 1, 0, 0, 0]);
+        tiff.extend(value.to_le_bytes());
+    }
+    tiff.extend([0; 4]);
+
+    for bytes in [png, tiff] {
+        let refusal = inspect(&bytes).expect_err("too many pixels").to_string();
+        assert!(refusal.contains("at most 100 million are allowed"), "{refusal}");
+    }
+}

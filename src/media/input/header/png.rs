@@ -34,7 +34,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
 
     let row = (u64::from(width) * depth * stored).div_ceil(8) + 1;
     // Some rows wait to be unfiltered, in a buffer that grows by doubling, and one row is converted.
-    let waiting = (12 * row).min(3 * row * u64::from(height)) + (1 << 19);
+    let waiting = (12 * row).min((3 * row).saturating_mul(height.into())) + (1 << 19);
     let decoder = waiting + line_bytes(width) + 2 * PNG_METADATA_MAX as u64;
     let memory = Memory { decoder, source, output };
     Some(Header { format: ImageFormat::Png, width, height, orientation: chunks.orientation, memory })
