@@ -22,6 +22,7 @@ use crate::domain::ids::{NodeKey, TokenId};
 use crate::domain::node::NodeCommand;
 use crate::domain::token::{TokenCommand, TokenRecord, USE_NOTED_EVERY};
 use crate::domain::value::Timestamp;
+use crate::quota::DAY_MICROS;
 
 /// Interval between recordings.
 const EVERY: Duration = Duration::from_secs(1);
@@ -32,8 +33,6 @@ const SUBJECTS_MAX: usize = 100_000;
 
 /// Pairs of account and node remembered per day, 8 bytes each. Further installs are not counted.
 const INSTALLERS_MAX: usize = 1_000_000;
-/// Microseconds of a day; days begin at midnight UTC.
-const DAY_MICROS: i64 = 86_400_000_000;
 
 /// Counts installs and token uses. Cheap to clone.
 #[derive(Debug, Clone, Default)]
