@@ -3,8 +3,12 @@
 //! Linux has a nice value per thread, which new threads inherit. `docs/performance.md` has the measured effect on
 //! submissions.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::gettid;
+use tokio::sync::oneshot;
 
 /// Background work that runs at a lower priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +18,8 @@ pub enum Work {
     LogUpkeep,
     /// Vendor calls, inputs, results and webhooks. The same share, because tasks have deadlines.
     Outside,
+    /// Checking submitted pictures, videos and archives, which may take seconds. The same share: a client waits.
+    Inspection,
     /// Rendering pictures and videos.
     Drawing,
     /// Snapshots of the read models.
@@ -24,7 +30,7 @@ impl Work {
     /// Returns the nice value. Each step reduces the share of a contended CPU by about a fifth.
     const fn nice(self) -> i32 {
         match self {
-            Self::LogUpkeep | Self::Outside => 5,
+            Self::LogUpkeep | Self::Outside | Self::Inspection => 5,
             Self::Drawing | Self::Snapshots => 10,
         }
     }
@@ -40,11 +46,44 @@ pub fn yield_to_answers(work: Work) {
     }
 }
 
-/// Lowers the priority of the rayon threads. Works only once per process, before the pool is used.
-pub fn yield_when_drawing() {
-    let pool = rayon::ThreadPoolBuilder::new().thread_name(|number| format!("drawing-{number}"));
-    // Fails if the pool already exists.
-    let _ = pool.start_handler(|_| yield_to_answers(Work::Drawing)).build_global();
+/// Threads of lower priority for work that takes processor time, beside those that answer requests.
+pub struct BackgroundThreads {
+    pool: ThreadPool,
+}
+
+/// The work panicked.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("background work panicked")]
+pub struct WorkPanicked;
+
+impl BackgroundThreads {
+    /// Starts threads.
+    ///
+    /// # Errors
+    /// If the operating system refuses them.
+    pub fn start(work: Work, threads: usize) -> Result<Self, ThreadPoolBuildError> {
+        let builder =
+            ThreadPoolBuilder::new().num_threads(threads).thread_name(|number| format!("background-{number}"));
+        let pool = builder.start_handler(move |_| yield_to_answers(work)).build()?;
+        Ok(Self { pool })
+    }
+
+    /// Runs work to its end, even if the future is dropped.
+    ///
+    /// # Errors
+    /// If the work panics.
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, WorkPanicked> {
+        let (sender, receiver) = oneshot::channel();
+        let span = tracing::Span::current();
+        self.pool.spawn(move || {
+            // A panic would abort the process. Its message is printed by the panic hook.
+            if let Ok(made) = catch_unwind(AssertUnwindSafe(|| span.in_scope(work))) {
+                // The receiver is gone if the future was dropped.
+                let _ = sender.send(made);
+            }
+        });
+        receiver.await.map_err(|_| WorkPanicked)
+    }
 }
 
 #[cfg(test)]
@@ -64,5 +103,12 @@ mod tests {
         });
         assert_eq!(started.join().expect("it was started"), Work::Drawing.nice().max(before));
         assert_eq!(nice_of_this_thread(), before);
+    }
+    #[tokio::test]
+    async fn background_threads_yield_and_survive_a_panic() {
+        let threads = BackgroundThreads::start(Work::Inspection, 1).expect("a thread");
+        assert!(threads.run(|| panic!("as the test wants")).await.is_err());
+        let nice = threads.run(nice_of_this_thread).await.expect("no panic");
+        assert_eq!(nice, Work::Inspection.nice().max(nice_of_this_thread()));
     }
 }

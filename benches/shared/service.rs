@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -124,9 +125,13 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 /// Starts processes on the first core and moves this process to the others, so that load and service do not share a
 /// core. Does nothing on a single core.
 pub fn apart<T>(start: impl FnOnce() -> T) -> T {
-    let all = sched_getaffinity(None).expect("the cores of this thread");
-    let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).collect();
-    let [first, others @ ..] = cores.as_slice() else { return start() };
+    // Read once: after the first call this thread has only the cores of the clients.
+    static CORES: LazyLock<Vec<usize>> = LazyLock::new(|| {
+        let all = sched_getaffinity(None).expect("the cores of this thread");
+        (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).collect()
+    });
+
+    let [first, others @ ..] = CORES.as_slice() else { return start() };
     if others.is_empty() {
         return start();
     }

@@ -10,7 +10,6 @@ use crate::app::{self, AdminToken, App, StopSignals};
 use crate::clock::Surroundings;
 use crate::config::Settings;
 use crate::data_dir::quoted;
-use crate::priority::yield_when_drawing;
 use crate::telemetry;
 
 pub(super) fn run(settings: SettingFlags) -> Result<(), Failure> {
@@ -20,7 +19,6 @@ pub(super) fn run(settings: SettingFlags) -> Result<(), Failure> {
         let signals = StopSignals::listen();
         let settings = settings.load()?.settings;
         telemetry::start(settings.log.format, settings.log.filter.clone());
-        yield_when_drawing();
         Ok(serve(settings, signals).await?)
     })
 }

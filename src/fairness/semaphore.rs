@@ -15,18 +15,23 @@ use super::TurnKey;
 
 /// Weighted semaphore with turns by key. Cheap to clone.
 ///
-/// A waiter whose weight does not fit yet is not overtaken, so heavy work is not starved by light work.
+/// A waiter whose weight does not fit yet is not overtaken, so heavy work is not starved by light work. Only a waiter
+/// whose key holds its whole share is passed over.
 pub struct FairSemaphore<K: TurnKey> {
     inner: Arc<Inner<K>>,
 }
 
 struct Inner<K: TurnKey> {
     capacity: u64,
+    /// Maximum that one key holds.
+    share: u64,
     state: Mutex<State<K>>,
 }
 
 struct State<K: TurnKey> {
     available: u64,
+    /// Weights handed out, by key; keys that hold nothing are absent.
+    held: HashMap<K, u64>,
     /// Keys that have waiters, in the order of their turns.
     turns: VecDeque<K>,
     /// Waiters of each key in the order of arrival; keys without waiters are absent.
@@ -49,6 +54,7 @@ enum Grant<K: TurnKey> {
 /// A share of the semaphore, returned when dropped.
 pub struct FairPermit<K: TurnKey> {
     inner: Arc<Inner<K>>,
+    key: K,
     weight: u64,
 }
 
@@ -66,11 +72,24 @@ impl<K: TurnKey> Clone for FairSemaphore<K> {
 }
 
 impl<K: TurnKey> FairSemaphore<K> {
-    /// Creates a semaphore that hands out `capacity` in total.
+    /// Creates a semaphore that hands out `capacity` in total, and all of it to one key if no other waits.
     #[must_use]
     pub fn new(capacity: u64) -> Self {
-        let state = State { available: capacity, turns: VecDeque::new(), waiting: HashMap::new(), next_id: 0 };
-        Self { inner: Arc::new(Inner { capacity, state: Mutex::new(state) }) }
+        Self::with_share(capacity, capacity)
+    }
+
+    /// Creates a semaphore that hands out `capacity` in total, and at most `share` to one key, so that something is
+    /// left for the next.
+    #[must_use]
+    pub fn with_share(capacity: u64, share: u64) -> Self {
+        let state = State {
+            available: capacity,
+            held: HashMap::new(),
+            turns: VecDeque::new(),
+            waiting: HashMap::new(),
+            next_id: 0,
+        };
+        Self { inner: Arc::new(Inner { capacity, share: share.min(capacity), state: Mutex::new(state) }) }
     }
 
     /// Returns the total that is handed out.
@@ -79,74 +98,64 @@ impl<K: TurnKey> FairSemaphore<K> {
         self.inner.capacity
     }
 
+    /// Returns the most that one key holds.
+    #[must_use]
+    pub fn share(&self) -> u64 {
+        self.inner.share
+    }
+
     /// Returns what is not handed out.
     #[must_use]
     pub fn available(&self) -> u64 {
         self.inner.state.lock().available
     }
 
-    /// Waits for the turn of `key`. A weight above the capacity counts as the capacity: such work runs alone.
+    /// Waits for the turn of `key`. A weight above the share counts as the share.
     ///
     /// The wait is cancelled by dropping the future.
     ///
     /// # Panics
     /// Never: the semaphore lives as long as the future.
     pub async fn acquire(&self, key: K, weight: u64) -> FairPermit<K> {
-        let weight = weight.min(self.inner.capacity);
         let (sender, receiver) = oneshot::channel();
-        let _guard = match self.inner.enqueue(key, weight, Grant::Async(sender)) {
-            Ok(permit) => return permit,
-            Err(guard) => guard,
-        };
-
+        let _guard = self.inner.enqueue(key, weight, Grant::Async(sender));
         receiver.await.expect("a waiter leaves the queue only with its permit, or when this future is dropped")
     }
 
     /// Blocks for at most `timeout` until it is the turn of `key`; as [`FairSemaphore::acquire`] otherwise.
     #[must_use]
     pub fn acquire_blocking(&self, key: K, weight: u64, timeout: Duration) -> Option<FairPermit<K>> {
-        let weight = weight.min(self.inner.capacity);
         let (sender, receiver) = mpsc::sync_channel(1);
-        let _guard = match self.inner.enqueue(key, weight, Grant::Blocking(sender)) {
-            Ok(permit) => return Some(permit),
-            Err(guard) => guard,
-        };
-
+        let _guard = self.inner.enqueue(key, weight, Grant::Blocking(sender));
         receiver.recv_timeout(timeout).ok()
     }
 }
 
 impl<K: TurnKey> Inner<K> {
-    /// Grants immediately if the queue is empty and the weight fits, else queues the waiter.
-    fn enqueue(self: &Arc<Self>, key: K, weight: u64, grant: Grant<K>) -> Result<FairPermit<K>, WaiterGuard<'_, K>> {
+    /// Queues a waiter, and grants what fits.
+    fn enqueue(self: &Arc<Self>, key: K, weight: u64, grant: Grant<K>) -> WaiterGuard<'_, K> {
         let mut state = self.state.lock();
-        if state.turns.is_empty() && weight <= state.available {
-            state.available -= weight;
-            return Ok(FairPermit { inner: Arc::clone(self), weight });
-        }
-
         let id = state.next_id;
         state.next_id += 1;
         if !state.waiting.contains_key(&key) {
             state.turns.push_back(key.clone());
         }
-        state.waiting.entry(key.clone()).or_default().push_back(Waiter { id, weight, grant });
-        Err(WaiterGuard { inner: self, key, id })
+        let waiter = Waiter { id, weight: weight.min(self.share), grant };
+        state.waiting.entry(key.clone()).or_default().push_back(waiter);
+        drop(state);
+
+        self.grant();
+        WaiterGuard { inner: self, key, id }
     }
 
     /// Grants permits in turn while the next one fits.
     fn grant(self: &Arc<Self>) {
         loop {
-            let next = {
-                let mut state = self.state.lock();
-                let Some(waiter) = state.pop_fitting() else { return };
-                state.available -= waiter.weight;
-                waiter
-            };
+            let Some((key, waiter)) = self.state.lock().pop_fitting(self.share) else { return };
 
             // Sent without the lock: a permit whose waiter has gone away is dropped here, which takes the lock again.
-            let permit = FairPermit { inner: Arc::clone(self), weight: next.weight };
-            match next.grant {
+            let permit = FairPermit { inner: Arc::clone(self), key, weight: waiter.weight };
+            match waiter.grant {
                 Grant::Async(sender) => drop(sender.send(permit)),
                 Grant::Blocking(sender) => drop(sender.try_send(permit)),
             }
@@ -155,23 +164,44 @@ impl<K: TurnKey> Inner<K> {
 }
 
 impl<K: TurnKey> State<K> {
-    /// Removes the waiter whose turn it is, if its weight fits, and moves its key to the end of the turns.
-    fn pop_fitting(&mut self) -> Option<Waiter<K>> {
-        let key = self.turns.front()?;
-        let waiters = self.waiting.get_mut(key)?;
+    /// Removes the waiter whose turn it is, if its weight fits, moves its key to the end of the turns, and takes the
+    /// weight.
+    fn pop_fitting(&mut self, share: u64) -> Option<(K, Waiter<K>)> {
+        let turn = self.turns.iter().position(|key| self.is_within(share, key))?;
+        let waiters = self.waiting.get_mut(self.turns.get(turn)?)?;
         if waiters.front()?.weight > self.available {
             return None;
         }
 
         let waiter = waiters.pop_front()?;
         let is_last = waiters.is_empty();
-        let key = self.turns.pop_front()?;
+        let key = self.turns.remove(turn)?;
         if is_last {
             self.waiting.remove(&key);
         } else {
-            self.turns.push_back(key);
+            self.turns.push_back(key.clone());
         }
-        Some(waiter)
+
+        self.available -= waiter.weight;
+        *self.held.entry(key.clone()).or_default() += waiter.weight;
+        Some((key, waiter))
+    }
+
+    /// Returns `true` if the next waiter of a key does not exceed the share of the key.
+    fn is_within(&self, share: u64, key: &K) -> bool {
+        let held = self.held.get(key).copied().unwrap_or(0);
+        let next = self.waiting.get(key).and_then(VecDeque::front);
+        next.is_some_and(|waiter| held + waiter.weight <= share)
+    }
+
+    fn give_back(&mut self, key: &K, weight: u64) {
+        self.available += weight;
+        if let Some(held) = self.held.get_mut(key) {
+            *held -= weight;
+            if *held == 0 {
+                self.held.remove(key);
+            }
+        }
     }
 
     fn remove(&mut self, key: &K, id: u64) {
@@ -193,7 +223,7 @@ impl<K: TurnKey> Drop for WaiterGuard<'_, K> {
 
 impl<K: TurnKey> Drop for FairPermit<K> {
     fn drop(&mut self) {
-        self.inner.state.lock().available += self.weight;
+        self.inner.state.lock().give_back(&self.key, self.weight);
         self.inner.grant();
     }
 }
@@ -274,6 +304,26 @@ mod tests {
         drop(one);
         drop(unseen);
         assert_eq!(semaphore.available(), 2);
+    }
+
+    #[test]
+    fn one_caller_leaves_a_share_to_the_next() {
+        // Given a caller that holds its share, waits for more, and leaves half of the semaphore
+        let semaphore = FairSemaphore::with_share(4, 2);
+        let own = held(&semaphore, "ada", 2);
+        let mut more = waiting(&semaphore, "ada", 1);
+
+        // Then another is not delayed
+        let other = held(&semaphore, "bob", 2);
+        assert_eq!(semaphore.available(), 0);
+        drop(other);
+        assert!((&mut more).now_or_never().is_none(), "the share is used up");
+
+        // And the first goes on once it has given something back
+        drop(own);
+        assert!(more.now_or_never().is_some());
+        assert_eq!(semaphore.available(), 4);
+        assert!(semaphore.inner.state.lock().held.is_empty(), "callers without a permit are forgotten");
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use actix_web::web;
 use serde::Serialize;
 use tokio::time::timeout;
 
@@ -129,7 +128,7 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<(ImageTaskView, W
         drop(body);
         kept.map(|kept| (kept, place))
     };
-    let ((work, webhook), place) = web::block(work).await.map_err(Problem::internal)??;
+    let ((work, webhook), place) = shared.inspectors.run(work).await.map_err(Problem::internal)??;
 
     if webhook.is_some() {
         check_callbacks(services, Some(owner))?;

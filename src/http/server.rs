@@ -44,6 +44,8 @@ use crate::media::archive::ticket::UploadKey;
 use crate::media::store::Store;
 use crate::oidc::Oidc;
 use crate::personal::Keyring;
+use crate::priority::BackgroundThreads;
+use crate::priority::Work::Inspection;
 use crate::projections::ReadModels;
 use crate::quota::{Account, DailyQuota};
 use crate::space::{Space, StorageState};
@@ -228,8 +230,11 @@ pub struct Shared {
     pub submissions: Submissions,
     /// Memory budget of request bodies.
     pub bodies: BodyBudget,
-    /// Limits the submissions whose pictures are decoded concurrently; round robin by account.
+    /// Limits the submissions whose pictures are decoded concurrently. Accounts take turns, and one account leaves room
+    /// for the next.
     pub decoders: FairSemaphore<Option<UserId>>,
+    /// Threads that check submitted pictures, videos and archives.
+    pub inspectors: BackgroundThreads,
     /// Page cache of node lists.
     pub ready_pages: ReadyPages,
     /// Limits concurrent archive uploads.
@@ -246,9 +251,14 @@ pub struct Shared {
 
 impl Shared {
     /// Creates the shared state with empty counters.
-    #[must_use]
-    pub fn new(services: Services) -> Self {
-        let decoders = FairSemaphore::new(services.options.workers.max(1) as u64);
+    ///
+    /// # Errors
+    /// If threads cannot be started.
+    pub fn new(services: Services) -> std::io::Result<Self> {
+        let per_account = services.options.workers.max(1);
+        let decoders = FairSemaphore::with_share(2 * per_account as u64, per_account as u64);
+        // As many again as may decode: a thread still waits for the disk after it has decoded.
+        let inspectors = BackgroundThreads::start(Inspection, 4 * per_account).map_err(std::io::Error::other)?;
         let submissions = Submissions::default();
         let bodies = BodyBudget::default();
         let uploads = Arc::default();
@@ -264,20 +274,21 @@ impl Shared {
             AccountPool::with_share(TASK_STREAMS_MAX, TASK_STREAMS_PER_ACCOUNT, Code::TooManyStreams, "event streams");
         let music_streams = AccountPool::new(services.options.music.streams, Code::TooManyStreams, "music streams");
 
-        Self {
+        Ok(Self {
             services,
             limits,
             daily,
             submissions,
             bodies,
             decoders,
+            inspectors,
             ready_pages: ReadyPages::default(),
             uploads,
             downloads,
             audit_streams,
             task_streams,
             music_streams,
-        }
+        })
     }
 }
 
@@ -292,7 +303,7 @@ pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Serve
     services.keys.keep_swept(services.surroundings.clone());
     services.metrics.foresee(&metrics::foreseen(&services));
 
-    let shared = Data::new(Shared::new(services));
+    let shared = Data::new(Shared::new(services)?);
     let pages = Arc::new(Pages::new(options.cors_origins, &options.public_url));
 
     let bounds = ConnectionOptions {

@@ -17,7 +17,8 @@ use super::error::{Code, Problem};
 use super::gate::{Admitted, Call};
 use super::idempotency::{self, IDEMPOTENT_REPLAYED};
 use super::server::Services;
-use super::uploads::{Recording, Uploads};
+use super::server::Shared;
+use super::uploads::Recording;
 use super::version::with_view;
 use crate::actors::{Actor, Circumstances};
 use crate::domain::ids::{NodeKey, VersionId};
@@ -94,17 +95,22 @@ pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<
     // Continues if the client disconnects, so that the file is either recorded or removed.
     let work = async move {
         let _flight = flight;
-        store(&call, &node, &grant, upload).await
+        store(&call, account, &node, &grant, upload).await
     };
     rt::spawn(work.in_current_span()).await.map_err(Problem::internal)?
 }
 
 /// Checks and stores the upload, then records it.
-async fn store(call: &Admitted, node: &NodeKey, grant: &Grant, upload: Upload) -> Result<Answer, Problem> {
+async fn store(
+    call: &Admitted,
+    account: Account,
+    node: &NodeKey,
+    grant: &Grant,
+    upload: Upload,
+) -> Result<Answer, Problem> {
     let services = call.services();
-    let uploads = &call.shared().uploads;
 
-    let (archive, recording) = keep(upload, services, uploads).await?;
+    let (archive, recording) = keep(upload, account, call.shared()).await?;
     let recorded = record(call, node, grant, archive).await;
     let refused = recorded.as_ref().err().map(Problem::code);
     // After these two errors the event may still be recorded; the next start removes the file if it is not.
@@ -271,16 +277,12 @@ async fn on_disk<T: Send + 'static>(
 }
 
 /// Checks and stores the upload. Waits for a turn first, because unpacking takes CPU time.
-async fn keep(
-    mut upload: Upload,
-    services: &Services,
-    uploads: &Arc<Uploads>,
-) -> Result<(Archive, Recording), Problem> {
-    let uploads = Arc::clone(uploads);
-    let archives = services.archives.clone();
+async fn keep(mut upload: Upload, account: Account, shared: &Shared) -> Result<(Archive, Recording), Problem> {
+    let uploads = Arc::clone(&shared.uploads);
+    let archives = shared.services.archives.clone();
 
-    let turn = uploads.turn().await?;
-    let kept = web::block(move || {
+    let turn = uploads.turn(account).await;
+    let kept = shared.inspectors.run(move || {
         let _turn = turn;
         let reader = upload.reader().map_err(Refusal::Io)?;
         check::check(BufReader::new(reader))?;
@@ -289,7 +291,7 @@ async fn keep(
     });
 
     kept.await.map_err(Problem::internal)?.map_err(|refusal| match refusal {
-        Refusal::Io(error) => Problem::of_disk(&error, &services.space),
+        Refusal::Io(error) => Problem::of_disk(&error, &shared.services.space),
         Refusal::Bad(flaws) => {
             let told = flaws.told().to_vec();
             let more = flaws.count() - told.len();

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::account_pool::{AccountPool, PoolPlace};
 use super::error::{Code, Problem};
 use crate::domain::ids::VersionId;
 use crate::domain::value::Digest;
+use crate::fairness::{FairPermit, FairSemaphore};
 use crate::media::archive::store::Archives;
 use crate::quota::Account;
 
@@ -18,12 +18,14 @@ const UPLOADS_MAX: usize = 32;
 /// Maximum number of concurrent uploads of one account.
 const UPLOADS_PER_ACCOUNT: usize = 4;
 /// Maximum number of archives unpacked concurrently.
-const CHECKS_MAX: usize = 2;
+const CHECKS_MAX: u64 = 2;
+/// Maximum number of archives of one account unpacked concurrently.
+const CHECKS_PER_ACCOUNT: u64 = 1;
 
 /// Limiter of archive uploads.
 pub struct Uploads {
     places: AccountPool,
-    checks: Arc<Semaphore>,
+    checks: FairSemaphore<Account>,
     /// Versions with an upload in progress.
     flying: Arc<Mutex<HashSet<VersionId>>>,
     recordings: Arc<Mutex<HashMap<Digest, Recordings>>>,
@@ -40,7 +42,7 @@ impl Default for Uploads {
     fn default() -> Self {
         Self {
             places: AccountPool::with_share(UPLOADS_MAX, UPLOADS_PER_ACCOUNT, Code::TooManyTransfers, "uploads"),
-            checks: Arc::new(Semaphore::new(CHECKS_MAX)),
+            checks: FairSemaphore::with_share(CHECKS_MAX, CHECKS_PER_ACCOUNT),
             flying: Arc::default(),
             recordings: Arc::default(),
         }
@@ -73,12 +75,9 @@ impl Uploads {
         Recording { recordings: Arc::clone(&self.recordings), digest }
     }
 
-    /// Waits for a turn to unpack an archive.
-    ///
-    /// # Errors
-    /// If the service is stopping.
-    pub async fn turn(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        Arc::clone(&self.checks).acquire_owned().await.map_err(Problem::internal)
+    /// Waits for a turn to unpack an archive. Accounts take turns, and one account leaves room for the next.
+    pub async fn turn(&self, account: Account) -> FairPermit<Account> {
+        self.checks.acquire(account, 1).await
     }
 }
 
@@ -130,6 +129,7 @@ impl Drop for Flight {
 mod tests {
     use super::*;
     use crate::domain::ids::UserId;
+    use futures_util::FutureExt as _;
     use uuid::Uuid;
 
     fn begin(uploads: &Uploads, user: u128, version: u128) -> Result<Flight, Problem> {
@@ -152,6 +152,24 @@ mod tests {
         assert_eq!(refusal(&uploads, 1, 5), None);
         drop(flights);
         assert!(uploads.flying.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn accounts_take_turns_at_checks() {
+        let [ada, bob] = [1, 2].map(|user| Account::User(UserId(Uuid::from_u128(user))));
+
+        // Given a check of an account, and another one that waits for it
+        let uploads = Uploads::default();
+        let first = uploads.turn(ada).await;
+        let mut second = Box::pin(uploads.turn(ada));
+        assert!((&mut second).now_or_never().is_none());
+
+        // Then another account does not wait
+        assert!(uploads.turn(bob).now_or_never().is_some());
+
+        // And the second check follows the first
+        drop(first);
+        assert!(second.now_or_never().is_some());
     }
 
     #[test]

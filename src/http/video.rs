@@ -85,7 +85,7 @@ async fn submit(mut call: Submitting, read: ReadJob) -> Result<Answer, Problem> 
         drop(turn);
         kept.map(|kept| (kept, callback, body, place))
     };
-    let (work, callback, mut body, place) = web::block(work).await.map_err(Problem::internal)??;
+    let (work, callback, mut body, place) = shared.inspectors.run(work).await.map_err(Problem::internal)??;
 
     if callback.is_some() {
         check_callbacks(services, owner)?;

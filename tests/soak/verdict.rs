@@ -20,8 +20,8 @@ use crate::traffic::{Submitted, Traffic};
 const FILES_MARGIN: usize = 16;
 /// Memory allowance per task in KiB: the index, and the most recent tasks in full.
 const TASK_KIB: f64 = 4.0;
-/// Idle connections are closed within this time.
-const QUIET: Duration = Duration::from_secs(15);
+/// The service closes idle connections after 75 s.
+const QUIET: Duration = Duration::from_secs(90);
 
 /// One client for all checks: thousands of tasks are read.
 static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(client);

@@ -23,15 +23,17 @@ pub(super) fn due(
     hands: &mut Hands<TaskId>,
 ) -> Vec<(TaskId, TaskEntry)> {
     let mut slots = Slots::left(tasks, options);
-    // Off-peak tasks come last, but those that have waited for long come first.
+    // Off-peak tasks come last. Those that have waited for long come before the other tasks of their account, and take
+    // turns with the tasks of other accounts.
     let off_peak: Vec<TaskId> = tasks.off_peak(options.gateway).collect();
     let has_waited = |id: &TaskId| tasks.get(*id).is_some_and(|entry| options.has_waited_off_peak(&entry.record, now));
-    let (first, last): (Vec<TaskId>, Vec<TaskId>) = off_peak.iter().partition(|id| has_waited(id));
+    let (aged, last): (Vec<TaskId>, Vec<TaskId>) = off_peak.iter().partition(|id| has_waited(id));
     let off_peak: HashSet<TaskId> = off_peak.into_iter().collect();
-    let usual = tasks.queue(options.gateway).filter(|id| !off_peak.contains(id)).collect();
+    let usual = tasks.queue(options.gateway).filter(|id| !off_peak.contains(id));
+    let first = aged.into_iter().chain(usual).collect();
 
     let mut due = Vec::new();
-    for class in [first, usual, last] {
+    for class in [first, last] {
         // A paused task keeps its place in the queue for a slot, so paused tasks are skipped only if slots are
         // unlimited.
         let candidates = class.into_iter().filter(|id| !(slots.are_unbounded() && hands.are_off(id)));

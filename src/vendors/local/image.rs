@@ -9,13 +9,14 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
+use super::budget::EngineBudget;
 use super::encode;
 use super::job::Ready;
 use super::jobs::{Jobs, Standing, Wanted, defect, guarded};
+use super::threads::EngineThreads;
 use crate::domain::ids::UserId;
 use crate::domain::image::{OUTPUT_PIXELS_MAX, Picture};
 use crate::domain::task::{Failure, VendorKey, VendorReference};
-use crate::fairness::FairSemaphore;
 use crate::media::input::Decoded;
 use crate::media::store::{Area, Store};
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
@@ -24,7 +25,7 @@ use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Thousands of pixels processed at a time, inputs and outputs together. A pixel stands for about 16 bytes, also of
-    /// input files. A larger job runs alone.
+    /// input files. One account has at most half; a larger job counts as half, and runs beside no other such job.
     pub kilopixels_max: u32,
     /// Maximum number of jobs that wait or run.
     pub jobs_max: usize,
@@ -33,7 +34,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// About 800 MB: enough for any single job, or several small ones.
+    /// About 800 MB: enough for any single job, or several small ones. Half of it more beside the largest job.
     fn default() -> Self {
         Self { kilopixels_max: 2 * kilopixels(OUTPUT_PIXELS_MAX), jobs_max: 10_000, ended_max: 10_000 }
     }
@@ -53,7 +54,8 @@ pub struct LocalImage {
 struct Engine {
     store: Store,
     options: Options,
-    budget: FairSemaphore<Option<UserId>>,
+    budget: EngineBudget,
+    threads: EngineThreads,
     jobs: Jobs<Picture>,
 }
 
@@ -64,9 +66,9 @@ impl LocalImage {
     /// not started.
     #[must_use]
     pub fn new(store: Store, options: Options, wanted: Wanted) -> Self {
-        let budget = FairSemaphore::new(options.kilopixels_max.into());
+        let budget = EngineBudget::new(options.kilopixels_max.into());
         let jobs = Jobs::new(options.jobs_max, options.ended_max, wanted);
-        let engine = Engine { store, options, budget, jobs };
+        let engine = Engine { store, options, budget, threads: EngineThreads::default(), jobs };
         Self { engine: Arc::new(engine) }
     }
 }
@@ -119,12 +121,13 @@ impl Engine {
         };
         let engine = Arc::clone(&self);
         let own = key.clone();
-        let made = tokio::task::spawn_blocking(move || guarded("image", || engine.make(&own, &work))).await;
+        let make = move || guarded("image", || engine.threads.run(|| engine.make(&own, &work)));
+        let made = tokio::task::spawn_blocking(make).await;
         let stopped = |_| Err(Failure::new("engine_stopped", "the engine was stopped before the job had ended"));
         self.jobs.end(key, made.unwrap_or_else(stopped));
     }
 
-    /// Returns the share of the budget that a job needs, at most all: the pixels of its pictures and of the result, and
+    /// Returns the cost of a job, at most the whole budget: the pixels of its pictures and of the result, and
     /// the files, which may be far larger.
     fn share(&self, work: &Ready) -> u32 {
         let times = u64::from(work.job.times());

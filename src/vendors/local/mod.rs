@@ -23,6 +23,7 @@
 )]
 
 pub mod bands;
+mod budget;
 pub mod colour;
 pub mod denoise;
 pub mod detail;
@@ -48,6 +49,7 @@ pub mod resample;
 mod samples;
 pub mod skin;
 pub mod style;
+mod threads;
 pub mod tiles;
 pub mod upscale;
 pub mod video;

@@ -7,7 +7,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
+use super::super::budget::{EngineBudget, EngineShare};
 use super::super::jobs::{Jobs, Standing, Wanted, defect, guarded};
+use super::super::threads::EngineThreads;
 use super::job::{Inputs, pictures, plan, size};
 use super::sound::{Bed, Stereo};
 use super::{Fault, Film, Watch, extend, render};
@@ -15,7 +17,6 @@ use crate::domain::ids::UserId;
 use crate::domain::image::{ImageFormat, Source};
 use crate::domain::task::{Failure, Results, VendorKey, VendorReference};
 use crate::domain::video::{Clip, Creation, VideoFormat, VideoJob, VideoPrompt, VideoWork};
-use crate::fairness::{FairPermit, FairSemaphore};
 use crate::media::input::Pixels;
 use crate::media::store::{Area, Store};
 use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
@@ -23,7 +24,8 @@ use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
 /// Resource limits of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Thousands of pixels processed at a time; a pixel stands for about 16 bytes. A larger job runs alone.
+    /// Thousands of pixels processed at a time; a pixel stands for about 16 bytes. One account has at most half; a larger
+    /// job counts as half, and runs beside no other such job.
     pub kilopixels_max: u32,
     /// Maximum number of jobs that wait or run.
     pub jobs_max: usize,
@@ -32,7 +34,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// About 1.3 GB: enough for one video of any size, or several small ones.
+    /// About 1.3 GB: enough for one video of any size, or several small ones. Half of it more beside the largest video.
     fn default() -> Self {
         Self { kilopixels_max: 80_000, jobs_max: 10_000, ended_max: 10_000 }
     }
@@ -59,7 +61,8 @@ struct Engine {
     store: Store,
     options: Options,
     music: Option<Music>,
-    budget: FairSemaphore<Option<UserId>>,
+    budget: EngineBudget,
+    threads: EngineThreads,
     jobs: Jobs<Creation>,
 }
 
@@ -68,9 +71,10 @@ impl LocalVideo {
     /// Jobs that are no longer `wanted` are not started, or stopped at the next frame.
     #[must_use]
     pub fn new(store: Store, options: Options, music: Option<Music>, wanted: Wanted) -> Self {
-        let budget = FairSemaphore::new(options.kilopixels_max.into());
+        let budget = EngineBudget::new(options.kilopixels_max.into());
+        let threads = EngineThreads::default();
         let jobs = Jobs::new(options.jobs_max, options.ended_max, wanted);
-        Self { engine: Arc::new(Engine { store, options, music, budget, jobs }) }
+        Self { engine: Arc::new(Engine { store, options, music, budget, threads, jobs }) }
     }
 }
 
@@ -133,7 +137,8 @@ impl Engine {
 
         let engine = Arc::clone(&self);
         let own = key.clone();
-        let made = tokio::task::spawn_blocking(move || guarded("video", || engine.make(&own, &work))).await;
+        let make = move || guarded("video", || engine.threads.run(|| engine.make(&own, &work)));
+        let made = tokio::task::spawn_blocking(make).await;
 
         match made {
             Ok(Ok(None)) => self.jobs.forget(&key),
@@ -147,7 +152,7 @@ impl Engine {
     }
 
     /// Waits for the share of the budget that the job needs.
-    async fn granted(self: &Arc<Self>, account: Option<UserId>, work: &Arc<VideoWork>) -> FairPermit<Option<UserId>> {
+    async fn granted(self: &Arc<Self>, account: Option<UserId>, work: &Arc<VideoWork>) -> EngineShare {
         let decoding = if matches!(work.job, VideoJob::Extend(_)) { self.decoding(account, work).await } else { 0 };
         self.budget.acquire(account, self.share(work, decoding).into()).await
     }
@@ -169,7 +174,7 @@ impl Engine {
     /// Returns the share of the budget that a job needs, at most all; `decoding` is the number of bytes needed to
     /// decode an input video.
     fn share(&self, work: &VideoWork, decoding: u64) -> u32 {
-        let cores = rayon::current_num_threads() as u64;
+        let cores = EngineThreads::per_job() as u64;
         let frame = size(work).area() as u64 * FRAME_COST * cores;
         let inputs = pictures(work).map(|picture| {
             (u64::from(picture.width) * u64::from(picture.height)).saturating_add(picture.bytes.div_ceil(PIXEL_BYTES))

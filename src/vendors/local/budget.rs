@@ -1,0 +1,67 @@
+//! Budget of a built-in engine: what its running jobs may need together, shared by accounts.
+
+use crate::domain::ids::UserId;
+use crate::fairness::{FairPermit, FairSemaphore};
+
+/// Account of a job; all anonymous callers are one.
+type Owner = Option<UserId>;
+
+/// Budget in which one account holds at most half. Jobs that need more than half count as half, and run one at a time:
+/// the jobs that run together need at most the largest one and half of the budget.
+pub(super) struct EngineBudget {
+    shares: FairSemaphore<Owner>,
+    heavy: FairSemaphore<Owner>,
+}
+
+/// Share of a running job.
+pub(super) struct EngineShare {
+    _share: FairPermit<Owner>,
+    _heavy: Option<FairPermit<Owner>>,
+}
+
+impl EngineBudget {
+    pub fn new(total: u64) -> Self {
+        Self { shares: FairSemaphore::with_share(total, total.div_ceil(2)), heavy: FairSemaphore::new(1) }
+    }
+
+    /// Returns what is left.
+    #[cfg(test)]
+    pub fn available(&self) -> u64 {
+        self.shares.available()
+    }
+
+    /// Waits for the turn of an account, and until there is enough for a job of this cost.
+    pub async fn acquire(&self, owner: Owner, cost: u64) -> EngineShare {
+        let heavy = if cost > self.shares.share() { Some(self.heavy.acquire(owner, 1).await) } else { None };
+        let share = self.shares.acquire(owner, cost).await;
+        EngineShare { _share: share, _heavy: heavy }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn the_jobs_of_one_account_leave_room_for_those_of_another() {
+        let [ada, bob] = [1, 2].map(|user| Some(UserId(Uuid::from_u128(user))));
+        let budget = EngineBudget::new(100);
+        let try_acquire = |owner, cost| budget.acquire(owner, cost).now_or_never();
+
+        // Given an account with the largest job of all
+        let largest = try_acquire(ada, 1000);
+        assert!(largest.is_some());
+
+        // Then it has no second one, another account has small ones, and large ones run one at a time
+        assert!(try_acquire(ada, 1).is_none());
+        let small = try_acquire(bob, 50);
+        assert!(small.is_some());
+        drop(small);
+        assert!(try_acquire(bob, 51).is_none());
+        drop(largest);
+        assert!(try_acquire(bob, 51).is_some());
+    }
+}

@@ -1,0 +1,93 @@
+//! Threads of the built-in engines. Each running job has its own, so that the operating system divides the processor
+//! among jobs: in a shared pool, a small job would wait behind the loops of a large one.
+
+use std::num::NonZero;
+use std::thread::available_parallelism;
+
+use parking_lot::Mutex;
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+
+use crate::priority::{Work, yield_to_answers};
+
+/// Maximum number of threads of a job. More cores are used by more jobs.
+const THREADS_MAX: usize = 8;
+/// Maximum number of pools that are kept for the next jobs.
+const IDLE_MAX: usize = 4;
+
+/// Thread pools of the running jobs.
+#[derive(Default)]
+pub(super) struct EngineThreads {
+    idle: Mutex<Vec<ThreadPool>>,
+}
+
+impl EngineThreads {
+    /// Returns the number of threads of a job.
+    pub fn per_job() -> usize {
+        available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX)
+    }
+
+    /// Runs a job on threads of its own, at a low priority. Blocks until it ends; passes on a panic.
+    pub fn run<T: Send>(&self, job: impl FnOnce() -> T + Send) -> T {
+        let idle = self.idle.lock().pop();
+        match idle.map_or_else(start, Ok) {
+            Ok(pool) => {
+                let made = pool.install(job);
+                self.keep(pool);
+                made
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no threads for a job of the engine; it runs on shared ones");
+                job()
+            }
+        }
+    }
+
+    fn keep(&self, pool: ThreadPool) {
+        let mut idle = self.idle.lock();
+        if idle.len() < IDLE_MAX {
+            idle.push(pool);
+        }
+    }
+}
+
+fn start() -> Result<ThreadPool, ThreadPoolBuildError> {
+    ThreadPoolBuilder::new()
+        .num_threads(EngineThreads::per_job())
+        .thread_name(|number| format!("engine-{number}"))
+        .start_handler(|_| yield_to_answers(Work::Drawing))
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_job_does_not_wait_for_the_threads_of_another() {
+        // Given a job that occupies all of its threads
+        let threads = EngineThreads::default();
+        let (end, ended) = mpsc::channel::<()>();
+        let ended = Mutex::new(ended);
+        std::thread::scope(|scope| {
+            let (begin, begun) = mpsc::channel();
+            let threads = &threads;
+            let ended = &ended;
+            scope.spawn(move || {
+                threads.run(|| {
+                    rayon::broadcast(|_| {
+                        begin.send(()).expect("the test waits");
+                        let _ = ended.lock().recv();
+                    });
+                });
+            });
+            begun.recv().expect("the job begins");
+
+            // When another runs, then it ends
+            assert_eq!(threads.run(|| rayon::join(|| 1, || 2)), (1, 2));
+            drop(end);
+        });
+        assert_eq!(threads.idle.lock().len(), 2);
+    }
+}
