@@ -151,7 +151,7 @@ impl<K: TurnKey> Inner<K> {
     /// Grants permits in turn while the next one fits.
     fn grant(self: &Arc<Self>) {
         loop {
-            let Some((key, waiter)) = self.state.lock().pop_fitting(self.share) else { return };
+            let Some((key, waiter)) = self.state.lock().pop_fitting(self) else { return };
 
             // Sent without the lock: a permit whose waiter has gone away is dropped here, which takes the lock again.
             let permit = FairPermit { inner: Arc::clone(self), key, weight: waiter.weight };
@@ -166,8 +166,8 @@ impl<K: TurnKey> Inner<K> {
 impl<K: TurnKey> State<K> {
     /// Removes the waiter whose turn it is, if its weight fits, moves its key to the end of the turns, and takes the
     /// weight.
-    fn pop_fitting(&mut self, share: u64) -> Option<(K, Waiter<K>)> {
-        let turn = self.turns.iter().position(|key| self.is_within(share, key))?;
+    fn pop_fitting(&mut self, semaphore: &Inner<K>) -> Option<(K, Waiter<K>)> {
+        let turn = self.turns.iter().position(|key| self.is_within_share(semaphore, key))?;
         let waiters = self.waiting.get_mut(self.turns.get(turn)?)?;
         if waiters.front()?.weight > self.available {
             return None;
@@ -188,10 +188,13 @@ impl<K: TurnKey> State<K> {
     }
 
     /// Returns `true` if the next waiter of a key does not exceed the share of the key.
-    fn is_within(&self, share: u64, key: &K) -> bool {
+    fn is_within_share(&self, Inner { capacity, share, .. }: &Inner<K>, key: &K) -> bool {
+        if share == capacity {
+            return true;
+        }
         let held = self.held.get(key).copied().unwrap_or(0);
         let next = self.waiting.get(key).and_then(VecDeque::front);
-        next.is_some_and(|waiter| held + waiter.weight <= share)
+        next.is_some_and(|waiter| held + waiter.weight <= *share)
     }
 
     fn give_back(&mut self, key: &K, weight: u64) {

@@ -70,8 +70,8 @@ mod tests {
         let threads = EngineThreads::default();
         let (end, ended) = mpsc::channel::<()>();
         let ended = Mutex::new(ended);
+        let (begin, begun) = mpsc::channel();
         std::thread::scope(|scope| {
-            let (begin, begun) = mpsc::channel();
             let threads = &threads;
             let ended = &ended;
             scope.spawn(move || {
