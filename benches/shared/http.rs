@@ -53,6 +53,10 @@ impl Connection {
         let address: SocketAddr = address.parse().map_err(io::Error::other)?;
         let stream = socket.connect(address).await?;
         stream.set_nodelay(true)?;
+        if source.is_some() {
+            // A bound port would stay in TIME-WAIT, and a flood of connections would use up all ports.
+            stream.set_zero_linger()?;
+        }
         Ok(Self { stream, buffer: vec![0; BUFFER_BYTES], filled: 0 })
     }
 
