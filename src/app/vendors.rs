@@ -31,7 +31,7 @@ use crate::vendors::hint::{HintKey, PURPOSE};
 use crate::vendors::local::Wanted;
 use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
 use crate::vendors::local::music::{LocalMusic, bed};
-use crate::vendors::local::video::vendor::{LocalVideo, Options as LocalVideoOptions};
+use crate::vendors::local::video::{LocalVideo, Options as LocalVideoOptions};
 use crate::vendors::metered::Metered;
 use crate::vendors::music::MusicVendor;
 use crate::vendors::remote::{MusicOptions, Options as RemoteOptions, RemoteImage, RemoteMusic, RemoteVideo};

@@ -47,8 +47,11 @@ const NEVER: &[(&str, &str)] = &[("http", "events"), ("http", "vendors"), ("http
 const HOMES: &[(&str, &[&str])] = &[
     ("reqwest", &["outbound"]),
     ("bincode", &["events/codec.rs"]),
-    ("fast_image_resize", &["vendors/local/resample.rs"]),
-    ("opus_pure", &["crates/music", "vendors/local/video/sound/opus.rs"]),
+    ("fast_image_resize", &["crates/engine/src/resample.rs"]),
+    ("rusty_h264", &["crates/engine/src/video/codec.rs"]),
+    ("shiguredo_mp4", &["crates/engine/src/video"]),
+    ("opus_pure", &["crates/music/src", "crates/engine/src/video/sound/opus.rs"]),
+    ("mediary_engine", &["vendors/local", "media/input.rs"]),
     ("mediary_music", &["vendors/local/music.rs"]),
     ("sled", &["events/sled_log.rs", "projections/checkpoint.rs"]),
     ("rand", &["clock"]),
