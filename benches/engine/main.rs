@@ -11,13 +11,11 @@ use std::process::{Command, exit};
 use std::time::Instant;
 
 use image::imageops::{self, FilterType};
-use mediary::domain::image::{
-    Factor, PrecisionFlavor, Relight, ScaleFactor, SkinEnhance, SkinMode, StyleEngine, StyleTransfer, Upscale,
-    UpscalePrecision,
-};
 use mediary::media::decoders::Decoders;
-use mediary::media::input::{Decoded, Pixels};
-use mediary::vendors::local::{precision, relight, skin, style, upscale};
+use mediary_engine::{
+    Decoded, PictureJob, Pixels, PrecisionJob, PrecisionPreset, RelightJob, SkinJob, SkinTreatment, StyleJob,
+    StylePreset, UpscaleFactor, UpscaleJob,
+};
 
 mod likeness;
 
@@ -66,7 +64,7 @@ fn measure(name: &str, picture: &Path, rounds: &str) -> Result<(), Failure> {
     for _ in 0..rounds.parse::<u32>()? {
         let given = Decoded { pixels: decoded.pixels.clone(), profile: None };
         let started = Instant::now();
-        let made = black_box(make(name, given)?);
+        let made = black_box(job(name)?.run(given, None, 1));
         best = best.min(started.elapsed().as_secs_f64());
         pixels = u64::from(made.dimensions().0) * u64::from(made.dimensions().1);
     }
@@ -74,27 +72,26 @@ fn measure(name: &str, picture: &Path, rounds: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn make(name: &str, picture: Decoded) -> Result<Decoded, Failure> {
-    let scaled = |factor| UpscalePrecision { scale_factor: factor_of(factor), ..UpscalePrecision::default() };
-    let styled = |engine| StyleTransfer { engine, ..StyleTransfer::default() };
+fn job(name: &str) -> Result<PictureJob, Failure> {
+    let precise =
+        |scale_factor, flavor| PictureJob::Precision(PrecisionJob { scale_factor, flavor, ..PrecisionJob::default() });
+    let styled = |engine| PictureJob::Style(StyleJob { engine, ..StyleJob::default() });
     Ok(match name {
-        "upscale 2x" => upscale::upscale(picture, &Upscale::default(), 1),
-        "upscale 4x" => upscale::upscale(picture, &Upscale { scale_factor: ScaleFactor::X4, ..Upscale::default() }, 1),
-        "precision 2x" => precision::precision(picture, &scaled(2), 1),
-        "precision 4x" => precision::precision(picture, &scaled(4), 1),
-        "precision 2x, photo_denoiser" => {
-            precision::precision(picture, &UpscalePrecision { flavor: PrecisionFlavor::PhotoDenoiser, ..scaled(2) }, 1)
-        }
-        "skin, creative" => skin::skin(picture, &SkinEnhance::of(SkinMode::Creative), 1),
-        "relight" => relight::relight(picture, None, &Relight::default(), 1),
-        "style, balanced" => style::style(picture, None, &styled(StyleEngine::Balanced), 1),
-        "style, colorful_anime" => style::style(picture, None, &styled(StyleEngine::ColorfulAnime), 1),
+        "upscale 2x" => PictureJob::Upscale(UpscaleJob::default()),
+        "upscale 4x" => PictureJob::Upscale(four_times()),
+        "precision 2x" => precise(2, PrecisionPreset::Photo),
+        "precision 4x" => precise(4, PrecisionPreset::Photo),
+        "precision 2x, photo_denoiser" => precise(2, PrecisionPreset::PhotoDenoiser),
+        "skin, creative" => PictureJob::Skin(SkinJob::new(SkinTreatment::Creative)),
+        "relight" => PictureJob::Relight(RelightJob::default()),
+        "style, balanced" => styled(StylePreset::Balanced),
+        "style, colorful_anime" => styled(StylePreset::ColorfulAnime),
         other => return Err(format!("there is no job {other:?}").into()),
     })
 }
 
-fn factor_of(times: i64) -> Factor {
-    Factor::new(times).unwrap_or(UpscalePrecision::default().scale_factor)
+fn four_times() -> UpscaleJob {
+    UpscaleJob { scale_factor: UpscaleFactor::X4, ..UpscaleJob::default() }
 }
 
 fn peak_kib() -> Result<u64, Failure> {
@@ -168,17 +165,18 @@ fn nearness(name: &str) -> Result<(), Failure> {
         Pixels::Transparent(pixels) => image::DynamicImage::ImageRgba8(pixels).into_rgb8(),
     };
     let given = || Decoded { pixels: Pixels::Opaque(small.clone()), profile: None };
-    let usual = Upscale { scale_factor: ScaleFactor::X4, ..Upscale::default() };
-    rows.push(("image-upscaler".to_owned(), ours(upscale::upscale(given(), &usual, 1))));
-    for flavor in PrecisionFlavor::ALL {
-        let job = UpscalePrecision { scale_factor: factor_of(4), flavor: *flavor, ..UpscalePrecision::default() };
-        rows.push((format!("precision-v2, {}", flavor.as_str()), ours(precision::precision(given(), &job, 1))));
-        let none = mediary::domain::image::Percent::of(0);
-        let plain = UpscalePrecision { sharpen: none, smart_grain: none, ultra_detail: none, ..job };
-        rows.push((
-            format!("precision-v2, {}, all at 0", flavor.as_str()),
-            ours(precision::precision(given(), &plain, 1)),
-        ));
+    rows.push(("image-upscaler".to_owned(), ours(PictureJob::Upscale(four_times()).run(given(), None, 1))));
+    for (preset, name) in [
+        (PrecisionPreset::Sublime, "sublime"),
+        (PrecisionPreset::Photo, "photo"),
+        (PrecisionPreset::PhotoDenoiser, "photo_denoiser"),
+    ] {
+        let usual = PrecisionJob { scale_factor: 4, flavor: preset, ..PrecisionJob::default() };
+        let plain = PrecisionJob { sharpen: 0.0, smart_grain: 0.0, ultra_detail: 0.0, ..usual };
+        for (job, what) in [(usual, ""), (plain, ", all at 0")] {
+            let enlarged = PictureJob::Precision(job).run(given(), None, 1);
+            rows.push((format!("precision-v2, {name}{what}"), ours(enlarged)));
+        }
     }
     for (by, enlarged) in rows {
         let (psnr, ssim) = likeness::of(&original, &enlarged);

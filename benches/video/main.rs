@@ -11,18 +11,16 @@ use std::path::Path;
 use std::process::{Command, exit};
 use std::time::Instant;
 
-use mediary::domain::video::{AspectRatio, MovementAmplitude, Resolution};
 use mediary::media::decoders::Decoders;
-use mediary::media::input::Pixels;
-use mediary::vendors::local::video::codec::{Codec as _, Effort, FPS, H264, Yuv};
-use mediary::vendors::local::video::mp4::{self, Strip};
-use mediary::vendors::local::video::plan::size_of;
-use mediary::vendors::local::video::raster::Size;
-use mediary::vendors::local::video::{Fault, Material, Plan, frames, render};
+use mediary_engine::video::{
+    Codec as _, Effort, FPS, Fault, H264, Material, MotionAmount, Plan, Size, Strip, Yuv, frames, render, size_of,
+    write_mp4,
+};
 
 type Failure = Box<dyn std::error::Error>;
 
-const RESOLUTIONS: [Resolution; 3] = [Resolution::P360, Resolution::P720, Resolution::P1080];
+/// Lengths of the shorter side in pixels.
+const RESOLUTIONS: [u32; 3] = [360, 720, 1080];
 const GROUP: usize = 24;
 /// Quality setting of x264, for about the same similarity as ours.
 const CRF: &str = "21";
@@ -41,20 +39,19 @@ fn run(seconds: u32) -> Result<(), Failure> {
     println!("{seconds} s of film; frames a second, KiB, dB");
     println!("| | drawn | encoded | x264 veryfast | KiB | x264 | dB | x264 | whole film, all cores |");
     println!("|---|---|---|---|---|---|---|---|---|");
-    let outcome = RESOLUTIONS.iter().try_for_each(|resolution| measure(*resolution, seconds, &place));
+    let outcome = RESOLUTIONS.iter().try_for_each(|lines| measure(*lines, seconds, &place));
     std::fs::remove_dir_all(&place)?;
     outcome
 }
 
-fn plan(resolution: Resolution, seconds: u32) -> Result<Plan<'static>, Failure> {
+fn plan(lines: u32, seconds: u32) -> Result<Plan<'static>, Failure> {
     let photograph = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs/landscape.jpg");
     let decoded = Decoders::default().decode(&std::fs::read(photograph)?).map_err(|refusal| refusal.to_string())?;
-    let picture: Pixels = decoded.pixels;
     Ok(Plan {
-        size: size_of(resolution, Some(AspectRatio::USUAL), None),
-        material: Material::Still { picture, seconds },
+        size: size_of(lines, None, None),
+        material: Material::Still { picture: decoded.pixels, seconds },
         prompt: "orbit right".to_owned(),
-        amplitude: MovementAmplitude::Medium,
+        amplitude: MotionAmount::Medium,
         seed: 7,
         anime: false,
         enhance: false,
@@ -65,17 +62,17 @@ fn plan(resolution: Resolution, seconds: u32) -> Result<Plan<'static>, Failure> 
     })
 }
 
-fn measure(resolution: Resolution, seconds: u32, place: &Path) -> Result<(), Failure> {
+fn measure(lines: u32, seconds: u32, place: &Path) -> Result<(), Failure> {
     let (raw, ours, theirs) = (place.join("frames.y4m"), place.join("ours.mp4"), place.join("theirs.mp4"));
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    let size = plan(resolution, seconds)?.size;
+    let size = plan(lines, seconds)?.size;
     let count = f64::from(seconds * FPS);
     let mut file = BufWriter::new(File::create(&raw)?);
     writeln!(file, "YUV4MPEG2 W{} H{} F{FPS}:1 Ip C420jpeg", size.width, size.height)?;
     let started = Instant::now();
     let mut writing = 0.0;
     one.install(|| {
-        let plan = plan(resolution, seconds).map_err(|failure| Fault::Defect(failure.to_string()))?;
+        let plan = plan(lines, seconds).map_err(|failure| Fault::Defect(failure.to_string()))?;
         frames(plan, |frame| {
             let begun = Instant::now();
             let parts = [&b"FRAME\n"[..], &frame.luma, &frame.blue, &frame.red];
@@ -94,11 +91,10 @@ fn measure(resolution: Resolution, seconds: u32, place: &Path) -> Result<(), Fai
     ffmpeg(&["-i", text(&raw), "-c:v", "libx264", "-preset", "veryfast", "-crf", CRF, "-threads", "1", text(&theirs)])?;
     let rival = started.elapsed().as_secs_f64();
     let started = Instant::now();
-    render(plan(resolution, seconds)?, &())?;
+    render(plan(lines, seconds)?, &())?;
     let whole = started.elapsed().as_secs_f64();
     println!(
-        "| {} | {:.0} | {:.0} | {:.0} | {} | {} | {:.1} | {:.1} | {:.0} |",
-        resolution.as_str(),
+        "| {lines}p | {:.0} | {:.0} | {:.0} | {} | {} | {:.1} | {:.1} | {:.0} |",
         count / drawn,
         count / encoded,
         count / rival,
@@ -138,7 +134,7 @@ fn encode(raw: &Path, size: Size) -> Result<Vec<u8>, Failure> {
     }
     strip.groups.push(group);
     strip.groups.retain(|group| !group.is_empty());
-    Ok(mp4::write(&strip, None)?)
+    Ok(write_mp4(&strip, None)?)
 }
 
 fn text(path: &Path) -> &str {

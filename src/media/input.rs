@@ -19,7 +19,7 @@ use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use image::metadata::Orientation;
-use image::{ColorType, DynamicImage, ImageDecoder, ImageError, ImageReader, Limits, RgbImage, RgbaImage};
+use image::{ColorType, DynamicImage, ImageDecoder, ImageError, ImageReader, Limits};
 
 use header::Header;
 
@@ -27,6 +27,8 @@ use crate::domain::image::{INPUT_BYTES_MAX, ImageFormat};
 use crate::domain::value::Invalid;
 
 pub use super::field::Given;
+pub use mediary_engine::{Decoded, Pixels};
+
 use super::field::too_many_bytes;
 
 mod convert;
@@ -47,34 +49,6 @@ pub struct Inspected {
     pub width: u32,
     /// Height of the upright picture in pixels.
     pub height: u32,
-}
-
-/// Pixels of an upright picture.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Pixels {
-    /// No pixel is transparent.
-    Opaque(RgbImage),
-    /// At least one pixel is transparent; alpha is not premultiplied.
-    Transparent(RgbaImage),
-}
-
-/// A decoded picture.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Decoded {
-    pub pixels: Pixels,
-    /// The ICC profile; sRGB if `None`.
-    pub profile: Option<Vec<u8>>,
-}
-
-impl Decoded {
-    /// Returns width and height in pixels.
-    #[must_use]
-    pub fn dimensions(&self) -> (u32, u32) {
-        match &self.pixels {
-            Pixels::Opaque(pixels) => pixels.dimensions(),
-            Pixels::Transparent(pixels) => pixels.dimensions(),
-        }
-    }
 }
 
 /// Pixels as decoded, at the end of a buffer that may be larger.

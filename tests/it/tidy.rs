@@ -12,14 +12,14 @@ use std::fs;
 use std::path::Path;
 
 use rules::RULES;
-use source::{Source, words};
+use source::{Source, below_src, words};
 
 const LONELY: &str = "a folder that holds one file is a file";
-const UNREACHED: &str = "a file in src is part of the crate";
+const UNREACHED: &str = "a file in src is part of its crate";
 
 #[test]
 fn the_house_is_tidy() {
-    let paths = files(&["src", "tests", "benches"]);
+    let paths = files(&["src", "crates", "tests", "benches"]);
     // The samples below break the rules on purpose.
     let is_source = |path: &&String| is_rust(path) && !path.starts_with("tests/it/tidy");
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -59,18 +59,20 @@ fn broken_rules(source: &Source) -> Vec<String> {
     broken.map(|(name, finding)| format!("{}:{}: {}: {name}", source.path, finding.line, finding.what)).collect()
 }
 
-/// Directories of `src` with a single entry; `node/tests.rs` beside `node.rs` is Rust's convention for a separate test
-/// file.
+/// Directories of modules with a single entry. `node/tests.rs` beside `node.rs` is Rust's convention for a separate
+/// test file, and a crate may consist of `src/lib.rs`.
 fn lonely(paths: &[String]) -> Vec<String> {
     let mut entries: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for path in paths.iter().filter(|path| path.starts_with("src/")) {
-        let parents = path.match_indices('/').map(|(at, _)| (&path[..at], path[at + 1..].split('/').next()));
+    for (path, (src, _)) in paths.iter().filter_map(|path| Some((path, below_src(path)?))) {
+        let folders = path.match_indices('/').filter(|(at, _)| at + 1 >= src.len());
+        let parents = folders.map(|(at, _)| (&path[..at], path[at + 1..].split('/').next()));
         for (folder, entry) in parents {
             let known = entries.entry(folder).or_default();
             known.extend(entry.filter(|entry| !known.contains(entry)));
         }
     }
-    let lonely = entries.iter().filter(|(_, entries)| entries.len() == 1 && entries[0] != "tests.rs");
+    let lonely =
+        entries.iter().filter(|(_, entries)| entries.len() == 1 && !matches!(entries[0], "tests.rs" | "lib.rs"));
     lonely.map(|(folder, entries)| format!("{folder}/{}:1: it is alone in its folder: {LONELY}", entries[0])).collect()
 }
 
@@ -78,10 +80,13 @@ fn lonely(paths: &[String]) -> Vec<String> {
 fn unreached(sources: &[Source]) -> Vec<String> {
     let by_path: BTreeMap<_, _> = sources.iter().map(|source| (source.path.as_str(), source)).collect();
     let reached = |source: &&Source| {
-        let Some(file) = source.in_src().filter(|file| !matches!(*file, "lib.rs" | "main.rs")) else { return true };
+        let Some((src, file)) = below_src(&source.path) else { return true };
+        if matches!(file, "lib.rs" | "main.rs") {
+            return true;
+        }
         let module = file.trim_end_matches(".rs").trim_end_matches("/mod");
         let (parent, name) = module.rsplit_once('/').map_or(("lib", module), |(parent, name)| (parent, name));
-        let parents = [format!("src/{parent}.rs"), format!("src/{parent}/mod.rs")];
+        let parents = [format!("{src}{parent}.rs"), format!("{src}{parent}/mod.rs")];
         parents.iter().filter_map(|path| by_path.get(path.as_str())).any(|parent| declares(&parent.code, name))
     };
     let unreached = sources.iter().filter(|source| !reached(source));
@@ -115,6 +120,9 @@ const BAD: &[(&str, &str, &str, usize)] = &[
     ("a crate", "src/http/x.rs", "//! x\n#[actix::main]\nasync fn f() {}\n", 2),
     ("a crate", "src/actors/x.rs", "//! x\nuse actix_web::web;\n", 2),
     ("a crate", "src/domain/x.rs", "//! x\nuse {std::fmt, rand::Rng};\n", 2),
+    ("a crate", "crates/engine/src/x.rs", "//! x\nuse fast_image_resize::Resizer;\n", 2),
+    ("a crate", "src/http/x.rs", "//! x\nuse mediary_music::compose;\n", 2),
+    ("nothing panics", "crates/music/src/x.rs", "//! x\nfn f() { g().unwrap() }\n", 2),
     ("nothing panics", "src/domain/x.rs", "//! x\n#[cfg(test)]\nmod tests {}\nfn f() { g().unwrap() }\n", 4),
     ("nothing panics", "src/domain/x.rs", "//! x\nfn f() { g().expect(\"\") }\n", 2),
     ("nothing is left", "src/domain/x.rs", "//! x\nfn f() { todo!() }\n", 2),
@@ -202,10 +210,14 @@ fn files_outside_the_crate_are_found() {
         ("src/b/d.rs", ""),
         ("src/b/e.rs", ""),
         ("src/c.rs", ""),
+        ("crates/x/src/lib.rs", "mod a;"),
+        ("crates/x/src/a.rs", ""),
+        ("crates/x/src/b.rs", ""),
     ];
 
     let found = unreached(&files.map(|(path, text)| Source::new(path, text)));
 
-    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found.len(), 3, "{found:?}");
     assert!(found[0].starts_with("src/b/e.rs:1: ") && found[1].starts_with("src/c.rs:1: "), "{found:?}");
+    assert!(found[2].starts_with("crates/x/src/b.rs:1: "), "{found:?}");
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use image::codecs::gif::GifEncoder;
 use image::codecs::jpeg::JpegEncoder;
-use image::{Delay, ExtendedColorType, Frame, ImageBuffer, ImageEncoder, Rgb, Rgba};
+use image::{Delay, ExtendedColorType, Frame, ImageBuffer, ImageEncoder, Rgb, RgbImage, Rgba, RgbaImage};
 
 use super::*;
 use crate::media::decoders::{DecodeError, Decoders};

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use mediary_engine::{ResultFormat, encode};
 use tokio::sync::Notify;
 
 use super::budget::EngineBudget;
-use super::encode;
-use super::job::Ready;
+use super::image_job::Ready;
 use super::jobs::{Jobs, Standing, Wanted, defect, guarded};
 use super::threads::EngineThreads;
 use crate::domain::ids::UserId;
-use crate::domain::image::{OUTPUT_PIXELS_MAX, Picture};
+use crate::domain::image::{ImageFormat, OUTPUT_PIXELS_MAX, Picture};
 use crate::domain::task::{Failure, VendorKey, VendorReference};
 use crate::media::input::Decoded;
 use crate::media::store::{Area, Store};
@@ -155,9 +155,15 @@ impl Engine {
         drop(reference);
 
         let (width, height) = result.dimensions();
-        let (bytes, format) = encode::encode(&result, work.image.format)
+        let preferred = if work.image.format == ImageFormat::Jpeg { ResultFormat::Jpeg } else { ResultFormat::Png };
+        let (bytes, format) = encode(&result, preferred)
             .map_err(|error| defect("result_unwritable", "the result cannot be encoded", &error))?;
         drop(result);
+
+        let format = match format {
+            ResultFormat::Jpeg => ImageFormat::Jpeg,
+            ResultFormat::Png => ImageFormat::Png,
+        };
 
         self.jobs
             .patiently(key, || self.store.put(Area::Result, &bytes, format, width, height))
@@ -183,13 +189,11 @@ mod tests {
     use std::io::Cursor;
 
     use super::super::jobs::BUSY_PAUSE;
-    use super::super::sample;
     use super::*;
     use crate::domain::ids::TaskId;
-    use crate::domain::image::{Dial, ImageFormat, ImageJob, ImageWork, Source, Upscale};
+    use crate::domain::image::{Dial, ImageJob, ImageWork, Source, Upscale};
     use crate::domain::task::{Results, Work};
     use crate::domain::value::{Digest, Text};
-    use crate::media::input::Pixels;
 
     struct House {
         _root: tempfile::TempDir,
@@ -201,7 +205,9 @@ mod tests {
     fn house(options: Options) -> House {
         let root = tempfile::tempdir().unwrap();
         let store = Store::open(root.path()).unwrap();
-        let Pixels::Opaque(pixels) = sample::photo(16) else { panic!("the picture is opaque") };
+        let pixels = ::image::RgbImage::from_fn(16, 16, |x, y| {
+            ::image::Rgb([10 * x, 10 * y, 90].map(|value| value.to_le_bytes()[0]))
+        });
         let mut bytes = Cursor::new(Vec::new());
         pixels.write_to(&mut bytes, ::image::ImageFormat::Png).unwrap();
         let input = store.put(Area::Input, bytes.get_ref(), ImageFormat::Png, 16, 16).unwrap();

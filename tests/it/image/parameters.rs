@@ -19,7 +19,7 @@ const AT_ONCE: usize = 4;
 const EXCUSED: [(&str, &str); 4] = [
     ("image", "it is what is changed"),
     ("webhook_url", "it is told of the result"),
-    ("scale_factor", "it changes the size: vendors::local tests every factor"),
+    ("scale_factor", "it changes the size: mediary_engine tests every factor"),
     ("fixed_generation", "it keeps chance out: image::results tests it"),
 ];
 

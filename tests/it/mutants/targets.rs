@@ -6,16 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use actix_web::web::Bytes;
-use mediary::domain::video::{AudioType, MovementAmplitude};
 use mediary::events::codec;
 use mediary::http::read_music_form;
 use mediary::media::archive::check::{Refusal, check};
 use mediary::media::decoders::{Decoders, measure};
 use mediary::media::field::Given;
-use mediary::vendors::local::video::codec::Effort;
-use mediary::vendors::local::video::raster::Size;
-use mediary::vendors::local::video::sound::SoundPlan;
-use mediary::vendors::local::video::{Fault, Material, Plan, Watch, render};
+use mediary_engine::video::{
+    Effort, Fault, Material, MotionAmount, Plan, Size, SoundContent, SoundPlan, Watch, render,
+};
 
 /// Pixels of a picture: checked at the submission, decoded by the worker.
 pub fn picture(bytes: &[u8]) -> bool {
@@ -46,7 +44,7 @@ pub fn film(bytes: &[u8]) -> bool {
 
 /// Film of the built-in engine, with sound: one second in the rain.
 pub fn own_film() -> Vec<u8> {
-    let sound = SoundPlan { audio: Some(AudioType::All), voice_id: None, bed: None };
+    let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, bed: None };
     let plan = Plan { prompt: "hills in the rain".to_owned(), ..plan(Material::Words { seconds: 1 }, Some(sound)) };
     render(plan, &()).expect("a film").bytes
 }
@@ -56,7 +54,7 @@ fn plan(material: Material, sound: Option<SoundPlan<'static>>) -> Plan<'static> 
         size: Size { width: 32, height: 32 },
         material,
         prompt: String::new(),
-        amplitude: MovementAmplitude::Medium,
+        amplitude: MotionAmount::Medium,
         seed: 7,
         anime: false,
         enhance: false,

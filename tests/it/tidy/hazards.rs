@@ -27,12 +27,16 @@ fn every_hazard_names_tests_that_exist_or_says_that_there_is_none() {
 }
 
 /// `true` if a test of this name exists: `crash::name` in `tests/it/crash.rs`, `media::store::name` in
-/// `src/media/store.rs`.
+/// `src/media/store.rs`, `mediary_music::mix::name` in `crates/music/src/mix`.
 fn exists(root: &Path, name: &str) -> bool {
     let (module, name) = name.rsplit_once("::").expect("a name in a module");
     let path = module.replace("::", "/");
-    let files = ["tests/it/", "src/"]
-        .into_iter()
+    let (homes, path) = match path.strip_prefix("mediary_").and_then(|path| path.split_once('/')) {
+        Some((member, path)) => (vec![format!("crates/{member}/src/")], path.to_owned()),
+        None => (vec!["tests/it/".to_owned(), "src/".to_owned()], path),
+    };
+    let files = homes
+        .iter()
         .flat_map(|home| [".rs", "/mod.rs", "/tests.rs"].map(|ending| root.join(format!("{home}{path}{ending}"))));
     let is_there = |text: &str| text.contains(&format!("fn {name}(")) && text.contains("test]");
     files.filter_map(|file| fs::read_to_string(file).ok()).any(|text| is_there(&text))

@@ -1,6 +1,6 @@
 //! Rules for single files. Each has a name, and a function that finds violations.
 
-use super::source::{Source, block_end, name_at, words};
+use super::source::{Source, below_src, block_end, name_at, words};
 
 /// Violation, with its line.
 pub struct Finding {
@@ -42,11 +42,17 @@ const NEIGHBOURS: &[(&str, &str)] = &[("clock", "domain")];
 /// Dependencies that the layers would allow and that are forbidden.
 const NEVER: &[(&str, &str)] = &[("http", "events"), ("http", "vendors"), ("http", "outbound"), ("main", "config")];
 
-/// Modules or files that may use a crate.
+/// Files and directories that may use a crate: below `src/`, or in a member of the workspace. `tests` and `benches` may
+/// use all.
 const HOMES: &[(&str, &[&str])] = &[
     ("reqwest", &["outbound"]),
     ("bincode", &["events/codec.rs"]),
-    ("fast_image_resize", &["vendors/local/resample.rs"]),
+    ("fast_image_resize", &["crates/engine/src/resample.rs"]),
+    ("rusty_h264", &["crates/engine/src/video/codec.rs"]),
+    ("shiguredo_mp4", &["crates/engine/src/video"]),
+    ("opus_pure", &["crates/music/src", "crates/engine/src/video/sound/opus.rs"]),
+    ("mediary_engine", &["vendors/local", "media/input.rs"]),
+    ("mediary_music", &["vendors/local/music.rs"]),
     ("sled", &["events/sled_log.rs", "projections/checkpoint.rs"]),
     ("rand", &["clock"]),
     ("ring", &["oidc"]),
@@ -151,14 +157,22 @@ fn names_of(code: &str, at: usize) -> Vec<(usize, &str)> {
 }
 
 fn homes_of_crates(source: &Source) -> Vec<Finding> {
-    let Some(file) = source.in_src() else { return Vec::new() };
-    let strange = HOMES.iter().filter(|(_, homes)| !homes.contains(&room_of(file)) && !homes.contains(&file));
+    if below_src(&source.path).is_none() {
+        return Vec::new();
+    }
+    let file = source.in_src().unwrap_or(&source.path);
+    let strange = HOMES.iter().filter(|(_, homes)| !homes.iter().any(|home| is_within(file, home)));
     let findings = strange.flat_map(|(name, homes)| {
         let what = format!("{name} is named outside {}", homes.join(", "));
         let places = words(&source.code, name).filter(|&at| is_path_root(&source.code, at, name));
         places.map(move |at| Finding { line: source.line_of(at), what: what.clone() })
     });
     findings.collect()
+}
+
+/// `true` if `file` is `home`, the module of that name, or below that directory.
+fn is_within(file: &str, home: &str) -> bool {
+    file.strip_prefix(home).is_some_and(|rest| rest.is_empty() || rest == ".rs" || rest.starts_with('/'))
 }
 
 /// `true` if the name at `at` is a crate: the start of a path, or imported as a whole.

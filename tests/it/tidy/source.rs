@@ -18,14 +18,14 @@ impl Source {
         Self { path: path.to_owned(), text: text.to_owned(), code, tests }
     }
 
-    /// Path below `src/`; `None` for tests and benches.
+    /// Path below the `src/` of the service; `None` for other crates, tests and benches.
     pub fn in_src(&self) -> Option<&str> {
         self.path.strip_prefix("src/")
     }
 
     /// `true` if the code at `offset` is compiled only for tests: in a test item, or in a separate test file.
     pub fn is_test(&self, offset: usize) -> bool {
-        self.in_src().is_none_or(|file| file.ends_with("/tests.rs"))
+        below_src(&self.path).is_none_or(|(_, file)| file == "tests.rs" || file.ends_with("/tests.rs"))
             || self.tests.iter().any(|range| range.contains(&offset))
     }
 
@@ -41,6 +41,17 @@ impl Source {
             .filter(|&open| self.code.as_bytes()[open] == b'{' && (open..block_end(&self.code, open)).contains(&offset))
             .count()
     }
+}
+
+/// Directory of a crate's modules and the path below it: `src/` of the service, `crates/<name>/src/` of the others.
+/// `None` for tests and benches.
+pub fn below_src(path: &str) -> Option<(&str, &str)> {
+    let in_package = match path.strip_prefix("crates/") {
+        Some(member) => member.split_once('/')?.1,
+        None => path,
+    };
+    let file = in_package.strip_prefix("src/")?;
+    Some((&path[..path.len() - file.len()], file))
 }
 
 /// Offsets of `word` as a whole word in `text`.

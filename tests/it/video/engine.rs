@@ -1,7 +1,7 @@
 //! Videos by the built-in engine, from the request to the file.
 
 use mediary::clock::Surroundings;
-use mediary::vendors::local::video::mp4::Reel;
+use mediary_engine::video::Reel;
 use serde_json::{Value, json};
 
 use super::{EXTEND, START_END, ended};

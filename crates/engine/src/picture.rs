@@ -1,0 +1,32 @@
+//! Decoded pictures.
+
+use image::{RgbImage, RgbaImage};
+
+/// Pixels of an upright picture.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pixels {
+    /// No pixel is transparent.
+    Opaque(RgbImage),
+    /// At least one pixel is transparent; alpha is not premultiplied.
+    Transparent(RgbaImage),
+}
+
+/// A decoded picture.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decoded {
+    /// Pixels in RGB or RGBA.
+    pub pixels: Pixels,
+    /// The ICC profile; sRGB if `None`.
+    pub profile: Option<Vec<u8>>,
+}
+
+impl Decoded {
+    /// Returns width and height in pixels.
+    #[must_use]
+    pub fn dimensions(&self) -> (u32, u32) {
+        match &self.pixels {
+            Pixels::Opaque(pixels) => pixels.dimensions(),
+            Pixels::Transparent(pixels) => pixels.dimensions(),
+        }
+    }
+}

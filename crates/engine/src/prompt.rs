@@ -1,0 +1,218 @@
+//! Interpretation of prompts by keywords.
+//!
+//! Some words name effects of classical image processing. They are hints and add to the other parameters. Other words
+//! have no meaning. All words together seed a synthesized texture, which every prompt adds where the picture has
+//! texture: the same prompt gives the same texture on every picture.
+//!
+//! A hint is negated by words such as "no", "not", "without", "remove" or "less" before it, with only fillers between
+//! ("not too dark"), and by "reduction", "removal" or "free" directly after it ("noise-free"). Two negations cancel out
+//! ("no noise reduction").
+//!
+//! Noise and blur are faults. "A noisy photo" describes the picture and has no effect, while "no noise" asks for
+//! smoothing and "fix blurry photo" for sharpness. Grain is both: a request, as on film, and a fault when negated.
+
+use sha2::{Digest, Sha256};
+
+use crate::presets::Look;
+
+const NONE: Look = Look::NONE;
+
+/// Effect of every prompt: texture, and slight sharpening for pictures without texture.
+const GUIDED: Look = Look { texture: GUIDED_TEXTURE, sharpen: 0.1, ..NONE };
+/// Texture of every prompt, which hints of smoothness cancel.
+const GUIDED_TEXTURE: f32 = 1.2;
+
+const SHARP: Look = Look { sharpen: 0.6, ..NONE };
+const EVEN: Look = Look { texture: -GUIDED_TEXTURE, ..NONE };
+
+/// Hints with their effect at full strength.
+const HINTS: &[(&[&str], Look)] = &[
+    (&["sharp", "crisp", "clear", "focused", "hd", "4k", "8k", "deblur", "deblurred"], SHARP),
+    (&["detailed", "intricate", "detail", "details"], Look { own_detail: 1.5, sharpen: 0.2, ..NONE }),
+    (&["texture", "textured", "rough"], Look { texture: 1.2, ..NONE }),
+    (&["soft", "dreamy", "gentle"], Look { smooth: 0.3, sharpen: -0.4, ..EVEN }),
+    (&["smooth", "clean", "denoise", "denoised", "polished"], Look { smooth: 0.5, ..EVEN }),
+    (&["grain", "grainy"], Look { grain: 0.5, ..NONE }),
+    (&["film", "analog", "analogue", "vintage"], Look { grain: 0.4, saturation: -0.1, warmth: 0.15, ..NONE }),
+    (&["painting", "painterly", "watercolor", "watercolour", "oil"], Look { smooth: 0.7, ..EVEN }),
+    (&["vivid", "vibrant", "colorful", "colourful", "saturated"], Look { saturation: 0.35, vibrance: 0.3, ..NONE }),
+    (&["muted", "desaturated", "pale", "faded"], Look { saturation: -0.4, ..NONE }),
+    (&["monochrome", "grayscale", "greyscale"], Look { saturation: -2.0, ..NONE }),
+    (&["warm", "golden", "sunset", "sunny"], Look { warmth: 0.5, ..NONE }),
+    (&["cold", "cool", "icy", "wintry"], Look { warmth: -0.5, ..NONE }),
+    (&["bright", "light", "luminous"], Look { exposure: 0.4, ..NONE }),
+    (&["dark", "night", "gloomy", "moody"], Look { exposure: -0.4, ..NONE }),
+    (&["contrast", "contrasty", "punchy"], Look { contrast: 0.3, local_contrast: 0.2, ..NONE }),
+    (&["dramatic", "hdr", "cinematic"], Look { local_contrast: 0.5, contrast: 0.1, ..NONE }),
+    (&["flat", "matte"], Look { contrast: -0.2, local_contrast: -0.3, ..NONE }),
+    (&["green", "lush", "foliage"], Look { greens: 0.4, ..NONE }),
+    (&["portrait", "skin", "face"], Look { skin: 0.4, ..NONE }),
+];
+
+/// Faults with their remedy. They count only when negated.
+const FAULTS: &[(&[&str], Look)] = &[
+    (&["noise", "noisy", "grain", "grainy"], Look { smooth: 0.5, grain: -0.5, ..EVEN }),
+    (&["texture", "textured", "rough"], Look { smooth: 0.3, ..EVEN }),
+    (&["blur", "blurry", "blurred"], SHARP),
+];
+
+/// Words that negate the next hint.
+const NEGATORS: &[&str] = &[
+    "no",
+    "not",
+    "without",
+    "remove",
+    "removing",
+    "reduce",
+    "reducing",
+    "fix",
+    "avoid",
+    "fewer",
+    "less",
+    "reduction",
+    "removal",
+    "free",
+];
+/// Words that negate the word directly before them.
+const LATE_NEGATORS: &[&str] = &["reduction", "reduced", "removal", "removed", "free"];
+/// Words that may stand between a negation and its hint.
+const FILLERS: &[&str] = &["too", "very", "so", "the", "any", "a", "an", "of", "all", "much"];
+
+/// Returns the effect of a prompt at full strength: its texture and the sum of its hints, each counted once. A prompt
+/// without words has no effect.
+#[must_use]
+pub fn wish(prompt: &str) -> Look {
+    let mut words = words(prompt).peekable();
+    let mut sum = if words.peek().is_some() { GUIDED } else { NONE };
+    let mut heard = Vec::new();
+    let mut negated = false;
+
+    while let Some(word) = words.next() {
+        let word = word.as_str();
+        if NEGATORS.contains(&word) {
+            negated = true;
+        } else if !FILLERS.contains(&word) {
+            let negated_late = words.next_if(|next| LATE_NEGATORS.contains(&next.as_str())).is_some();
+            if let Some((look, strength)) =
+                meaning(word, negated != negated_late).filter(|hint| !heard.contains(&hint.0))
+            {
+                sum.add(look, strength);
+                heard.push(look);
+            }
+
+            negated = false;
+        }
+    }
+    sum
+}
+
+/// Returns the effect of a word and its sign.
+fn meaning(word: &str, negated: bool) -> Option<(&'static Look, f32)> {
+    let among =
+        |table: &'static [(&[&str], Look)]| table.iter().find(|(words, _)| words.contains(&word)).map(|(_, look)| look);
+    let remedy = among(FAULTS).filter(|_| negated).map(|look| (look, 1.0));
+    remedy.or_else(|| among(HINTS).map(|look| (look, if negated { -1.0 } else { 1.0 })))
+}
+
+/// Returns the seed of a prompt's texture, or `None` without words. Case, spaces and punctuation are ignored.
+#[must_use]
+pub fn prompt_seed(prompt: &str) -> Option<u32> {
+    let mut hash = Sha256::new();
+    let mut any = false;
+
+    for word in words(prompt) {
+        any = true;
+        hash.update(word.as_bytes());
+        hash.update([0]);
+    }
+
+    let hash = hash.finalize();
+    any.then(|| u32::from_le_bytes([hash[0], hash[1], hash[2], hash[3]]))
+}
+
+/// Returns the words of a prompt in lower case.
+pub fn words(prompt: &str) -> impl Iterator<Item = String> {
+    prompt.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Effect of a prompt beyond that of every prompt.
+    fn hints(prompt: &str) -> Look {
+        let mut hints = wish(prompt);
+        hints.add(&GUIDED, -1.0);
+        hints
+    }
+
+    #[test]
+    fn hints_are_heard_once_and_turned_by_a_no() {
+        let sharp = hints("Sharp, crisp!");
+        assert!(sharp.sharpen > 0.0);
+        assert_eq!(sharp, hints("a crisp photo of a cat"));
+        assert!((hints("not sharp").sharpen + sharp.sharpen).abs() < 1e-6);
+        assert_eq!(hints("no cats, sharp"), sharp);
+        assert_eq!(hints("a cat on a mat"), Look::NONE);
+    }
+
+    #[test]
+    fn a_no_reaches_over_fillers_and_stands_before_or_after() {
+        for brighter in ["not dark", "not too dark", "less of the dark", "without any dark", "fix dark photo"] {
+            assert!(hints(brighter).exposure > 0.0, "{brighter}");
+        }
+        for darker in ["dark", "too dark", "no cats in the dark", "remove dust, dark"] {
+            assert!(hints(darker).exposure < 0.0, "{darker}");
+        }
+    }
+
+    #[test]
+    fn faults_are_mended_when_they_are_to_go_and_else_mean_nothing() {
+        for prompt in [
+            "remove noise",
+            "reduce the noise",
+            "noise reduction",
+            "reduction of noise",
+            "no noise",
+            "noise-free",
+            "free of noise",
+            "less noisy",
+            "not grainy",
+            "avoid grain",
+            "fewer cats, without grain",
+        ] {
+            let wish = wish(prompt);
+            assert!(wish.smooth > 0.0 && wish.grain <= 0.0 && wish.texture <= 0.0, "{prompt}: {wish:?}");
+        }
+        for prompt in ["fix blurry photo", "not blurry", "remove blur", "blur removal"] {
+            assert!(hints(prompt).sharpen > 0.0, "{prompt}");
+        }
+        for prompt in ["a noisy photo", "noise", "blurry", "motion blur", "no noise reduction"] {
+            assert_eq!(hints(prompt), Look::NONE, "{prompt}");
+        }
+        assert!(hints("grainy").grain > 0.0);
+    }
+
+    #[test]
+    fn any_words_add_texture_and_none_add_nothing() {
+        assert_eq!(wish("a cat on a mat"), GUIDED);
+        assert_eq!(wish(" ?! "), Look::NONE);
+        assert_eq!(wish("smooth").texture.to_bits(), 0.0_f32.to_bits());
+    }
+
+    #[test]
+    fn each_word_stands_for_one_hint() {
+        for table in [HINTS, FAULTS] {
+            let mut seen = std::collections::HashSet::new();
+            let mut words = table.iter().flat_map(|(words, _)| words.iter());
+            assert!(words.all(|word| seen.insert(*word) && !NEGATORS.contains(word) && !FILLERS.contains(word)));
+        }
+    }
+
+    #[test]
+    fn the_seed_is_that_of_the_words() {
+        assert_eq!(prompt_seed("A cat,  on a mat."), prompt_seed("a cat on a mat"));
+        assert_ne!(prompt_seed("a cat on a mat"), prompt_seed("a dog on a mat"));
+        assert_eq!(prompt_seed(" ?! "), None);
+    }
+}

@@ -1,0 +1,282 @@
+//! Computation of the new light: exposure and colour for every place of the overview, from a map, a reference or words.
+
+use super::words::Wish;
+use crate::filters::smooth;
+use crate::guide::{Guide, Overview, stretch};
+use crate::light::{luminance, ramp, stops_of, to_code};
+use crate::noise::scramble;
+use crate::plane::{Plane, Region};
+
+/// Change of light for every place.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// Change of exposure in stops.
+    pub stops: Plane,
+    /// Additional change of red, green and blue in stops.
+    pub tint: [Plane; 3],
+}
+
+/// Luminance below which light has no measurable colour.
+const DARK: f32 = 0.01;
+/// Maximum change of exposure in stops.
+const STOPS_MAX: f32 = 4.0;
+/// Maximum change of colour in stops.
+const TINT_MAX: f32 = 1.3;
+
+impl Field {
+    /// Returns a field without change.
+    #[must_use]
+    pub fn none(overview: &Overview) -> Self {
+        let plane = Plane::new(overview.width(), overview.height());
+        Self { stops: plane.clone(), tint: [plane.clone(), plane.clone(), plane] }
+    }
+
+    /// Returns the light of a map: white is lit, black is dark, and colour is the colour of the light.
+    #[must_use]
+    pub fn of_map(overview: &Overview, map: &Overview) -> Self {
+        let radius = (map.width().max(map.height()) / 100).max(1);
+        let over = |plane: &Plane| laid_over(&smooth(plane, radius), overview);
+
+        let mut stops = over(&map.map(|light| to_code(luminance(light))));
+        stops.values_mut().iter_mut().for_each(|value| *value = 5.4 * *value - 3.9);
+
+        let tint = [0, 1, 2].map(|at| over(&map.map(|light| colour(light)[at])));
+        Self { stops, tint }
+    }
+
+    /// Returns the light of a reference: its distribution of brightness, roughly at the same positions, with the
+    /// colours of its shadows in shadows and of its highlights in highlights.
+    #[must_use]
+    pub fn of_reference(overview: &Overview, reference: &Overview) -> Self {
+        let own = form(overview);
+        let other = form(reference);
+        let here = Scale::of(&own);
+        let there = Scale::of(&other);
+        let own_wide = wide(&own);
+        let other_wide = laid_over(&wide(&other), overview);
+
+        let mut stops = own.clone();
+        let samples = stops.values_mut().iter_mut().zip(own_wide.values()).zip(other_wide.values());
+        for ((value, own_wide), other_wide) in samples {
+            let tones = there.at(here.rank(*value)) - *value;
+            *value = (0.75 * tones + 0.6 * other_wide - 0.35 * own_wide).clamp(-STOPS_MAX, STOPS_MAX);
+        }
+
+        let from = zones(overview, &own, &here);
+        let to = zones(reference, &other, &there);
+        let tint = [0, 1, 2].map(|at| {
+            let mut tint = own.clone();
+            tint.values_mut().iter_mut().for_each(|value| {
+                let weights = zone_weights(here.rank(*value));
+                let change: f32 = (0..3).map(|zone| weights[zone] * (to[zone][at] - from[zone][at])).sum();
+                *value = (0.9 * change).clamp(-TINT_MAX, TINT_MAX);
+            });
+            tint
+        });
+
+        Self { stops, tint }
+    }
+
+    /// Returns the light of words. `subject` marks the subject, which is shaded as if round. If the words give no
+    /// direction, `seed` chooses one.
+    #[must_use]
+    pub fn of_wish(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> Self {
+        let lit = lit(overview, wish, subject, seed);
+        let contrast = wish.contrast.clamp(-1.5, 1.2).exp2();
+
+        let mut field = Self::none(overview);
+        let ambient = wish.front.clamp(0.0, 1.0);
+
+        for (stops, lit) in field.stops.values_mut().iter_mut().zip(lit.values()) {
+            let shaped = -2.0 * contrast + (1.2 * contrast.sqrt() + 2.0 * contrast) * lit;
+            *stops = (wish.stops + (1.0 - 0.8 * ambient) * shaped).clamp(-STOPS_MAX, STOPS_MAX);
+        }
+
+        for (at, tint) in field.tint.iter_mut().enumerate() {
+            for (tint, lit) in tint.values_mut().iter_mut().zip(lit.values()) {
+                let mixed = wish.shade[at] + lit * (wish.lit[at] - wish.shade[at]);
+                *tint = mixed.clamp(-TINT_MAX, TINT_MAX);
+            }
+        }
+
+        field
+    }
+
+    /// Adds another field, scaled by `share`.
+    pub fn add(&mut self, other: &Self, share: f32) {
+        let planes = [&mut self.stops].into_iter().chain(&mut self.tint);
+        for (plane, other) in planes.zip([&other.stops].into_iter().chain(&other.tint)) {
+            plane.combine(other, |value, other| value + share * other);
+        }
+    }
+}
+
+/// Returns the colour of light in stops relative to its luminance.
+fn colour(light: [f32; 3]) -> [f32; 3] {
+    let seen = luminance(light);
+    // The colour of dark light is unreliable.
+    let sure = ramp(seen, 0.0, 3.0 * DARK);
+    light.map(|part| {
+        (sure * (stops_of(part.max(0.0) + DARK) - stops_of(seen.max(0.0) + DARK))).clamp(-TINT_MAX, TINT_MAX)
+    })
+}
+
+/// Returns the luminance in stops without details.
+fn form(overview: &Overview) -> Plane {
+    let stops = overview.map(|light| stops_of(luminance(light).max(0.0) + 0.002));
+    let guide = overview.map(|light| to_code(luminance(light)));
+    let radius = (overview.width().min(overview.height()) / 24).max(1);
+    Guide::wide(&guide, radius).fit(&stops, 0.12).small(&guide)
+}
+
+/// Returns the strongly smoothed values, shifted to a mean of zero.
+fn wide(stops: &Plane) -> Plane {
+    let mut wide = smooth(stops, (stops.width().max(stops.height()) / 8).max(1));
+    let mean = wide.values().iter().sum::<f32>() / wide.values().len() as f32;
+    wide.values_mut().iter_mut().for_each(|value| *value -= mean);
+    wide
+}
+
+/// Resizes a plane of another picture to the size of this one.
+fn laid_over(plane: &Plane, overview: &Overview) -> Plane {
+    let whole = Region { left: 0, top: 0, width: overview.width(), height: overview.height() };
+    let scale = [plane.width() as f32 / whole.width as f32, plane.height() as f32 / whole.height as f32];
+    // Averages first if the other picture is larger, to avoid aliasing.
+    let radius = (scale[0].max(scale[1]) / 2.0) as usize;
+    stretch(&smooth(plane, radius), scale, whole)
+}
+
+/// Intervals of the stored ranks.
+const RANKS: usize = 32;
+
+/// Distribution of values: the value at every rank.
+struct Scale([f32; RANKS + 1]);
+
+impl Scale {
+    fn of(plane: &Plane) -> Self {
+        let mut values = plane.values().to_vec();
+        values.sort_by(f32::total_cmp);
+        Self(std::array::from_fn(|rank| values[rank * (values.len() - 1) / RANKS]))
+    }
+
+    /// Returns the fraction of values below a value, 0 to 1.
+    fn rank(&self, value: f32) -> f32 {
+        let above = self.0.partition_point(|known| *known <= value).clamp(1, RANKS);
+        let low = self.0[above - 1];
+        let high = self.0[above];
+        let part = if high > low { ((value - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 };
+        ((above - 1) as f32 + part) / RANKS as f32
+    }
+
+    /// Returns the value at a rank.
+    fn at(&self, rank: f32) -> f32 {
+        let at = rank.clamp(0.0, 1.0) * RANKS as f32;
+        let step = (at as usize).min(RANKS - 1);
+        self.0[step] + (at - step as f32) * (self.0[step + 1] - self.0[step])
+    }
+}
+
+/// Returns the weights of shadows, midtones and highlights at a rank.
+fn zone_weights(rank: f32) -> [f32; 3] {
+    let shadow = 1.0 - ramp(rank, 0.1, 0.5);
+    let light = ramp(rank, 0.5, 0.9);
+    [shadow, 1.0 - shadow - light, light]
+}
+
+/// Returns the average colours of shadows, midtones and highlights.
+fn zones(overview: &Overview, stops: &Plane, scale: &Scale) -> [[f32; 3]; 3] {
+    let mut sums = [[0.0_f32; 4]; 3];
+
+    for (light, stops) in overview.colours().zip(stops.values()) {
+        let colour = colour(light);
+        for (sum, weight) in sums.iter_mut().zip(zone_weights(scale.rank(*stops))) {
+            (0..3).for_each(|at| sum[at] += weight * colour[at]);
+            sum[3] += weight;
+        }
+    }
+    sums.map(|sum| [0, 1, 2].map(|at| sum[at] / (sum[3] + 1e-3)))
+}
+
+/// Returns the amount of light at every place, 0 to 1.
+fn lit(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> Plane {
+    let width = overview.width();
+    let height = overview.height();
+
+    let from = direction(wish, seed);
+    let radius = (width.max(height) / 24).max(1);
+    let round = smooth(subject, radius);
+    let relief = smooth(&overview.map(|light| to_code(luminance(light))), radius / 3 + 1);
+
+    let slope = |plane: &Plane, x: usize, y: usize| {
+        let right = width - 1;
+        let bottom = height - 1;
+        let across = plane.row(y)[(x + 1).min(right)] - plane.row(y)[x.saturating_sub(1)];
+        let down = plane.row((y + 1).min(bottom))[x] - plane.row(y.saturating_sub(1))[x];
+        [across, down].map(|part| part * radius as f32)
+    };
+
+    Plane::from_fn(width, height, |x, y| {
+        let across = 2.0 * (x as f32 + 0.5) / width as f32 - 1.0;
+        let down = 2.0 * (y as f32 + 0.5) / height as f32 - 1.0;
+
+        // A subject is shaded as if round: edges that face the light are lit.
+        let edge = slope(&round, x, y);
+        let bump = slope(&relief, x, y);
+        let inside = subject.row(y)[x];
+        // The factor `inside` limits this to the subject; the background beside it has no such shape.
+        let facing = -inside * (edge[0] * from[0] + edge[1] * from[1]);
+        let bumps = -(bump[0] * from[0] + bump[1] * from[1]).clamp(-0.4, 0.4) * (0.3 + 0.7 * inside);
+
+        let side = 0.5 * (across * from[0] + down * from[1]);
+        let mut lit = ramp(0.5 + 0.75 * side + 0.6 * facing.clamp(-0.6, 0.6) + 0.35 * bumps, 0.05, 0.95);
+
+        if wish.behind > 0.0 {
+            let rim = (2.0 * edge[0].hypot(edge[1])).min(1.0) * inside;
+            lit += wish.behind.min(1.0) * ((1.0 - 0.75 * inside + 0.6 * rim).min(1.0) - lit);
+        }
+
+        if wish.spot > 0.0 {
+            let centre = (across * across + down * down).sqrt();
+            lit += wish.spot.min(1.0) * (1.0 - ramp(centre, 0.2, 0.95) - lit);
+        }
+
+        lit
+    })
+}
+
+/// Returns the direction of the light. Without one in the prompt, `seed` chooses light from above and one side.
+fn direction(wish: &Wish, seed: Option<u32>) -> [f32; 2] {
+    let [across, down] = wish.from;
+    let said = across.hypot(down);
+    if said > 0.1 {
+        return [across / said.max(1.0), down / said.max(1.0)];
+    }
+
+    let Some(seed) = seed else { return [0.0; 2] };
+    let chance = |at: u32| (scramble(at, 7, seed) % 1024) as f32 / 1023.0;
+    let turn = if chance(0) < 0.5 { -1.0 } else { 1.0 } * (0.5 + 0.7 * chance(1));
+    [turn.sin(), -turn.cos()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_and_values_are_each_other_s_inverse() {
+        let scale = Scale::of(&Plane::from_fn(101, 1, |x, _| (x as f32 / 100.0).powi(2)));
+        for value in [0.0, 0.1, 0.5, 1.0] {
+            assert!((scale.at(scale.rank(value)) - value).abs() < 0.02, "{value}");
+        }
+        assert_eq!(scale.rank(-5.0).to_bits(), 0.0_f32.to_bits());
+        let even = Scale::of(&Plane::from_fn(3, 1, |_, _| 0.4));
+        assert!((even.at(even.rank(0.4)) - 0.4).abs() < 1e-6);
+    }
+
+    #[test]
+    fn zones_share_every_rank() {
+        for rank in [0.0, 0.2, 0.5, 0.7, 1.0] {
+            assert!((zone_weights(rank).iter().sum::<f32>() - 1.0).abs() < 1e-5);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Interpretation of a prompt about light: direction, colour, amount and softness. Other words have no effect.
+
+use crate::prompt::words;
+
+/// Requested light: the sum of the effects of all words.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wish {
+    /// Direction from which the light comes: right and down.
+    pub from: [f32; 2],
+    /// Light from behind the subject.
+    pub behind: f32,
+    /// Light from the camera, which casts few shadows.
+    pub front: f32,
+    /// Light limited to the centre.
+    pub spot: f32,
+    /// Overall brightness in stops.
+    pub stops: f32,
+    /// Contrast of light and shade as a power of two of the default.
+    pub contrast: f32,
+    /// Red, green and blue of lit areas in stops.
+    pub lit: [f32; 3],
+    /// Red, green and blue of shaded areas in stops.
+    pub shade: [f32; 3],
+    /// Amount of bloom.
+    pub glow: f32,
+}
+
+impl Wish {
+    /// No request.
+    pub const NONE: Self = Self {
+        from: [0.0; 2],
+        behind: 0.0,
+        front: 0.0,
+        spot: 0.0,
+        stops: 0.0,
+        contrast: 0.0,
+        lit: [0.0; 3],
+        shade: [0.0; 3],
+        glow: 0.0,
+    };
+
+    /// Interprets a prompt. Each group of words counts once; a negation such as "no" inverts the next word.
+    #[must_use]
+    pub fn of(prompt: &str) -> Self {
+        let mut sum = Self::NONE;
+        let mut heard = Vec::new();
+        let mut sign = 1.0;
+
+        for word in words(prompt) {
+            if matches!(word.as_str(), "no" | "not" | "without" | "less" | "never") {
+                sign = -1.0;
+            } else if !matches!(word.as_str(), "too" | "very" | "so" | "the" | "a" | "any" | "much") {
+                if let Some(at) = HINTS.iter().position(|(words, _)| words.contains(&word.as_str()))
+                    && !heard.contains(&at)
+                {
+                    heard.push(at);
+                    sum.add(&HINTS[at].1, sign);
+                }
+                sign = 1.0;
+            }
+        }
+        sum
+    }
+
+    fn add(&mut self, other: &Self, share: f32) {
+        for (value, other) in self.parts_mut().into_iter().flatten().zip({ *other }.parts_mut().into_iter().flatten()) {
+            *value += share * *other;
+        }
+    }
+
+    fn parts_mut(&mut self) -> [&mut [f32]; 9] {
+        let Self { from, behind, front, spot, stops, contrast, lit, shade, glow } = self;
+        let [behind, front, spot, stops, contrast, glow] =
+            [behind, front, spot, stops, contrast, glow].map(std::slice::from_mut);
+        [from, behind, front, spot, stops, contrast, lit, shade, glow]
+    }
+}
+
+const NONE: Wish = Wish::NONE;
+
+/// Returns coloured light, with a weaker tint in the shade.
+const fn coloured(lit: [f32; 3]) -> Wish {
+    Wish { lit, shade: [0.3 * lit[0], 0.3 * lit[1], 0.3 * lit[2]], ..NONE }
+}
+
+const WARM: [f32; 3] = [0.35, -0.02, -0.6];
+const COLD: [f32; 3] = [-0.5, -0.05, 0.45];
+
+const HINTS: &[(&[&str], Wish)] = &[
+    (&["left"], Wish { from: [-1.0, 0.0], ..NONE }),
+    (&["right"], Wish { from: [1.0, 0.0], ..NONE }),
+    (&["top", "above", "overhead", "ceiling"], Wish { from: [0.0, -1.0], ..NONE }),
+    (&["below", "underneath", "bottom", "footlights"], Wish { from: [0.0, 1.0], ..NONE }),
+    (&["window"], Wish { from: [-0.8, -0.2], contrast: 0.2, ..NONE }),
+    (&["behind", "backlight", "backlit", "rim", "silhouette"], Wish { behind: 1.0, contrast: 0.3, ..NONE }),
+    (&["front", "frontal", "flash", "ring"], Wish { front: 1.0, stops: 0.3, ..NONE }),
+    (&["spotlight", "spot", "stage", "torch"], Wish { spot: 1.0, contrast: 0.6, ..NONE }),
+    (&["studio", "softbox"], Wish { from: [-0.5, -0.5], stops: 0.2, ..NONE }),
+    (&["warm", "cosy", "cozy", "tungsten", "lamp"], coloured(WARM)),
+    (&["golden", "sunset", "sunrise", "dusk"], Wish { from: [0.6, 0.2], glow: 0.4, ..coloured([0.45, 0.02, -0.8]) }),
+    (
+        &["candle", "candlelight", "fire", "firelight"],
+        Wish { stops: -0.6, contrast: 0.4, ..coloured([0.6, -0.1, -1.3]) },
+    ),
+    (&["cold", "cool", "icy", "winter", "wintry"], coloured(COLD)),
+    (
+        &["moon", "moonlight", "moonlit", "night"],
+        Wish { stops: -1.5, contrast: 0.2, shade: [-0.4, -0.1, 0.4], ..coloured([-0.6, -0.05, 0.6]) },
+    ),
+    (&["red", "crimson"], coloured([1.0, -0.7, -0.7])),
+    (&["orange", "amber"], coloured([0.7, -0.1, -1.2])),
+    (&["yellow"], coloured([0.35, 0.2, -1.1])),
+    (&["green", "emerald"], coloured([-0.6, 0.5, -0.4])),
+    (&["cyan", "teal", "turquoise"], coloured([-0.8, 0.25, 0.35])),
+    (&["blue", "azure"], coloured([-0.7, -0.15, 0.9])),
+    (&["purple", "violet"], coloured([0.3, -0.6, 0.8])),
+    (&["pink", "rose", "magenta"], coloured([0.6, -0.4, 0.35])),
+    (&["neon", "cyberpunk"], Wish { lit: [0.7, -0.6, 0.6], shade: [-0.9, 0.1, 0.7], contrast: 0.4, glow: 0.5, ..NONE }),
+    (&["bright", "luminous", "radiant"], Wish { stops: 0.8, ..NONE }),
+    (
+        &["sunny", "sun", "sunlight", "sunlit"],
+        Wish { stops: 0.5, contrast: 0.3, lit: [0.15, 0.0, -0.3], shade: [-0.1, 0.0, 0.15], ..NONE },
+    ),
+    (&["day", "daylight", "noon", "midday"], Wish { from: [0.0, -0.5], stops: 0.5, ..NONE }),
+    (&["dark", "dim", "gloomy", "moody"], Wish { stops: -1.0, contrast: 0.3, ..NONE }),
+    (&["dramatic", "hard", "harsh", "noir", "contrast"], Wish { contrast: 0.8, ..NONE }),
+    (&["soft", "diffuse", "gentle", "even"], Wish { contrast: -0.7, ..NONE }),
+    (
+        &["cloudy", "overcast", "foggy", "fog", "mist", "misty"],
+        Wish { contrast: -1.0, lit: [-0.08, 0.0, 0.1], glow: 0.3, ..NONE },
+    ),
+    (&["glow", "glowing", "dreamy", "ethereal", "magic", "magical"], Wish { glow: 0.8, ..NONE }),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_light_are_heard_once_and_turned_by_a_no() {
+        assert!(Wish::of("Sunset from the left").lit[2] < -0.5);
+        assert_eq!(Wish::of("warm, cosy lamp"), Wish::of("warm"));
+        assert!(Wish::of("not too dark").stops > 0.0 && Wish::of("dark").stops < 0.0);
+        assert_eq!(Wish::of("a cat on a mat"), Wish::NONE);
+    }
+
+    #[test]
+    fn each_word_stands_for_one_hint() {
+        let mut seen = std::collections::HashSet::new();
+        assert!(HINTS.iter().flat_map(|(words, _)| words.iter()).all(|word| seen.insert(*word)));
+    }
+}

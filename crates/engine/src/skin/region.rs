@@ -1,0 +1,81 @@
+//! Connected regions of a plane and their averages.
+
+use crate::plane::Plane;
+
+/// Returns for every place the average of `values`, weighted by `weights`, over its region. Regions are 4-connected
+/// with weights above `threshold`. The result outside of regions is 0.
+#[must_use]
+pub fn averages(weights: &Plane, threshold: f32, values: &Plane) -> Plane {
+    let labels = labels(weights, threshold);
+
+    let mut sums = vec![[0.0_f64; 2]; weights.values().len() + 1];
+    for ((label, weight), value) in labels.iter().zip(weights.values()).zip(values.values()) {
+        let sum = &mut sums[*label as usize];
+        *sum = [sum[0] + f64::from(weight * value), sum[1] + f64::from(*weight)];
+    }
+
+    let mut averages = Plane::new(weights.width(), weights.height());
+    for (average, label) in averages.values_mut().iter_mut().zip(labels) {
+        let [sum, total] = sums[label as usize];
+        *average = if label == 0 { 0.0 } else { (sum / total.max(1e-9)) as f32 };
+    }
+
+    averages
+}
+
+/// Returns the region number of every place, from 1; 0 means no region. Numbers may have gaps.
+fn labels(weights: &Plane, threshold: f32) -> Vec<u32> {
+    let width = weights.width();
+    let mut labels = vec![0_u32; weights.values().len()];
+    // Union-find: each number refers to a lower one of the same region or to itself.
+    let mut same = vec![0_u32];
+
+    for (at, _) in weights.values().iter().enumerate().filter(|(_, weight)| **weight > threshold) {
+        let beside = if at % width > 0 { labels[at - 1] } else { 0 };
+        let above = if at >= width { labels[at - width] } else { 0 };
+
+        labels[at] = match (beside, above) {
+            (0, 0) => {
+                let new = same.len() as u32;
+                same.push(new);
+                new
+            }
+            (0, one) | (one, 0) => one,
+            (one, other) => {
+                let one = lowest(&mut same, one);
+                let other = lowest(&mut same, other);
+                let low = one.min(other);
+                let high = one.max(other);
+                same[high as usize] = low;
+                low
+            }
+        };
+    }
+
+    labels.iter().map(|label| lowest(&mut same, *label)).collect()
+}
+
+fn lowest(same: &mut [u32], mut label: u32) -> u32 {
+    while same[label as usize] != label {
+        let next = same[label as usize];
+        same[label as usize] = same[next as usize];
+        label = next;
+    }
+    label
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_connected_has_one_average() {
+        let drawn = ["##..#", "#.#.#", "###.#", "....."];
+        let weights = Plane::from_fn(5, 4, |x, y| if drawn[y].as_bytes()[x] == b'#' { 1.0 } else { 0.0 });
+        let values = Plane::from_fn(5, 4, |x, y| if x == 4 { 7.0 } else { (x + y) as f32 });
+        let averages = averages(&weights, 0.5, &values);
+        let ring = (0.0 + 1.0 + 1.0 + 3.0 + 2.0 + 3.0 + 4.0) / 7.0;
+        assert!((averages.row(2)[2] - ring).abs() < 1e-6 && (averages.row(0)[0] - ring).abs() < 1e-6);
+        assert!((averages.row(0)[4] - 7.0).abs() < 1e-6 && averages.row(1)[1].abs() < 1e-6);
+    }
+}

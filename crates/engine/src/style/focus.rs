@@ -1,0 +1,125 @@
+//! Detection of skin and of the focus of a picture.
+
+use super::bands::{drawn, reduce, smooth};
+use super::oklab::Lab;
+use super::working::Working;
+use crate::plane::Plane;
+
+/// Side in pixels of the working picture of the squares that are weighted.
+const COARSE: usize = 8;
+
+/// Returns the similarity of a colour to skin, 0 to 1. Skin of every shade has an orange hue and a low chroma.
+fn skin_likeness([l, a, b]: Lab) -> f32 {
+    // The hue of skin is about 52 degrees.
+    let towards = 0.616 * a + 0.788 * b;
+    let aside = 0.616 * b - 0.788 * a;
+    let hue = (1.6 - aside.abs() / (0.42 * towards).max(1e-4)).clamp(0.0, 1.0);
+    let strength = ((towards - 0.012) * 60.0).clamp(0.0, 1.0) * ((0.135 - towards) * 30.0).clamp(0.0, 1.0);
+    hue * strength * ((l - 0.2) * 8.0).clamp(0.0, 1.0)
+}
+
+/// Returns a skin mask with soft borders.
+pub fn skin(working: &Working) -> Plane {
+    let colours = &working.colours;
+    let width = colours.l.width();
+    let likeness = drawn(width, colours.l.height(), |x, y| skin_likeness(colours.at(y * width + x)));
+    // Smoothing removes single pixels of that hue and fills holes such as lips and freckles.
+    let mut wide = smooth(&likeness, working.radius(3.0));
+    wide.values_mut().iter_mut().for_each(|value| *value = ((*value - 0.25) * 2.5).clamp(0.0, 1.0));
+    smooth(&wide, working.radius(1.0))
+}
+
+/// Centre of the focus and its radius, in pixels of the working picture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Focus {
+    pub centre: [f32; 2],
+    pub radius: f32,
+}
+
+impl Focus {
+    /// Finds faces if there is enough skin, otherwise the most detailed area near the middle.
+    pub fn of(working: &Working) -> Self {
+        let lightness = &working.colours.l;
+        let width = lightness.width() as f32;
+        let height = lightness.height() as f32;
+
+        let skin = reduce(&skin(working), COARSE);
+
+        let far = smooth(lightness, working.radius(4.0));
+        let mut detail = lightness.clone();
+        detail.combine(&far, |value, far| (value - far).abs());
+        let detail = reduce(&detail, COARSE);
+        let share = skin.values().iter().sum::<f32>() / skin.values().len() as f32;
+
+        // Skin with detail beside it is a face; skin tones without detail may be a wall.
+        let mut weights = smooth(&detail, 2);
+        weights.combine(&skin, |detail, skin| detail * if share > 0.01 { skin } else { 1.0 });
+
+        let side = width.min(height);
+
+        // The search starts above the middle, where faces usually are, and narrows to the largest weights.
+        let mut centre = [0.5 * width, 0.4 * height];
+        let mut window = 0.6 * side;
+        let mut spread = 0.0;
+
+        for _ in 0..6 {
+            (centre, spread) = centroid(&weights, centre, window);
+            window = (0.8 * window).max(0.22 * side);
+        }
+
+        Self { centre, radius: (3.2 * spread).clamp(0.26 * side, 0.6 * side) }
+    }
+}
+
+/// Returns the centroid and the spread of the weights near a point.
+fn centroid(weights: &Plane, [near_x, near_y]: [f32; 2], window: f32) -> ([f32; 2], f32) {
+    let mut sums = [0.0_f32; 4];
+    for (row, y) in weights.rows().zip(0..) {
+        for (weight, x) in row.iter().zip(0..) {
+            let [right, down] = [x as f32, y as f32].map(|at| (at + 0.5) * COARSE as f32);
+            let right = right - near_x;
+            let down = down - near_y;
+
+            let away = right * right + down * down;
+            let weight = (weight + 1e-6) * (-away / (window * window)).exp();
+            let parts = [1.0, right, down, away];
+            sums = std::array::from_fn(|at| sums[at] + weight * parts[at]);
+        }
+    }
+
+    let [right, down, away] = [1, 2, 3].map(|at| sums[at] / sums[0].max(1e-12));
+    ([near_x + right, near_y + down], (away - right * right - down * down).max(0.0).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use image::{Rgb, RgbImage};
+
+    use super::*;
+    use crate::picture::Pixels;
+    use crate::style::oklab;
+
+    #[test]
+    fn skin_of_every_shade_is_skin_and_sky_is_not() {
+        let likeness = |colour: [u8; 3]| {
+            skin_likeness(oklab::of_light(colour.map(|byte| oklab::light_of_bytes()[usize::from(byte)])))
+        };
+        for skin in [[255, 219, 190], [224, 172, 140], [198, 134, 96], [141, 85, 56], [92, 58, 42]] {
+            assert!(likeness(skin) > 0.5, "{skin:?} {}", likeness(skin));
+        }
+        for other in [[120, 170, 230], [60, 140, 50], [128, 128, 128], [250, 20, 20], [250, 240, 20]] {
+            assert!(likeness(other) < 0.3, "{other:?} {}", likeness(other));
+        }
+    }
+
+    #[test]
+    fn the_attention_goes_to_the_face() {
+        let pixels = RgbImage::from_fn(200, 160, |x, y| {
+            let inside = (x as f32 - 60.0).powi(2) + (y as f32 - 70.0).powi(2) < 900.0;
+            let eye = (x % 20 < 6) && (y % 20 < 6);
+            if inside { Rgb(if eye { [60, 30, 20] } else { [224, 172, 140] }) } else { Rgb([90, 120, 160]) }
+        });
+        let Focus { centre: [x, y], .. } = Focus::of(&Working::of(&Pixels::Opaque(pixels)));
+        assert!((x - 60.0).abs() < 12.0 && (y - 70.0).abs() < 12.0, "{x} {y}");
+    }
+}

@@ -1,0 +1,253 @@
+//! Drawing of a scene over the full-size picture, row by row and in place.
+
+use rayon::prelude::*;
+
+use super::oklab;
+use super::scene::Scene;
+use crate::noise::scramble;
+
+/// Rows that share buffers.
+const ROWS: usize = 16;
+
+/// Renderer of the styled picture over the original.
+#[derive(Debug)]
+pub struct Renderer<'a> {
+    pub scene: &'a Scene,
+    /// Opacity of the style, 0 to 1.
+    pub strength: f32,
+    /// Hue offset in turns.
+    pub phase: f32,
+    /// Width of the fringes in pixels.
+    pub fringe: usize,
+    pub width: usize,
+    pub height: usize,
+}
+
+/// Buffers of one row: the original, its base and the result.
+struct Line {
+    y: usize,
+    own: [Vec<f32>; 3],
+    base: [Vec<f32>; 3],
+    made: [Vec<f32>; 3],
+    field: Vec<f32>,
+    skin: Vec<f32>,
+}
+
+impl Line {
+    fn new(width: usize) -> Self {
+        let empty = vec![0.0; width];
+        let three = [empty.clone(), empty.clone(), empty.clone()];
+        Self { y: 0, own: three.clone(), base: three.clone(), made: three, field: empty.clone(), skin: empty }
+    }
+}
+
+impl Renderer<'_> {
+    /// Draws over pixels of `CHANNELS` bytes. The first three are colours; others are kept.
+    pub fn draw<const CHANNELS: usize>(&self, pixels: &mut [u8]) {
+        let row_bytes = CHANNELS * self.width;
+        pixels.par_chunks_mut(ROWS * row_bytes).enumerate().for_each(|(band, rows)| {
+            let mut line = Line::new(self.width);
+            for (at, row) in rows.chunks_exact_mut(row_bytes).enumerate() {
+                line.y = band * ROWS + at;
+                let row = row.as_chunks_mut::<CHANNELS>().0;
+                read(row, &mut line.own);
+                self.make(&mut line);
+                self.write(row, &line);
+            }
+        });
+    }
+
+    fn make(&self, line: &mut Line) {
+        let scene = self.scene;
+        match &scene.skin {
+            Some(skin) => skin.draw(line.y, &mut line.skin),
+            None => line.skin.fill(0.0),
+        }
+
+        for (field, row) in scene.base.iter().zip(&mut line.base) {
+            field.draw(line.y, row);
+        }
+        scene.shaped.draw(line.y, &mut line.field);
+
+        self.colour(line);
+        if scene.recipe.cycles > 0.0 {
+            self.cycle(line);
+        }
+
+        if scene.recipe.tones > 0.0 {
+            quantise(&mut line.made[0], scene.recipe.tones);
+        }
+
+        self.detail(line);
+        self.light(line);
+        self.texture(line);
+        self.ink(line);
+
+        if self.fringe > 0 {
+            self.part_colours(line);
+        }
+        if scene.recipe.vignette > 0.0 {
+            self.vignette(line);
+        }
+    }
+
+    /// Applies the palette to the base. Edges lost in its smoothing pass through the palette too.
+    fn colour(&self, line: &mut Line) {
+        let recipe = &self.scene.recipe;
+        let keep = 1.0 - 0.75 * recipe.paint;
+        let chroma = recipe.detail.min(1.0);
+        let protect = 0.55 * recipe.skin;
+
+        for x in 0..self.width {
+            let rest: [f32; 3] = std::array::from_fn(|at| line.own[at][x] - line.base[at][x]);
+            let edge = keep * edge(rest[0]);
+            let colours = [0, 1, 2].map(|at| line.base[at][x] + edge.max(chroma) * rest[at]);
+            let before = [line.field[x] + edge * rest[0], colours[1], colours[2]];
+
+            let [l, a, b] = self.scene.palette.apply(before);
+            let own = protect * line.skin[x];
+
+            line.made[0][x] = l;
+            line.made[1][x] = a + own * (1.1 * before[1] - a);
+            line.made[2][x] = b + own * (1.1 * before[2] - b);
+        }
+    }
+
+    /// Rotates the hue by lightness and position. Greys get a colour, too.
+    fn cycle(&self, line: &mut Line) {
+        let recipe = &self.scene.recipe;
+        let across = 0.6 / self.width.max(self.height) as f32;
+        for x in 0..self.width {
+            let place = across * (x + line.y) as f32;
+            let turn = self.phase + place + recipe.cycles * line.made[0][x];
+            let (sine, cosine) = (std::f32::consts::TAU * turn).sin_cos();
+            let a = line.made[1][x];
+            let b = line.made[2][x];
+            line.made[1][x] = 0.6 * (a * cosine - b * sine) + 0.15 * cosine;
+            line.made[2][x] = 0.6 * (a * sine + b * cosine) + 0.15 * sine;
+        }
+    }
+
+    /// Adds the fine detail, reduced on beautified skin.
+    fn detail(&self, line: &mut Line) {
+        let recipe = &self.scene.recipe;
+        let keep = 1.0 - 0.75 * recipe.paint;
+        for x in 0..self.width {
+            let rest = line.own[0][x] - line.base[0][x];
+            let share = recipe.detail * (1.0 - 0.85 * recipe.beauty * line.skin[x]);
+            line.made[0][x] += share * (1.0 - keep * edge(rest)) * rest;
+        }
+    }
+
+    /// Applies relief shading and bloom.
+    fn light(&self, line: &mut Line) {
+        let recipe = &self.scene.recipe;
+        if let Some(relief) = &self.scene.relief {
+            relief.draw(line.y, &mut line.field);
+            for (l, shade) in line.made[0].iter_mut().zip(&line.field) {
+                let shine = ((shade - 0.45) * 3.0).clamp(0.0, 1.0) * *l;
+                // Highlights are lit less to avoid clipping at rims.
+                let room = if *shade > 0.0 { 1.4 * (1.05 - *l).max(0.0) } else { 1.0 };
+                *l += recipe.relief * (0.13 * shade * room * (0.3 + *l) + 0.14 * shine * shine * (1.1 - *l).max(0.0));
+            }
+        }
+
+        if let Some(glow) = &self.scene.glow {
+            glow.draw(line.y, &mut line.field);
+            for (l, spilled) in line.made[0].iter_mut().zip(&line.field) {
+                let light = l.clamp(0.0, 1.0).powi(3);
+                *l = oklab::cube_root(1.0 - (1.0 - light) * (1.0 - recipe.glow * 0.7 * spilled));
+            }
+        }
+    }
+
+    fn texture(&self, line: &mut Line) {
+        if let Some(texture) = &self.scene.texture {
+            texture.draw(line.y, &mut line.field);
+            let protect = 0.6 * self.scene.recipe.skin.max(self.scene.recipe.beauty);
+            for ((l, grain), skin) in line.made[0].iter_mut().zip(&line.field).zip(&line.skin) {
+                let bears = 0.35 + 2.6 * (*l * (1.0 - *l)).max(0.0);
+                *l += grain * bears * (1.0 - protect * skin);
+            }
+        }
+    }
+
+    /// Draws lines nearly black and desaturated.
+    fn ink(&self, line: &mut Line) {
+        let Some(lines) = &self.scene.lines else { return };
+        lines.draw(line.y, &mut line.field);
+        let (begin, full) = self.scene.line_range;
+
+        let recipe = &self.scene.recipe;
+        for x in 0..self.width {
+            let ink = smoothstep((line.field[x] - begin) / (full - begin));
+            let ink = recipe.ink * ink * (1.0 - 0.35 * recipe.skin * line.skin[x]);
+            line.made[0][x] += ink * (0.12 - line.made[0][x]).min(0.0);
+            line.made[1][x] *= 1.0 - 0.7 * ink;
+            line.made[2][x] *= 1.0 - 0.7 * ink;
+        }
+    }
+
+    /// Shifts one colour axis to the left and the other to the right.
+    fn part_colours(&self, line: &mut Line) {
+        let last = self.width - 1;
+        let a = line.made[1].clone();
+        let b = line.made[2].clone();
+        for x in 0..self.width {
+            line.made[1][x] = a[(x + self.fringe).min(last)];
+            line.made[2][x] = b[x.saturating_sub(self.fringe)];
+        }
+    }
+
+    fn vignette(&self, line: &mut Line) {
+        let width = self.width as f32;
+        let height = self.height as f32;
+        let down = (2.0 * line.y as f32 / height - 1.0).powi(2);
+        for (x, l) in line.made[0].iter_mut().enumerate() {
+            let away = 0.5 * (down + (2.0 * x as f32 / width - 1.0).powi(2));
+            *l *= 1.0 - 0.6 * self.scene.recipe.vignette * smoothstep((away - 0.25) / 0.75);
+        }
+    }
+
+    /// Blends the result with the original and writes bytes with dithering.
+    fn write<const CHANNELS: usize>(&self, row: &mut [[u8; CHANNELS]], line: &Line) {
+        for (x, pixel) in row.iter_mut().enumerate() {
+            let mixed = [0, 1, 2].map(|at| {
+                let own = line.own[at][x];
+                own + self.strength * (line.made[at][x] - own)
+            });
+            let dither = scramble(x as u32, line.y as u32, self.scene.seed) >> 8;
+            let dither = 0.25 + 0.5 * (dither as f32 / (1 << 24) as f32);
+            for (target, light) in pixel.iter_mut().zip(oklab::to_light(mixed)) {
+                *target = oklab::byte(light, dither);
+            }
+        }
+    }
+}
+
+fn read<const CHANNELS: usize>(row: &[[u8; CHANNELS]], own: &mut [Vec<f32>; 3]) {
+    let light = oklab::light_of_bytes();
+    for (x, pixel) in row.iter().enumerate() {
+        let [l, a, b] = oklab::of_light([0, 1, 2].map(|at| light[usize::from(pixel[at])]));
+        [own[0][x], own[1][x], own[2][x]] = [l, a, b];
+    }
+}
+
+/// Returns the likelihood, 0 to 1, that a deviation from the base is an edge and not texture.
+fn edge(rest: f32) -> f32 {
+    smoothstep((rest.abs() - 0.05) / 0.1)
+}
+
+fn smoothstep(value: f32) -> f32 {
+    let value = value.clamp(0.0, 1.0);
+    value * value * (3.0 - 2.0 * value)
+}
+
+/// Quantizes tones with short soft transitions. Some of the gradient remains to avoid banding in skies.
+fn quantise(tones: &mut [f32], count: f32) {
+    for tone in tones {
+        let place = tone.clamp(0.0, 1.0) * count;
+        let rest = ((place.fract() - 0.5) * 5.0 + 0.5).clamp(0.0, 1.0);
+        *tone += 0.85 * ((place.floor() + smoothstep(rest)) / count - *tone);
+    }
+}

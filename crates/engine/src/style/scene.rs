@@ -1,0 +1,248 @@
+//! Analysis of a picture before drawing: its palette and the fields of lines, areas, light and texture.
+
+use super::bands::{self, Field, drawn, reduce, smooth, smooth_between_edges};
+use super::flow::Tangents;
+use super::focus;
+use super::oklab::Lab;
+use super::paint;
+use super::palette::Palette;
+use super::recipe::Recipe;
+use super::surface::{Strength, Surface};
+use super::working::{Colours, Working};
+use crate::filters;
+use crate::noise;
+use crate::plane::Plane;
+
+/// Colours in a sample.
+const SAMPLE: usize = 8192;
+/// Additional reduction for filters with a large radius.
+const WIDE: usize = 4;
+
+/// Input of the renderer.
+#[derive(Debug)]
+pub struct Scene {
+    pub recipe: Recipe,
+    pub palette: Palette,
+    /// Picture without its fine detail.
+    pub base: [Field; 3],
+    /// Lightness of the base after local contrast.
+    pub shaped: Field,
+    pub lines: Option<Field>,
+    /// Values at which a line begins and is fully drawn.
+    pub line_range: (f32, f32),
+    pub relief: Option<Field>,
+    /// Bloom.
+    pub glow: Option<Field>,
+    pub texture: Option<Field>,
+    pub skin: Option<Field>,
+    pub seed: u32,
+}
+
+/// Features of a reference.
+#[derive(Debug)]
+pub struct Taken {
+    colours: Vec<Lab>,
+    surface: Surface,
+}
+
+impl Taken {
+    /// Analyses a reference for a picture whose unit has `unit` pixels.
+    pub fn of(reference: &Working, unit: f32) -> Self {
+        Self { colours: reference.sample(SAMPLE), surface: Surface::of(reference, unit) }
+    }
+}
+
+impl Scene {
+    /// Analyses a picture.
+    pub fn of(working: &Working, mut recipe: Recipe, taken: Option<&Taken>, seed: u32) -> Self {
+        let skin = (recipe.skin > 0.0).then(|| focus::skin(working));
+
+        if let Some(taken) = taken {
+            match_detail(&mut recipe, working, &taken.surface);
+        }
+
+        let sample = working.sample(SAMPLE);
+        let palette = Palette::of(&recipe, &sample, taken.map(|taken| &taken.colours[..]));
+
+        let tangents = wants_flow(&recipe).then(|| Tangents::of(&working.colours.l, working.radius(2.5)));
+        let mut base = base(working, &recipe, tangents.as_ref());
+        if let Some(skin) = skin.as_ref().filter(|_| recipe.beauty > 0.0) {
+            beautify(&mut base, skin, recipe.beauty, working);
+        }
+
+        let shaped = shape(&base.l, recipe.look.local_contrast, working);
+        let texture = texture(working, &recipe, tangents.as_ref(), taken, seed);
+
+        let lines = tangents.as_ref().filter(|_| recipe.ink > 0.0).map(|tangents| {
+            let radius = ((recipe.ink_width * working.unit + 0.5) as usize).max(1);
+            paint::lines(&base.l, tangents, radius, 3.0 * working.unit)
+        });
+        let begin = lines.as_ref().map_or(0.0, |lines| paint::line_threshold(lines, 0.12));
+
+        let glow = (recipe.glow > 0.0).then(|| spilled(&base.l, working));
+        let relief = (recipe.relief > 0.0).then(|| paint::relief(&base.l, working.radius(9.0)));
+
+        let factor = working.factor;
+        let field = |plane: Plane| Field::new(plane, factor);
+        let Colours { l, a, b } = base;
+
+        Self {
+            recipe,
+            palette,
+            base: [l, a, b].map(field),
+            shaped: field(shaped),
+            lines: lines.map(field),
+            line_range: (begin, 2.2 * begin + 0.01),
+            relief: relief.map(field),
+            glow: glow.map(|plane| Field::new(plane, WIDE * factor)),
+            texture: texture.map(field),
+            skin: skin.map(field),
+            seed,
+        }
+    }
+}
+
+fn wants_flow(recipe: &Recipe) -> bool {
+    recipe.paint > 0.0 || recipe.ink > 0.0 || recipe.strokes > 0.0
+}
+
+/// Adjusts the strength of the detail towards that of the reference.
+fn match_detail(recipe: &mut Recipe, working: &Working, surface: &Surface) {
+    let own = Strength::of(&working.colours.l);
+    let ratio = |wanted: f32, own: f32| (wanted.max(1e-4) / own.max(1e-4)).clamp(0.4, 2.5);
+    recipe.detail *= ratio(surface.strength.fine, own.fine).powf(0.6 * recipe.surface);
+    recipe.look.local_contrast +=
+        0.35 * recipe.surface * (ratio(surface.strength.coarse, own.coarse) - 1.0).clamp(-0.6, 0.8);
+}
+
+/// Returns the picture without fine detail: smoothed between edges and painted according to the recipe.
+fn base(working: &Working, recipe: &Recipe, tangents: Option<&Tangents>) -> Colours {
+    let colours = &working.colours;
+    let step = 0.04 + 0.08 * recipe.look.smooth.clamp(0.0, 1.0);
+    let radius = working.radius(2.0);
+    let smoothed = |plane: &Plane, step: f32| smooth_between_edges(plane, radius, step);
+
+    if recipe.paint <= 0.0 {
+        let l = smoothed(&colours.l, step);
+        return Colours { l, a: smoothed(&colours.a, 0.03), b: smoothed(&colours.b, 0.03) };
+    }
+
+    let radius = working.radius(recipe.brush);
+    let mut painted = paint::areas(colours, radius);
+    if recipe.features > 0.0 {
+        paint::add_features(&mut painted, &fine_brush(working, radius), recipe.features);
+    }
+
+    if let Some(tangents) = tangents {
+        painted = tangents.smooth_colours(&painted, 1.4 * recipe.brush * working.unit);
+    }
+
+    if recipe.paint < 1.0 {
+        let plain =
+            Colours { l: smoothed(&colours.l, step), a: smoothed(&colours.a, 0.03), b: smoothed(&colours.b, 0.03) };
+        painted.mix(&plain, 1.0 - recipe.paint);
+    }
+
+    painted
+}
+
+/// Returns the picture painted with a brush of less than half the size.
+fn fine_brush(working: &Working, radius: usize) -> Colours {
+    if radius > 2 { paint::areas(&working.colours, radius * 2 / 5) } else { working.colours.clone() }
+}
+
+/// Smooths skin in lightness and more in colour, and brightens it slightly.
+fn beautify(base: &mut Colours, skin: &Plane, amount: f32, working: &Working) {
+    let radius = working.radius(5.0);
+    let even = |plane: &Plane, step: f32| smooth_between_edges(plane, radius, step);
+    let evened = Colours { l: even(&base.l, 0.05 + 0.06 * amount), a: even(&base.a, 0.04), b: even(&base.b, 0.04) };
+
+    for (plane, evened) in [(&mut base.l, &evened.l), (&mut base.a, &evened.a), (&mut base.b, &evened.b)] {
+        for ((value, evened), skin) in plane.values_mut().iter_mut().zip(evened.values()).zip(skin.values()) {
+            *value += amount * skin * (evened - *value);
+        }
+    }
+
+    base.l.combine(skin, |value, skin| value + 0.03 * amount * skin * (4.0 * value * (1.0 - value)));
+    base.a.combine(skin, |value, skin| value + 0.004 * amount * skin);
+}
+
+/// Amplifies or attenuates local contrast, less towards black and white.
+fn shape(lightness: &Plane, amount: f32, working: &Working) -> Plane {
+    if amount == 0.0 {
+        return lightness.clone();
+    }
+
+    let small = reduce(lightness, WIDE);
+    let radius = (working.radius(24.0) / WIDE).max(2);
+    let even = bands::filtered(&small, 2 * radius, |plane| filters::smooth_between_edges(plane, radius, 0.2));
+    let wide = Field::new(even, WIDE).drawn(lightness.width(), lightness.height());
+
+    let mut shaped = lightness.clone();
+    shaped.combine(&wide, |value, wide| {
+        let value = value.clamp(0.001, 0.999);
+        let change = amount.clamp(-0.8, 1.5) * (value - wide).clamp(-0.3, 0.3);
+        if change < 0.0 {
+            value * (change / value).exp()
+        } else {
+            1.0 - (1.0 - value) * (-change / (1.0 - value)).exp()
+        }
+    });
+
+    shaped
+}
+
+/// Returns the light blurred at a small and a large radius.
+fn spilled(lightness: &Plane, working: &Working) -> Plane {
+    let mut light = reduce(lightness, WIDE);
+    light.values_mut().iter_mut().for_each(|value| *value = value.max(0.0).powi(3));
+    let mut near = smooth(&light, (working.radius(5.0) / WIDE).max(1));
+    let far = smooth(&near, (working.radius(18.0) / WIDE).max(1));
+    near.combine(&far, |near, far| 0.6 * near + 0.4 * far);
+    near
+}
+
+/// Returns the sum of strokes, the reference's texture and grain, or `None` if the recipe uses none.
+fn texture(
+    working: &Working,
+    recipe: &Recipe,
+    tangents: Option<&Tangents>,
+    taken: Option<&Taken>,
+    seed: u32,
+) -> Option<Plane> {
+    let width = working.colours.l.width();
+    let height = working.colours.l.height();
+    let mut parts = Vec::new();
+
+    if let Some(tangents) = tangents.filter(|_| recipe.strokes > 0.0) {
+        parts.push((paint::strokes(tangents, (width, height), working.radius(0.7), seed), 0.022 * recipe.strokes));
+    }
+
+    if let Some(woven) =
+        taken.and_then(|taken| taken.surface.woven(width, height, seed)).filter(|_| recipe.surface > 0.0)
+    {
+        parts.push((woven, 0.7 * recipe.surface));
+    }
+
+    if recipe.look.grain > 0.0 {
+        let white = drawn(width, height, |x, y| grain(x, y, seed));
+        parts.push((if working.unit > 1.2 { smooth(&white, 1) } else { white }, 0.05 * recipe.look.grain));
+    }
+
+    parts
+        .into_iter()
+        .map(|(mut plane, amount)| {
+            plane.values_mut().iter_mut().for_each(|value| *value *= amount);
+            plane
+        })
+        .reduce(|mut sum, part| {
+            sum.combine(&part, |sum, part| sum + part);
+            sum
+        })
+}
+
+/// Returns a sample of noise with mean 0 and deviation 1 from two bytes of a hash.
+fn grain(x: usize, y: usize, seed: u32) -> f32 {
+    let [one, other, ..] = noise::scramble(x as u32, y as u32, seed ^ 0x5EED).to_le_bytes().map(f32::from);
+    (one + other - 255.0) / 104.5
+}

@@ -1,0 +1,153 @@
+//! Texture of the reference: the strength of its fine and coarse detail, and a grain sample for texture synthesis.
+
+use super::bands::{Field, drawn, reduce, smooth};
+use super::paint::deviation;
+use super::working::Working;
+use crate::noise;
+use crate::plane::{Plane, Region};
+
+/// Side of the sample in pixels.
+const SIDE: usize = 64;
+/// Side of the synthesis cells in pixels. Each corner of a cell has a random offset into the sample.
+const CELL: usize = 32;
+
+/// Texture of a reference.
+#[derive(Debug)]
+pub struct Surface {
+    pub strength: Strength,
+    sample: Option<Plane>,
+}
+
+/// Strength of the detail in a picture.
+#[derive(Debug, Clone, Copy)]
+pub struct Strength {
+    /// Standard deviation of the finest detail.
+    pub fine: f32,
+    /// Standard deviation of detail that is a few times coarser.
+    pub coarse: f32,
+}
+
+/// Maximum side in pixels of the central window in which detail is measured.
+const JUDGED: usize = 640;
+
+impl Strength {
+    /// Measures the middle of a picture.
+    pub fn of(lightness: &Plane) -> Self {
+        let [width, height] = [lightness.width(), lightness.height()].map(|side| side.min(JUDGED));
+        let [left, top] = [lightness.width() - width, lightness.height() - height].map(|rest| (rest / 2) as isize);
+        let mut fine = lightness.window(Region { left, top, width, height });
+        let mut near = smooth(&fine, 1);
+        let far = smooth(&fine, 4);
+        fine.combine(&near, |value, near| value - near);
+        near.combine(&far, |near, far| near - far);
+        Self { fine: deviation(fine.values()), coarse: deviation(near.values()) }
+    }
+}
+
+impl Surface {
+    /// Analyses the texture at the scale of a picture whose unit has `unit` pixels.
+    pub fn of(working: &Working, unit: f32) -> Self {
+        let lightness = scaled(&working.colours.l, unit / working.unit);
+        let strength = Strength::of(&lightness);
+        let far = smooth(&lightness, 4);
+        let mut detail = lightness;
+        detail.combine(&far, |value, far| value - far);
+        Self { strength, sample: most_even(&detail) }
+    }
+
+    /// Synthesizes texture of any size without repetition, or returns `None` if the reference has none.
+    pub fn woven(&self, width: usize, height: usize, seed: u32) -> Option<Plane> {
+        let sample = self.sample.as_ref()?;
+
+        let place = |x: usize, shift: u32| {
+            let at = (x + shift as usize) % (2 * SIDE);
+            if at < SIDE { at } else { 2 * SIDE - 1 - at }
+        };
+
+        let woven = drawn(width, height, |x, y| {
+            let column = x / CELL;
+            let row = y / CELL;
+            let [across, down] = [x % CELL, y % CELL].map(|part| part as f32 / CELL as f32);
+            let mut sum = 0.0;
+            let mut squares = 0.0;
+
+            for (right, below) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+                let [one, other] =
+                    [(right, across), (below, down)].map(|(far, part)| if far == 1 { part } else { 1.0 - part });
+                let chance = noise::scramble((column + right) as u32, (row + below) as u32, seed);
+                let value = sample.row(place(y, chance >> 8 & 127))[place(x, chance & 127)];
+                sum += one * other * value;
+                squares += (one * other) * (one * other);
+            }
+            // Averaging independent values reduces their variance; the division restores it.
+            sum / squares.sqrt()
+        });
+        Some(woven)
+    }
+}
+
+/// Resizes by about `ratio`.
+fn scaled(plane: &Plane, ratio: f32) -> Plane {
+    let factor = |value: f32| (value + 0.5) as usize;
+    if ratio >= 1.5 {
+        let times = factor(ratio).min(4);
+        Field::new(plane.clone(), times).drawn(plane.width() * times, plane.height() * times)
+    } else if ratio > 0.0 && ratio <= 0.67 {
+        reduce(plane, factor(1.0 / ratio).min(plane.width().min(plane.height())).max(1))
+    } else {
+        plane.clone()
+    }
+}
+
+/// Returns the most even square among those of medium strength, which contains grain and not objects.
+fn most_even(detail: &Plane) -> Option<Plane> {
+    let tops = (0..=detail.height().checked_sub(SIDE)?).step_by(SIDE / 2);
+    let last = detail.width().checked_sub(SIDE)?;
+
+    let mut squares: Vec<(f32, f32, Region)> = Vec::new();
+
+    for (top, left) in tops.flat_map(|top| (0..=last).step_by(SIDE / 2).map(move |left| (top, left))) {
+        let region = Region { left: left as isize, top: top as isize, width: SIDE, height: SIDE };
+        let square = detail.window(region);
+        let strength = deviation(square.values());
+        let highest = square.values().iter().fold(0.0_f32, |highest, value| highest.max(value.abs()));
+        squares.push((strength, highest / strength.max(1e-6), region));
+    }
+
+    squares.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let count = squares.len();
+    let middling = squares.into_iter().skip(count / 3).take((count / 2).max(1)).filter(|square| square.0 > 0.004);
+    middling.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(_, _, region)| detail.window(region))
+}
+
+#[cfg(test)]
+mod tests {
+    use image::{Rgb, RgbImage};
+
+    use super::*;
+    use crate::picture::Pixels;
+
+    fn working(amount: f32) -> Working {
+        let noise = noise::white(Region { left: 0, top: 0, width: 160, height: 160 }, 4);
+        Working::of(&Pixels::Opaque(RgbImage::from_fn(160, 160, |x, y| {
+            Rgb([(128.0 + amount * noise.row(y as usize)[x as usize]) as u8; 3])
+        })))
+    }
+
+    #[test]
+    fn grain_is_found_and_woven_as_strong_as_it_is() {
+        let working = working(12.0);
+        let surface = Surface::of(&working, working.unit);
+        let woven = surface.woven(300, 200, 7).unwrap();
+        let ratio = deviation(woven.values()) / deviation(surface.sample.as_ref().unwrap().values());
+        assert!((0.8..1.25).contains(&ratio), "{ratio}");
+        assert_ne!(woven, surface.woven(300, 200, 8).unwrap());
+    }
+
+    #[test]
+    fn even_references_have_no_texture() {
+        let working = working(0.0);
+        assert!(Surface::of(&working, 1.0).woven(10, 10, 1).is_none());
+        assert!(Surface::of(&working, 0.05).woven(10, 10, 1).is_none());
+    }
+}

@@ -1,0 +1,287 @@
+//! Tests of each parameter on generated pictures.
+
+use image::{Rgb, RgbImage, Rgba, RgbaImage};
+
+use super::paint::deviation;
+use super::working::Colours;
+use super::*;
+use crate::filters::finer_than;
+use crate::job::{ColourStrength, PortraitSettings, SkinSmoothing, StyleMethod, StylePreset};
+use crate::plane::Plane;
+use crate::sample;
+
+const SIDE: u32 = 96;
+
+fn photo() -> Decoded {
+    Decoded { pixels: sample::photo(SIDE), profile: None }
+}
+
+/// Dark blue, rough picture that is easy to recognise.
+fn reference() -> Decoded {
+    let pixels = sample::noisy(SIDE);
+    let Pixels::Opaque(noisy) = pixels else { panic!("the picture is opaque") };
+    let blue = |pixel: &Rgb<u8>| Rgb([pixel.0[0] / 4, pixel.0[1] / 3, pixel.0[2]]);
+    Decoded { pixels: Pixels::Opaque(RgbImage::from_fn(SIDE, SIDE, |x, y| blue(noisy.get_pixel(x, y)))), profile: None }
+}
+
+/// Picture like a face with pores: rough skin in front of green.
+fn face() -> Decoded {
+    let Pixels::Opaque(noisy) = sample::noisy(SIDE) else { panic!("the picture is opaque") };
+    let pixels = RgbImage::from_fn(SIDE, SIDE, |x, y| {
+        let inside = (x as f32 - 48.0).powi(2) + (y as f32 - 48.0).powi(2) < 1200.0;
+        let rough = noisy.get_pixel(x, y).0[0] / 4;
+        Rgb(if inside { [190 + rough, 130 + rough, 95 + rough] } else { [90, 110, 94] })
+    });
+    Decoded { pixels: Pixels::Opaque(pixels), profile: None }
+}
+
+fn colours(picture: &Decoded) -> Colours {
+    Working::of(&picture.pixels).colours
+}
+
+fn made(job: &StyleJob) -> Colours {
+    colours(&style(photo(), None, job, 1))
+}
+
+fn referred(job: &StyleJob) -> Colours {
+    colours(&style(photo(), Some(&reference()), job, 1))
+}
+
+fn with_engine(engine: StylePreset) -> StyleJob {
+    StyleJob { engine, ..StyleJob::default() }
+}
+
+fn with_flavor(flavor: StyleMethod) -> StyleJob {
+    StyleJob { flavor, ..StyleJob::default() }
+}
+
+fn mean(plane: &Plane) -> f32 {
+    plane.values().iter().sum::<f32>() / plane.values().len() as f32
+}
+
+fn fine(colours: &Colours) -> f32 {
+    deviation(finer_than(&colours.l, 1).values())
+}
+
+fn chroma(colours: &Colours) -> f32 {
+    let parts = colours.a.values().iter().zip(colours.b.values());
+    parts.map(|(a, b)| (a * a + b * b).sqrt()).sum::<f32>() / colours.a.values().len() as f32
+}
+
+/// Mean difference of two pictures.
+fn distance(one: &Colours, other: &Colours) -> f32 {
+    let planes = [(&one.l, &other.l), (&one.a, &other.a), (&one.b, &other.b)];
+    let of = |(one, other): (&Plane, &Plane)| {
+        let pairs = one.values().iter().zip(other.values());
+        pairs.map(|(one, other)| (one - other).abs()).sum::<f32>() / one.values().len() as f32
+    };
+    planes.map(of).iter().sum()
+}
+
+/// Similarity of the slopes of two pictures, at most 1.
+fn likeness(one: &Colours, other: &Colours) -> f32 {
+    let [one, other] = [one, other].map(|colours| finer_than(&colours.l, 2));
+    let product: f32 = one.values().iter().zip(other.values()).map(|(one, other)| one * other).sum();
+    product / (deviation(one.values()) * deviation(other.values()) * one.values().len() as f32).max(1e-9)
+}
+
+/// Fraction of pixels that equal their neighbours.
+fn evenness(colours: &Colours) -> f32 {
+    let rows = colours.l.rows();
+    let even = |row: &[f32]| row.windows(2).filter(|pair| (pair[0] - pair[1]).abs() < 0.012).count();
+    rows.map(even).sum::<usize>() as f32 / colours.l.values().len() as f32
+}
+
+fn assert_rises(measures: &[f32]) {
+    assert!(measures.windows(2).all(|pair| pair[0] < pair[1]), "{measures:?}");
+}
+
+#[test]
+fn the_stronger_the_style_the_further_from_the_picture() {
+    let own = colours(&photo());
+    for engine in StylePreset::ALL {
+        let at = |share: f32| StyleJob { style_strength: share, ..with_engine(*engine) };
+        assert_eq!(style(photo(), Some(&reference()), &at(0.0), 1), photo(), "{engine:?}");
+        assert_rises(&[0.3, 0.65, 1.0].map(|share| distance(&referred(&at(share)), &own)));
+    }
+}
+
+#[test]
+fn the_more_structure_the_more_of_it_is_kept() {
+    let own = colours(&photo());
+    for engine in StylePreset::ALL {
+        let at = |share: f32| StyleJob { structure_strength: share, ..with_engine(*engine) };
+        let [low, middle, high] = [0.0, 0.5, 1.0].map(|share| likeness(&made(&at(share)), &own));
+        // Engines that remove no structure cannot keep more of it at a higher strength.
+        let keeps = matches!(engine, StylePreset::Definio | StylePreset::Real | StylePreset::SuperReal);
+        assert!(low < middle && (middle < high || keeps && middle > 0.9), "{engine:?} {low} {middle} {high}");
+    }
+}
+
+#[test]
+fn no_two_engines_and_no_two_flavors_do_the_same() {
+    let engines: Vec<_> = StylePreset::ALL.iter().map(|engine| made(&with_engine(*engine))).collect();
+    let flavors: Vec<_> = StyleMethod::ALL.iter().map(|flavor| referred(&with_flavor(*flavor))).collect();
+    for all in [engines, flavors] {
+        for (at, one) in all.iter().enumerate() {
+            assert!(all[at + 1..].iter().all(|other| distance(one, other) > 5e-3), "{at}");
+        }
+    }
+}
+
+#[test]
+fn engines_look_like_their_names() {
+    let own = colours(&photo());
+    let of = |engine| made(&with_engine(engine));
+    let real = of(StylePreset::Real);
+    let super_real = of(StylePreset::SuperReal);
+    let softy = of(StylePreset::Softy);
+    let anime = of(StylePreset::ColorfulAnime);
+    let balanced = of(StylePreset::Balanced);
+    let definio = of(StylePreset::Definio);
+    let cartoon = of(StylePreset::Cartoon3d);
+    let illusio = of(StylePreset::Illusio);
+    assert_rises(&[fine(&softy), fine(&own), fine(&real), fine(&super_real)]);
+    assert_rises(&[distance(&real, &own), distance(&balanced, &own), distance(&anime, &own)]);
+    assert!(fine(&definio) > 1.2 * fine(&balanced));
+    assert!(mean(&softy.l) > mean(&own.l));
+    assert!(evenness(&anime) > evenness(&own) && chroma(&anime) > 1.3 * chroma(&own));
+    assert!(chroma(&cartoon) > 1.2 * chroma(&own));
+    assert!(likeness(&illusio, &own).max(likeness(&cartoon, &own)) < likeness(&balanced, &own) - 0.03);
+}
+
+#[test]
+fn cartoons_are_lit_and_drawn_ones_have_lines() {
+    let disc = RgbImage::from_fn(SIDE, SIDE, |x, y| {
+        let inside = (x as f32 - 48.0).powi(2) + (y as f32 - 48.0).powi(2) < 400.0;
+        Rgb(if inside { [170, 120, 90] } else { [150, 190, 210] })
+    });
+    let draw = |engine| {
+        let disc = Decoded { pixels: Pixels::Opaque(disc.clone()), profile: None };
+        colours(&style(disc, None, &with_engine(engine), 1))
+    };
+    let cartoon = draw(StylePreset::Cartoon3d);
+    assert!(cartoon.l.row(35)[35] > cartoon.l.row(61)[61] + 0.02);
+    let darkest = |colours: &Colours| colours.l.values().iter().copied().fold(1.0, f32::min);
+    let anime = draw(StylePreset::ColorfulAnime);
+    let caricature = draw(StylePreset::Caricature);
+    assert!(
+        darkest(&anime) < 0.3 && darkest(&caricature) < 0.3 && darkest(&cartoon) > 0.4,
+        "{} {} {}",
+        darkest(&anime),
+        darkest(&caricature),
+        darkest(&cartoon)
+    );
+    let area = |colours: &Colours| colours.b.values().iter().filter(|b| **b > 0.02).count();
+    assert!(area(&caricature) > area(&anime) * 11 / 10, "{} {}", area(&caricature), area(&anime));
+}
+
+#[test]
+fn the_reference_brings_its_colours_and_its_texture() {
+    let without = made(&StyleJob::default());
+    let with = referred(&StyleJob::default());
+    assert!(mean(&with.b) < mean(&without.b) - 0.05 && mean(&with.l) < mean(&without.l) - 0.05);
+    let plain = RgbImage::from_fn(SIDE, SIDE, |x, y| Rgb([20, 20 + (x / 8) as u8, 90 + (y / 4) as u8]));
+    let plain = Decoded { pixels: Pixels::Opaque(plain), profile: None };
+    let smooth = colours(&style(photo(), Some(&plain), &StyleJob::default(), 1));
+    assert!(fine(&with) > 1.3 * fine(&smooth), "{} {}", fine(&with), fine(&smooth));
+}
+
+#[test]
+fn flavors_go_in_the_direction_of_their_names() {
+    let of = |flavor| referred(&with_flavor(flavor));
+    let faithful = of(StyleMethod::Faithful);
+    let plain = of(StyleMethod::Donotstyle);
+    let sharp = of(StyleMethod::DonotstyleSharp);
+    let own = colours(&photo());
+    assert!((mean(&plain.b) - mean(&own.b)).abs() < 0.4 * (mean(&faithful.b) - mean(&own.b)).abs());
+    assert!(fine(&sharp) > 1.15 * fine(&plain));
+    assert!(fine(&of(StyleMethod::Detaily)) > 1.15 * fine(&faithful));
+    let made = |flavor| made(&with_flavor(flavor));
+    let clear = made(StyleMethod::Clear);
+    let plain = made(StyleMethod::Faithful);
+    let range = |colours: &Colours| {
+        let values = colours.l.values();
+        values.iter().copied().fold(0.0, f32::max) - values.iter().copied().fold(1.0, f32::min)
+    };
+    assert!(range(&clear) > range(&plain));
+    let young = made(StyleMethod::GenZ);
+    let trip = made(StyleMethod::Psychedelia);
+    assert!(mean(&young.a) > mean(&plain.a) + 0.05, "pink");
+    let hues = |colours: &Colours| deviation(colours.a.values()) + deviation(colours.b.values());
+    assert!(hues(&trip) > 1.3 * hues(&plain) && chroma(&trip) > 1.3 * chroma(&plain));
+}
+
+#[test]
+fn portraits_pop_and_skin_keeps_its_colour() {
+    let portrait =
+        |style, beautifier| StyleJob { portrait: Some(PortraitSettings { beautifier, style }), ..StyleJob::default() };
+    let draw = |job: &StyleJob, reference: Option<&Decoded>| colours(&style(face(), reference, job, 1));
+    assert_rises(&ColourStrength::ALL.iter().map(|of| chroma(&draw(&portrait(*of, None), None))).collect::<Vec<_>>());
+    let centre = |colours: &Colours| colours.b.row(48)[48];
+    let blue = reference();
+    let any = draw(&StyleJob::default(), Some(&blue));
+    let sitter = draw(&portrait(ColourStrength::Standard, None), Some(&blue));
+    assert!(centre(&sitter) > centre(&any) + 0.02, "{} {}", centre(&sitter), centre(&any));
+    let rough = |beautifier| {
+        let fine = finer_than(&draw(&portrait(ColourStrength::Standard, beautifier), None).l, 2);
+        deviation(&(30..66).flat_map(|y| fine.row(y)[30..66].to_vec()).collect::<Vec<_>>())
+    };
+    let [most, some] = [SkinSmoothing::FaceMax, SkinSmoothing::Face].map(|kind| rough(Some(kind)));
+    assert_rises(&[most, some, rough(None)]);
+}
+
+#[test]
+fn prompts_are_heard() {
+    let with = |text: &str| made(&StyleJob { prompt: Some(text.to_owned()), ..StyleJob::default() });
+    assert_rises(&[mean(&with("cold").b), mean(&with("a cat").b), mean(&with("warm").b)]);
+    assert_rises(&[mean(&with("dark").l), mean(&with("a cat").l), mean(&with("bright").l)]);
+    assert_rises(&[chroma(&with("monochrome")), chroma(&with("muted")), chroma(&with("vivid"))]);
+    assert_rises(&[fine(&with("smooth")), fine(&with("a cat")), fine(&with("sharp"))]);
+    assert!(distance(&with("a cat"), &with("?")) > 1e-4);
+    let sitting = |text: &str| {
+        let job = StyleJob { prompt: Some(text.to_owned()), ..StyleJob::default() };
+        fine(&colours(&style(face(), None, &job, 1)))
+    };
+    assert!(sitting("a face") < sitting("a cat"));
+}
+
+#[test]
+fn the_seed_decides_and_the_number_of_threads_does_not() {
+    for engine in StylePreset::ALL {
+        let job = with_engine(*engine);
+        let of = |seed| style(photo(), Some(&reference()), &job, seed);
+        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let many = rayon::ThreadPoolBuilder::new().num_threads(5).build().unwrap();
+        let one = alone.install(|| of(1));
+        assert_eq!(one, many.install(|| of(1)), "{engine:?}");
+        assert_ne!(one, of(2), "{engine:?}");
+    }
+}
+
+#[test]
+fn alpha_and_profile_stay() {
+    let pixels = RgbaImage::from_fn(40, 30, |x, y| Rgba([x as u8 * 6, 90, y as u8 * 8, (x * 6) as u8]));
+    let input = Decoded { pixels: Pixels::Transparent(pixels.clone()), profile: Some(vec![1, 2, 3]) };
+    let result = style(input, Some(&reference()), &with_engine(StylePreset::ColorfulAnime), 1);
+    let Pixels::Transparent(styled) = result.pixels else { panic!("the picture is transparent") };
+    assert!(styled.pixels().zip(pixels.pixels()).all(|(one, other)| one.0[3] == other.0[3]));
+    assert_eq!(result.profile, Some(vec![1, 2, 3]));
+}
+
+#[test]
+fn the_smallest_pictures_can_be_styled_and_referred_to() {
+    let portrait = Some(PortraitSettings { beautifier: Some(SkinSmoothing::FaceMax), style: ColourStrength::SuperPop });
+    let dot = Decoded { pixels: Pixels::Opaque(RgbImage::from_pixel(1, 1, Rgb([200, 100, 50]))), profile: None };
+    let hidden = Decoded { pixels: Pixels::Transparent(RgbaImage::new(3, 3)), profile: None };
+    let sizes = [(1, 1), (1, 9), (9, 1), (2, 3), (40, 2)];
+    let mut references = [None, Some(&dot), Some(&hidden)].into_iter().cycle();
+    for engine in StylePreset::ALL {
+        for (flavor, (width, height)) in StyleMethod::ALL.iter().zip(sizes.iter().cycle()) {
+            let input = Decoded { pixels: Pixels::Opaque(RgbImage::new(*width, *height)), profile: None };
+            let job = StyleJob { flavor: *flavor, portrait, ..with_engine(*engine) };
+            assert_eq!(style(input, references.next().flatten(), &job, 1).dimensions(), (*width, *height));
+        }
+        assert_eq!(style(hidden.clone(), Some(&dot), &with_engine(*engine), 1).dimensions(), (3, 3));
+    }
+}

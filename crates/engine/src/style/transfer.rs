@@ -1,0 +1,173 @@
+//! Transfer of the colour distribution of one picture to another (sliced optimal transport).
+//!
+//! Along one direction after the other, projected colours are moved so that they are distributed as in the reference.
+//! Each slice is a curve, so the whole is a function of colour that applies to pixels outside of the sample too. The
+//! curves are smooth with bounded slopes, which prevents amplified noise and banding.
+
+use super::oklab::Lab;
+
+/// Intervals of a curve.
+const KNOTS: usize = 24;
+/// Slices: three axes and nine directions between them.
+const SLICES: usize = 12;
+/// Maximum slope of an axis, and of each direction between; slopes of slices multiply.
+const STRETCH: (f32, f32) = (2.0, 1.2);
+/// Minimum slope.
+const SQUEEZE: f32 = 0.3;
+
+/// Mapping between colour distributions.
+#[derive(Debug)]
+pub struct Transfer {
+    slices: Vec<Slice>,
+}
+
+#[derive(Debug)]
+struct Slice {
+    direction: Lab,
+    low: f32,
+    step: f32,
+    shifts: [f32; KNOTS + 1],
+}
+
+impl Transfer {
+    /// Learns the mapping from samples. It is the identity if either sample is empty.
+    pub fn learn(mut from: Vec<Lab>, to: &[Lab]) -> Self {
+        let mut slices = Vec::new();
+        if from.is_empty() || to.is_empty() {
+            return Self { slices };
+        }
+        for (at, direction) in directions().into_iter().enumerate() {
+            let stretch = if at < 3 { STRETCH.0 } else { STRETCH.1 };
+            let slice = Slice::between(direction, &from, to, stretch);
+            from = from.into_iter().map(|colour| slice.apply(colour)).collect();
+            slices.push(slice);
+        }
+        Self { slices }
+    }
+
+    /// Maps a colour.
+    pub fn apply(&self, colour: Lab) -> Lab {
+        self.slices.iter().fold(colour, |colour, slice| slice.apply(colour))
+    }
+}
+
+/// Returns the axes, then a spiral over a hemisphere.
+fn directions() -> Vec<Lab> {
+    let mut all = vec![[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+    let spiral = SLICES - all.len();
+    all.extend((0..spiral).map(|at| {
+        let height = (at as f32 + 0.5) / spiral as f32;
+        let around = (1.0 - height * height).sqrt();
+        let turn = 2.399_963 * at as f32;
+        [height, around * turn.cos(), around * turn.sin()]
+    }));
+    all
+}
+
+fn project(direction: Lab, colours: &[Lab]) -> Vec<f32> {
+    let mut places: Vec<f32> = colours.iter().map(|colour| dot(direction, *colour)).collect();
+    places.sort_unstable_by(f32::total_cmp);
+    places
+}
+
+fn dot(one: Lab, other: Lab) -> f32 {
+    one[0] * other[0] + one[1] * other[1] + one[2] * other[2]
+}
+
+impl Slice {
+    fn between(direction: Lab, from: &[Lab], to: &[Lab], stretch: f32) -> Self {
+        let from = project(direction, from);
+        let to = project(direction, to);
+        let low = quantile(&from, 0.005);
+        let high = quantile(&from, 0.995);
+
+        let step = ((high - low) / KNOTS as f32).max(1e-4);
+
+        let mut shifts: [f32; KNOTS + 1] = std::array::from_fn(|knot| {
+            let place = low + knot as f32 * step;
+            let below = from.partition_point(|value| *value < place - 0.5 * step);
+            let upto = from.partition_point(|value| *value <= place + 0.5 * step);
+            quantile(&to, 0.5 * (below + upto) as f32 / from.len() as f32) - place
+        });
+
+        for _ in 0..3 {
+            shifts = smoothed(shifts);
+        }
+
+        bound(&mut shifts, (stretch - 1.0) * step, (SQUEEZE - 1.0) * step);
+        Self { direction, low, step, shifts }
+    }
+
+    fn apply(&self, colour: Lab) -> Lab {
+        let place = ((dot(self.direction, colour) - self.low) / self.step).clamp(0.0, KNOTS as f32 - 1e-3);
+        let knot = place as usize;
+        let shift = self.shifts[knot] + (place - knot as f32) * (self.shifts[knot + 1] - self.shifts[knot]);
+        std::array::from_fn(|at| colour[at] + shift * self.direction[at])
+    }
+}
+
+fn quantile(sorted: &[f32], share: f32) -> f32 {
+    let place = share.clamp(0.0, 1.0) * (sorted.len() - 1) as f32;
+    let left = place as usize;
+    let right = (left + 1).min(sorted.len() - 1);
+    sorted[left] + (place - left as f32) * (sorted[right] - sorted[left])
+}
+
+fn smoothed(shifts: [f32; KNOTS + 1]) -> [f32; KNOTS + 1] {
+    std::array::from_fn(|at| {
+        let before = shifts[at.saturating_sub(1)];
+        let after = shifts[(at + 1).min(KNOTS)];
+        0.25 * before + 0.5 * shifts[at] + 0.25 * after
+    })
+}
+
+/// Limits the differences of neighbours, outwards from the middle.
+fn bound(shifts: &mut [f32; KNOTS + 1], most: f32, least: f32) {
+    let middle = KNOTS / 2;
+    for at in middle..KNOTS {
+        shifts[at + 1] = shifts[at] + (shifts[at + 1] - shifts[at]).clamp(least, most);
+    }
+    for at in (0..middle).rev() {
+        shifts[at] = shifts[at + 1] - (shifts[at + 1] - shifts[at]).clamp(least, most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::scramble;
+
+    /// Random colours around a centre.
+    fn cloud(centre: Lab, spread: Lab, seed: u32) -> Vec<Lab> {
+        let chance = |at: u32, axis: usize| scramble(at, axis as u32, seed) as f32 / u32::MAX as f32 - 0.5;
+        (0..4000).map(|at| std::array::from_fn(|axis| centre[axis] + spread[axis] * chance(at, axis))).collect()
+    }
+
+    fn moments(colours: &[Lab]) -> (Lab, Lab) {
+        let count = colours.len() as f32;
+        let mean: Lab = std::array::from_fn(|at| colours.iter().map(|colour| colour[at]).sum::<f32>() / count);
+        let spread =
+            std::array::from_fn(|at| (colours.iter().map(|c| (c[at] - mean[at]).powi(2)).sum::<f32>() / count).sqrt());
+        (mean, spread)
+    }
+
+    #[test]
+    fn the_mean_and_the_spread_become_those_of_the_reference() {
+        let from = cloud([0.4, 0.0, 0.0], [0.4, 0.1, 0.1], 1);
+        let to = cloud([0.6, 0.1, -0.05], [0.6, 0.05, 0.15], 2);
+        let transfer = Transfer::learn(from.clone(), &to);
+        let moved: Vec<Lab> = from.iter().map(|colour| transfer.apply(*colour)).collect();
+        let ((mean, spread), (wanted, wide)) = (moments(&moved), moments(&to));
+        for at in 0..3 {
+            assert!((mean[at] - wanted[at]).abs() < 0.02, "{mean:?} {wanted:?}");
+            assert!((spread[at] / wide[at] - 1.0).abs() < 0.2, "{spread:?} {wide:?}");
+        }
+    }
+
+    #[test]
+    fn one_colour_moves_as_a_whole_and_nothing_without_samples() {
+        let transfer = Transfer::learn(vec![[0.5, 0.0, 0.0]; 10], &[[0.7, 0.1, 0.1]; 5]);
+        assert!((transfer.apply([0.5, 0.0, 0.0])[0] - 0.7).abs() < 0.01);
+        assert!(Transfer::learn(Vec::new(), &[[0.7; 3]]).slices.is_empty());
+    }
+}

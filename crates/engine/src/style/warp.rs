@@ -1,0 +1,164 @@
+//! Distortion of a picture: magnification around a centre, and waves. The waves fade out towards the border.
+
+use image::{ImageBuffer, Pixel, Rgb, RgbImage, Rgba, RgbaImage};
+use rayon::prelude::*;
+
+use super::oklab;
+use crate::picture::Pixels;
+
+/// Distortion in pixels of the full size.
+#[derive(Debug, Clone, Copy)]
+pub struct Bend {
+    /// Centre of the magnification.
+    pub centre: [f32; 2],
+    /// Radius of the magnification.
+    pub radius: f32,
+    /// Amount of magnification at the centre; 0.4 magnifies 1.67 times across and 1.47 times down.
+    pub bulge: f32,
+    /// Height of the waves.
+    pub waves: f32,
+    /// Phase of the waves in turns.
+    pub phase: f32,
+}
+
+/// Number of waves along the longer side.
+const WAVES: f32 = 4.5;
+
+impl Bend {
+    /// Returns the source position of a pixel.
+    fn source(&self, x: f32, y: f32, [width, height]: [f32; 2]) -> [f32; 2] {
+        let [right, down] = [x - self.centre[0], y - self.centre[1]];
+        // The region is higher than wide like a head. The part above the centre grows more and the part below narrows:
+        // a large brow and a small chin.
+        let away = ((right * 1.15).powi(2) + (down * 0.9).powi(2)).sqrt() / self.radius;
+
+        let mut place = [x, y];
+
+        if away < 1.0 {
+            let inner = (1.0 - away * away).powi(2);
+            let brow = (down / self.radius).clamp(-1.0, 1.0);
+            let across = 1.0 - self.bulge * inner * (1.0 - 1.3 * brow);
+            let along = 1.0 - self.bulge * inner * 0.8;
+            place = [self.centre[0] + right * across, self.centre[1] + down * along];
+        }
+
+        if self.waves > 0.0 {
+            let longer = width.max(height);
+            let turn = |value: f32| (std::f32::consts::TAU * (WAVES * value / longer + self.phase)).sin();
+            let edge = |value: f32, side: f32| (8.0 * value.min(side - value).max(0.0) / side).min(1.0);
+            let calm = self.waves * edge(x, width) * edge(y, height);
+            place = [place[0] + calm * turn(y + 0.3 * x), place[1] + calm * turn(x * 0.8 - 0.2 * y)];
+        }
+
+        place
+    }
+}
+
+/// Returns the distorted picture. Pixels are interpolated in linear light, weighted by alpha.
+pub fn bend(pixels: &Pixels, bend: &Bend) -> Pixels {
+    match pixels {
+        Pixels::Opaque(pixels) => Pixels::Opaque(moved(pixels, bend, opaque)),
+        Pixels::Transparent(pixels) => Pixels::Transparent(moved(pixels, bend, transparent)),
+    }
+}
+
+fn moved<P>(
+    pixels: &ImageBuffer<P, Vec<u8>>,
+    bend: &Bend,
+    mix: impl Fn(&ImageBuffer<P, Vec<u8>>, f32, f32) -> P + Sync,
+) -> ImageBuffer<P, Vec<u8>>
+where
+    P: Pixel<Subpixel = u8> + Sync,
+{
+    let (width, height) = pixels.dimensions();
+    let channels = usize::from(P::CHANNEL_COUNT);
+    let mut result = ImageBuffer::new(width, height);
+    result.par_chunks_mut(channels * width as usize).enumerate().for_each(|(y, row)| {
+        for (x, target) in row.chunks_exact_mut(channels).enumerate() {
+            let [from_x, from_y] = bend.source(x as f32, y as f32, [width as f32, height as f32]);
+            target.copy_from_slice(mix(pixels, from_x, from_y).channels());
+        }
+    });
+    result
+}
+
+/// Returns the four pixels around a position with their weights.
+fn corners(x: f32, y: f32, (width, height): (u32, u32)) -> [(u32, u32, f32); 4] {
+    let x = x.clamp(0.0, (width - 1) as f32);
+    let y = y.clamp(0.0, (height - 1) as f32);
+    let left = x as u32;
+    let top = y as u32;
+    let right = (left + 1).min(width - 1);
+    let bottom = (top + 1).min(height - 1);
+    let across = x - left as f32;
+    let down = y - top as f32;
+
+    [
+        (left, top, (1.0 - across) * (1.0 - down)),
+        (right, top, across * (1.0 - down)),
+        (left, bottom, (1.0 - across) * down),
+        (right, bottom, across * down),
+    ]
+}
+
+fn opaque(pixels: &RgbImage, x: f32, y: f32) -> Rgb<u8> {
+    let light = oklab::light_of_bytes();
+    let mut sum = [0.0; 3];
+    for (x, y, share) in corners(x, y, pixels.dimensions()) {
+        let pixel = pixels.get_pixel(x, y).0;
+        sum = std::array::from_fn(|at| sum[at] + share * light[usize::from(pixel[at])]);
+    }
+    Rgb(sum.map(|part| oklab::byte(part, 0.5)))
+}
+
+fn transparent(pixels: &RgbaImage, x: f32, y: f32) -> Rgba<u8> {
+    let light = oklab::light_of_bytes();
+    let mut sum = [0.0; 3];
+    let mut seen = 0.0;
+    for (x, y, share) in corners(x, y, pixels.dimensions()) {
+        let [red, green, blue, alpha] = pixels.get_pixel(x, y).0;
+        let weight = share * f32::from(alpha);
+        let part = [red, green, blue].map(|part| weight * light[usize::from(part)]);
+        sum = std::array::from_fn(|at| sum[at] + part[at]);
+        seen += weight;
+    }
+    let [red, green, blue] = sum.map(|part| oklab::byte(part / seen.max(1e-6), 0.5));
+    Rgba([red, green, blue, (seen + 0.5) as u8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BULGE: Bend = Bend { centre: [32.0, 32.0], radius: 28.0, bulge: 0.4, waves: 0.0, phase: 0.0 };
+
+    fn disc() -> Pixels {
+        Pixels::Opaque(RgbImage::from_fn(64, 64, |x, y| {
+            let inside = (x as f32 - 32.0).powi(2) + (y as f32 - 32.0).powi(2) < 100.0;
+            if inside { Rgb([250, 200, 10]) } else { Rgb([10, 20, 60]) }
+        }))
+    }
+
+    #[test]
+    fn a_bulge_enlarges_what_is_inside_and_leaves_the_border() {
+        let count = |pixels: &Pixels| {
+            let Pixels::Opaque(pixels) = pixels else { panic!("the picture is opaque") };
+            assert_eq!(pixels.get_pixel(0, 0).0, [10, 20, 60]);
+            pixels.pixels().filter(|pixel| pixel.0[0] > 128).count()
+        };
+        let before = count(&disc());
+        let after = count(&bend(&disc(), &BULGE));
+        assert!(after > before * 3 / 2, "{before} {after}");
+    }
+
+    #[test]
+    fn waves_move_things_and_alpha_with_them() {
+        let pixels = RgbaImage::from_fn(64, 64, |x, _| Rgba([90, 90, 90, if x < 32 { 255 } else { 0 }]));
+        let waves = Bend { bulge: 0.0, waves: 6.0, ..BULGE };
+        let Pixels::Transparent(bent) = bend(&Pixels::Transparent(pixels.clone()), &waves) else {
+            panic!("the picture is transparent")
+        };
+        assert_ne!(bent, pixels);
+        assert!(bent.pixels().all(|pixel| pixel.0[3] == 0 || pixel.0[0].abs_diff(90) <= 1));
+    }
+}

@@ -1,0 +1,290 @@
+//! Composition of a scene from reference pictures.
+//!
+//! Transparent pictures provide their shape. The subject of a single opaque picture is cut out as far as its colours
+//! show it. If that is nearly nothing or nearly everything, or if there are several opaque pictures, they are shown
+//! whole as cards.
+//!
+//! The background is painted if the prompt names a place; otherwise it is the first picture out of focus. Objects have
+//! individual distances, and the camera moves from one to the next.
+
+use super::camera::{Pose, Track, chance};
+use super::depth::Depth;
+use super::raster::{Raster, Size};
+use super::scene;
+use super::view::View;
+use super::words::Wishes;
+use crate::filters::{box_blur, smooth};
+use crate::guide::Overview;
+use crate::light::ramp;
+use crate::picture::Pixels;
+use crate::plane::{Plane, Region};
+use crate::relight::subject::subject;
+use crate::video::MotionAmount;
+
+/// Scene with the positions of its objects.
+pub struct Composed {
+    pub view: View,
+    /// Centres of the objects in the order of the references.
+    places: Vec<[f32; 2]>,
+}
+
+/// Object: a picture whose alpha is its shape.
+struct Thing {
+    picture: Raster,
+    /// `true` if the object rests on the ground; cards are centred instead.
+    stands: bool,
+}
+
+/// Returns the size of a reference that fits the frame with its own aspect ratio.
+#[must_use]
+pub fn size(pixels: &Pixels, frame: Size) -> Size {
+    let (width, height) = match pixels {
+        Pixels::Opaque(picture) => picture.dimensions(),
+        Pixels::Transparent(picture) => picture.dimensions(),
+    };
+    let width = width as f32;
+    let height = height as f32;
+
+    let scale = (frame.width as f32 / width).min(frame.height as f32 / height).min(1.0e3);
+    let side = |length: f32| ((length * scale).round() as usize).max(4);
+    Size { width: side(width), height: side(height) }
+}
+
+/// Composes a scene from references.
+#[must_use]
+pub fn compose(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size, seed: u32) -> Composed {
+    let mut view = backdrop(references, wishes, prompt, size, seed);
+    let count = references.len().max(1);
+
+    let mut map = Plane::from_fn(size.width.div_ceil(4), size.height.div_ceil(4), |x, y| {
+        let half = size.height as f32 * 0.5;
+        let place = [(4 * x) as f32 / half - size.aspect(), (4 * y) as f32 / half - 1.0];
+        // The background stays behind its objects.
+        0.55 * (view.depth.at(place) - 0.25) / 0.75
+    });
+
+    let mut places = Vec::new();
+    for (number, reference) in references.iter().enumerate() {
+        let thing = Thing::of(reference, count == 1);
+
+        let slot = (number as f32 + 0.5) / count as f32;
+        let near = if count == 1 { 0.85 } else { 0.68 + 0.27 * ((number % 2) as f32) };
+        let high = size.height as f32 * if count == 1 { 0.80 } else { 0.60 + 0.12 * near };
+
+        let wide = size.width as f32 / count as f32 * 0.94;
+        let scale = (high / thing.picture.size().height as f32).min(wide / thing.picture.size().width as f32);
+        let side = |length: usize| ((length as f32 * scale) as usize).max(4);
+        let fitted = thing
+            .picture
+            .cover(Size { width: side(thing.picture.size().width), height: side(thing.picture.size().height) });
+
+        let Size { width, height } = fitted.size();
+        let left = (slot * size.width as f32 - width as f32 * 0.5) as isize;
+        let floor = if thing.stands { 1.0 } else { 0.5 + 0.5 * height as f32 / size.height as f32 };
+        let top = (floor * size.height as f32) as isize - height as isize;
+
+        shade(&mut view.picture, &fitted, left, top, thing.stands);
+        put(&mut view.picture, &mut map, &fitted, [left, top], near);
+
+        let half = size.height as f32 * 0.5;
+        places.push([
+            (left as f32 + width as f32 * 0.5) / half - size.aspect(),
+            (top as f32 + height as f32 * 0.45) / half - 1.0,
+        ]);
+    }
+
+    let map = smooth(&map, (size.height / 4 / 60).max(1));
+    view.depth = Depth::known(map, size.aspect());
+    Composed { view, places }
+}
+
+impl Composed {
+    /// Returns the motion from object to object. With a single object or with camera wishes in the prompt, it is the
+    /// motion of the prompt.
+    #[must_use]
+    pub fn track(&self, wishes: &Wishes, amplitude: MotionAmount, seconds: f32, seed: u32) -> Track {
+        let [Some(first), Some(last)] = [self.places.first(), self.places.last()] else { return Track::standing() };
+        let own = Track::of(wishes, amplitude, seconds, seed);
+        if self.places.len() == 1 || !wishes.moves.is_empty() || wishes.still {
+            return own;
+        }
+
+        let strength = match amplitude {
+            MotionAmount::Small => 0.35,
+            MotionAmount::Auto | MotionAmount::Medium => 0.65,
+            MotionAmount::Large => 0.9,
+        };
+
+        let at = |place: &[f32; 2]| Pose {
+            shift: [strength * place[0], 0.3 * strength * place[1]],
+            zoom: 1.0 + 0.7 * strength,
+            way: [0.12 * strength * place[0].signum(), 0.0, 0.0],
+            turn: 0.0,
+        };
+
+        Track::over(at(first), at(last), seconds)
+    }
+}
+
+fn backdrop(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size, seed: u32) -> View {
+    let first = references.first().filter(|_| wishes.ground.is_none());
+    let Some(first) = first.filter(|first| first.pixels().iter().all(|pixel| pixel[3] > 0.99)) else {
+        return scene::paint(wishes, prompt, size, seed);
+    };
+
+    let small = first.cover(Size { width: (size.width / 8).max(4), height: (size.height / 8).max(4) });
+    let radius = (small.size().height / 5).max(2);
+    let soft: Vec<Plane> = (0..3).map(|at| smooth(&smooth(&small.channel(at), radius), radius)).collect();
+
+    let soft = Raster::from_fn(small.size(), |x, y| {
+        let [red, green, blue] = [0, 1, 2].map(|at: usize| soft[at].row(y)[x]);
+        [0.62 * red, 0.62 * green, 0.66 * blue, 1.0]
+    });
+
+    let depth = Plane::from_fn(8, 8, |_, y| y as f32 / 14.0 + 0.1 * chance(seed, 12));
+
+    View { picture: soft.cover(size), depth: Depth::known(depth, size.aspect()) }
+}
+
+impl Thing {
+    fn of(reference: &Raster, alone: bool) -> Self {
+        let shaped = reference.pixels().iter().filter(|pixel| pixel[3] < 0.5).count();
+        if shaped * 50 > reference.size().area() {
+            return Self { picture: reference.clone(), stands: true };
+        }
+
+        let overview = Overview::of(&Pixels::Opaque(reference.to_image()), 240);
+        let found = subject(&overview, &Plane::new(overview.width(), overview.height()));
+        let share = found.values().iter().sum::<f32>() / found.values().len() as f32;
+        let border = |y: usize| found.row(y).iter().sum::<f32>() / found.width() as f32;
+
+        if !alone || !(0.06..0.7).contains(&share) || border(0) > 0.3 {
+            return Self { picture: card(reference), stands: false };
+        }
+
+        let aspect = reference.size().aspect();
+        let mut picture = reference.clone();
+        let Size { width, height } = picture.size();
+        let half = height as f32 * 0.5;
+
+        for y in 0..height {
+            for (x, pixel) in picture.row_mut(y).iter_mut().enumerate() {
+                let place = [(x as f32 + 0.5) / half - aspect, (y as f32 + 0.5) / half - 1.0];
+                let inside = ramp(super::depth::look_up(&found, aspect, place), 0.15, 0.5);
+                // A subject that reaches the sides fades out there to avoid a hard line.
+                let side = (x.min(width - 1 - x) as f32 / width as f32 * 14.0).min(1.0);
+                pixel[3] *= inside * side;
+            }
+        }
+        Self { picture, stands: true }
+    }
+}
+
+/// Returns the whole picture with rounded corners.
+fn card(reference: &Raster) -> Raster {
+    let mut picture = reference.clone();
+    let Size { width, height } = picture.size();
+    let radius = 0.05 * width.min(height) as f32;
+    for y in 0..height {
+        for (x, pixel) in picture.row_mut(y).iter_mut().enumerate() {
+            let over = |at: usize, length: usize| (radius - (at.min(length - 1 - at) as f32 + 0.5)).max(0.0);
+            let far = (over(x, width).powi(2) + over(y, height).powi(2)).sqrt();
+            pixel[3] *= (radius - far + 0.5).clamp(0.0, 1.0);
+        }
+    }
+    picture
+}
+
+/// Draws the shadow of an object.
+fn shade(scene: &mut Raster, thing: &Raster, left: isize, top: isize, stands: bool) {
+    let margin = thing.size().height / 12 + 2;
+    let cover = thing.channel(3);
+
+    let whole = Region { left: 0, top: 0, width: thing.size().width, height: thing.size().height }.grown(margin);
+
+    let inside = Plane::from_fn(whole.width, whole.height, |x, y| {
+        let x = x.wrapping_sub(margin);
+        let y = y.wrapping_sub(margin);
+        if x < cover.width() && y < cover.height() { cover.row(y)[x] } else { 0.0 }
+    });
+
+    let soft = box_blur(&box_blur(&inside, margin / 3 + 1), margin / 3 + 1);
+    let size = scene.size();
+    let dark = if stands { 0.35 } else { 0.55 };
+
+    for y in 0..whole.height {
+        for x in 0..whole.width {
+            let at = [left + x as isize - margin as isize, top + y as isize - margin as isize + margin as isize / 4];
+            if let (Ok(across), Ok(down)) = (usize::try_from(at[0]), usize::try_from(at[1]))
+                && across < size.width
+                && down < size.height
+            {
+                scene.lay(across, down, [0.02, 0.02, 0.04], dark * soft.row(y)[x]);
+            }
+        }
+    }
+}
+
+/// Draws an object over the scene, and its distance over the map, which has a quarter of the size.
+fn put(scene: &mut Raster, map: &mut Plane, thing: &Raster, [left, top]: [isize; 2], near: f32) {
+    let size = scene.size();
+    for y in 0..thing.size().height {
+        for x in 0..thing.size().width {
+            let [Ok(across), Ok(down)] = [left + x as isize, top + y as isize].map(usize::try_from) else { continue };
+            if across >= size.width || down >= size.height {
+                continue;
+            }
+
+            let [red, green, blue, cover] = thing.row(y)[x];
+            scene.lay(across, down, [red, green, blue], cover);
+
+            if across.is_multiple_of(4) && down.is_multiple_of(4) {
+                let value = &mut map.row_mut(down / 4)[across / 4];
+                *value += ramp(cover, 0.3, 0.7) * (near - *value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Size = Size { width: 96, height: 54 };
+
+    fn disc(colour: [f32; 3]) -> Raster {
+        Raster::from_fn(Size { width: 40, height: 40 }, |x, y| {
+            let far = (x as f32 - 20.0).hypot(y as f32 - 22.0);
+            [colour[0], colour[1], colour[2], if far < 15.0 { 1.0 } else { 0.0 }]
+        })
+    }
+
+    #[test]
+    fn every_reference_is_seen_before_the_scene() {
+        let composed =
+            compose(&[disc([0.9, 0.1, 0.1]), disc([0.1, 0.1, 0.9])], &Wishes::of("a beach"), "a beach", SIZE, 3);
+        let [red, blue] = [composed.places[0], composed.places[1]];
+        let at = |[x, y]: [f32; 2]| {
+            let picture = &composed.view.picture;
+            picture.sample((x + SIZE.aspect()) * 27.0, (y + 1.0) * 27.0)
+        };
+        assert!(at(red)[0] > 0.7 && at(blue)[2] > 0.7, "{:?} {:?}", at(red), at(blue));
+        let beside = composed.view.depth.at([0.0, -0.8]);
+        assert!(composed.view.depth.at(red) > beside + 0.2);
+    }
+
+    #[test]
+    fn the_camera_goes_from_the_first_to_the_last() {
+        let composed =
+            compose(&[disc([0.9, 0.1, 0.1]), disc([0.1, 0.1, 0.9])], &Wishes::of("a beach"), "a beach", SIZE, 3);
+        let track = composed.track(&Wishes::none(), MotionAmount::Medium, 4.0, 1);
+        assert!(track.at(0.0).shift[0] < -0.1 && track.at(1.0).shift[0] > 0.1);
+    }
+
+    #[test]
+    fn a_picture_without_a_subject_is_a_card() {
+        let even = Raster::from_fn(Size { width: 80, height: 60 }, |_, _| [0.3, 0.6, 0.4, 1.0]);
+        let thing = Thing::of(&even, true);
+        assert!(!thing.stands && thing.picture.row(30)[40][3] > 0.9 && thing.picture.row(0)[0][3] < 0.5);
+    }
+}

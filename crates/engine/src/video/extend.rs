@@ -1,0 +1,270 @@
+//! Extension of a video: the decoded original, then its last picture with continued motion.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::Fault;
+use super::camera::{Pose, Track};
+use super::codec::{Codec, FPS, Yuv};
+use super::mp4::{Reel, Sound};
+use super::optical::Flow;
+use super::plan::size_of;
+use super::raster::{Raster, Size};
+use super::shots::{Morph, Shot, Still};
+use super::view::View;
+use super::words::Wishes;
+use crate::picture::Pixels;
+use crate::video::MotionAmount;
+
+/// Parsed video.
+pub struct Head {
+    file: Vec<u8>,
+    reel: Reel,
+}
+
+/// Maximum number of pictures that wait for an earlier one, as many as a stream may hold back.
+const HELD_MAX: usize = 17;
+/// Distance in frames of the pictures that are compared to estimate the motion.
+const APART: usize = 6;
+
+impl Head {
+    /// Parses a file.
+    ///
+    /// # Errors
+    /// Returns [`Fault::Input`] if the file cannot be read.
+    pub fn open(file: Vec<u8>) -> Result<Self, Fault> {
+        let reel = catch_unwind(AssertUnwindSafe(|| Reel::of(&file))).unwrap_or_else(|_| Err(damaged()))?;
+        Ok(Self { file, reel })
+    }
+
+    /// Returns the number of frames at [`FPS`].
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        let ticks = u64::from(self.reel.timescale.get());
+        ((self.reel.ticks() * u64::from(FPS) + ticks / 2) / ticks).max(1) as usize
+    }
+
+    /// Plays the video at a size and at [`FPS`].
+    ///
+    /// # Errors
+    /// Returns [`Fault::Input`] if a picture cannot be decoded, and any error of `take`.
+    pub fn play(
+        &self,
+        codec: &dyn Codec,
+        size: Size,
+        mut take: impl FnMut(Yuv) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let begin = self.reel.begin();
+        let timescale = u64::from(self.reel.timescale.get());
+        let frames = self.frames();
+        let mut shown = 0;
+
+        let mut last: Option<Yuv> = None;
+
+        self.decode(codec, 0, |time, picture| {
+            // The previous picture is displayed until this one.
+            let until = ((time - begin) * u64::from(FPS)).div_ceil(timescale) as usize;
+            if let Some(before) = &last {
+                while shown < until.min(frames) {
+                    take(before.clone())?;
+                    shown += 1;
+                }
+            }
+            last = Some(fitted(picture, size));
+            Ok(())
+        })?;
+
+        let last = last.ok_or_else(damaged)?;
+
+        while shown < frames {
+            take(last.clone())?;
+            shown += 1;
+        }
+
+        Ok(())
+    }
+
+    /// Returns the most recent pictures in display order.
+    fn tail(&self, codec: &dyn Codec, size: Size) -> Result<Vec<Yuv>, Fault> {
+        let units = &self.reel.units;
+        let early = units.len().saturating_sub(APART + 1);
+        let from = (0..=early).rev().find(|at| units[*at].key).unwrap_or(0);
+
+        let mut recent: Vec<Yuv> = Vec::new();
+        self.decode(codec, from, |_, picture| {
+            if recent.len() > APART {
+                recent.remove(0);
+            }
+            recent.push(picture);
+            Ok(())
+        })?;
+
+        Ok(recent.into_iter().map(|picture| fitted(picture, size)).collect())
+    }
+
+    /// Returns the number of pictures per second.
+    fn rate(&self) -> f32 {
+        let seconds = self.reel.ticks() as f32 / self.reel.timescale.get() as f32;
+        self.reel.units.len() as f32 / seconds.max(1e-3)
+    }
+
+    /// Decodes the pictures from a key frame on, in display order. A panic of the codec counts as a damaged file.
+    fn decode(
+        &self,
+        codec: &dyn Codec,
+        from: usize,
+        mut take: impl FnMut(u64, Yuv) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut decoder = codec.decoder();
+        // Pictures are returned in the order of their display times, which the file lists.
+        let mut held: Vec<(u64, Yuv)> = Vec::new();
+        let units = &self.reel.units[from..];
+        let mut waiting: Vec<u64> = units.iter().map(|unit| unit.shown).collect();
+        waiting.sort_unstable();
+        let mut due = waiting.into_iter().peekable();
+
+        for unit in units {
+            let bytes = self.reel.access_unit(&self.file, unit)?;
+            let decoded = catch_unwind(AssertUnwindSafe(|| decoder.decode(&bytes)));
+            let decoded = decoded.map_err(|_| damaged())?.map_err(|error| Fault::Input {
+                code: "video_undecodable",
+                reason: format!("the video cannot be decoded: {error}"),
+            })?;
+
+            let Some((_, picture)) = decoded else { continue };
+            if picture.size != self.reel.size {
+                return Err(damaged());
+            }
+
+            held.push((unit.shown, picture));
+
+            while let Some(next) = due.peek().copied() {
+                let ready = held.iter().position(|(shown, _)| *shown == next);
+                let Some(at) = ready.or_else(|| (held.len() > HELD_MAX).then(|| earliest(&held))) else { break };
+                let (shown, picture) = held.swap_remove(at);
+                take(shown.max(next), picture)?;
+                due.next();
+            }
+        }
+
+        while !held.is_empty() {
+            let (shown, picture) = held.swap_remove(earliest(&held));
+            take(shown, picture)?;
+        }
+
+        Ok(())
+    }
+
+    /// Returns the unchanged sound track.
+    #[must_use]
+    pub fn into_sound(self) -> Option<Sound> {
+        self.reel.sound
+    }
+}
+
+fn earliest(held: &[(u64, Yuv)]) -> usize {
+    (0..held.len()).min_by_key(|at| held[*at].0).unwrap_or(0)
+}
+
+fn damaged() -> Fault {
+    Fault::Input { code: "video_undecodable", reason: "the video is damaged".to_owned() }
+}
+
+/// Returns the size of the extended video with its own aspect ratio and `lines` pixels on the shorter side, or `None` if
+/// the file cannot be read.
+#[must_use]
+pub fn footage_size(file: &[u8], lines: u32) -> Option<Size> {
+    let reel = catch_unwind(AssertUnwindSafe(|| Reel::of(file))).ok()?.ok()?;
+    Some(size_of(lines, None, Some((reel.size.width as u32, reel.size.height as u32))))
+}
+
+/// Returns the memory in bytes for pictures while a video is decoded: those of the decoder and those that wait. Returns
+/// `None` if the file cannot be read.
+#[must_use]
+pub fn footage_bytes(file: &[u8]) -> Option<u64> {
+    let reel = catch_unwind(AssertUnwindSafe(|| Reel::of(file))).ok()?.ok()?;
+    let waiting = (HELD_MAX + 1 + APART + 1) as u64 * reel.size.area() as u64;
+    // One byte of luma per pixel, and two of chroma per four pixels.
+    Some((reel.kept_pixels + waiting) * 3 / 2)
+}
+
+/// Resizes a decoded picture if necessary.
+fn fitted(picture: Yuv, size: Size) -> Yuv {
+    if picture.size == size { picture } else { Yuv::of(&picture.to_raster().cover(size)) }
+}
+
+/// Returns the shot after a video: from its last picture with the camera's motion to the end frame, if there is one.
+///
+/// # Errors
+/// Returns the same errors as [`Head::play`].
+pub fn shot(
+    head: &Head,
+    codec: &dyn Codec,
+    size: Size,
+    (wishes, amplitude): (&Wishes, MotionAmount),
+    seconds: u32,
+    (end, seed): (Option<&Pixels>, u32),
+) -> Result<Box<dyn Shot>, Fault> {
+    let recent = head.tail(codec, size)?;
+    let [Some(before), Some(last)] = [recent.first(), recent.last()] else { return Err(damaged()) };
+
+    let picture = last.to_raster();
+    let rate = head.rate() / (recent.len() - 1).max(1) as f32;
+    let velocity = (recent.len() > 1).then(|| Velocity::between(&before.to_raster(), &picture, rate));
+
+    let view = View::of(picture);
+    let length = seconds as f32;
+    let own = Track::of(wishes, amplitude, length, seed);
+
+    if let Some(end) = end {
+        return Ok(Box::new(Morph::between(view, View::of(Raster::of(end, size)), &own)));
+    }
+
+    let track = match velocity.filter(|_| wishes.moves.is_empty() && !wishes.still) {
+        Some(velocity) if velocity.moves() => velocity.carried(length),
+        _ => own,
+    };
+
+    Ok(Box::new(Still { view, track, life: wishes.life.clone() }))
+}
+
+/// Velocity of a camera per second.
+#[derive(Debug, Clone, Copy)]
+struct Velocity {
+    shift: [f32; 2],
+    /// Natural logarithm of the magnification.
+    growth: f32,
+    turn: f32,
+}
+
+impl Velocity {
+    /// Estimates the velocity from two pictures; `rate` is the number of such intervals per second.
+    fn between(before: &Raster, last: &Raster, rate: f32) -> Self {
+        let (shift, growth, turn) = Flow::between(before, last).whole();
+        // Objects that move to the left mean a camera that moves to the right.
+        Self { shift: shift.map(|part| -rate * part), growth: rate * growth.max(0.2).ln(), turn: rate * turn }
+    }
+
+    /// Returns `true` if the motion exceeds compression noise.
+    fn moves(&self) -> bool {
+        self.shift[0].hypot(self.shift[1]) > 0.012 || self.growth.abs() > 0.01 || self.turn.abs() > 0.008
+    }
+
+    /// Returns a motion that continues and decelerates.
+    fn carried(&self, seconds: f32) -> Track {
+        // Distance of a uniform deceleration, limited to the area that the picture provides.
+        let reach = 0.5 * seconds;
+
+        let growth = (self.growth * reach).clamp(-0.5, 0.5);
+        let within = |value: f32, most: f32| (value * reach).clamp(-most, most);
+
+        Track::slowing(
+            Pose {
+                shift: [within(self.shift[0], 0.45), within(self.shift[1], 0.3)],
+                way: [within(self.shift[0], 0.12), within(self.shift[1], 0.1), 0.0],
+                zoom: growth.exp(),
+                turn: within(self.turn, 0.25),
+            },
+            seconds,
+        )
+    }
+}

@@ -1,0 +1,172 @@
+//! Watermark in a corner of the frame.
+
+use super::plan::Stamp;
+use super::raster::{Raster, Size};
+use crate::picture::Pixels;
+use crate::video::MarkCorner;
+
+/// Height of the default mark as a fraction of the shorter side.
+const OWN_HEIGHT: f32 = 0.042;
+/// Maximum side of a custom mark as a fraction of the same side of the frame.
+const GIVEN_SIDE: f32 = 0.16;
+/// Distance from the border as a fraction of the shorter side.
+const MARGIN: f32 = 0.035;
+/// Opacity of the mark.
+const OPACITY: f32 = 0.62;
+
+/// Default mark (`MEDIARY`) in letters of five columns and seven rows; each row is five bits.
+const WORD: [[u8; 7]; 7] = [
+    [0b10001, 0b11011, 0b10101, 0b10101, 0b10001, 0b10001, 0b10001],
+    [0b11111, 0b10000, 0b10000, 0b11110, 0b10000, 0b10000, 0b11111],
+    [0b11110, 0b10001, 0b10001, 0b10001, 0b10001, 0b10001, 0b11110],
+    [0b01110, 0b00100, 0b00100, 0b00100, 0b00100, 0b00100, 0b01110],
+    [0b01110, 0b10001, 0b10001, 0b11111, 0b10001, 0b10001, 0b10001],
+    [0b11110, 0b10001, 0b10001, 0b11110, 0b10100, 0b10010, 0b10001],
+    [0b10001, 0b10001, 0b01010, 0b00100, 0b00100, 0b00100, 0b00100],
+];
+
+/// Mark prepared for frames of one size.
+#[derive(Debug, Clone)]
+pub struct Mark {
+    left: usize,
+    top: usize,
+    picture: Raster,
+}
+
+impl Mark {
+    /// Prepares a mark.
+    #[must_use]
+    pub fn of(stamp: &Stamp, frame: Size) -> Self {
+        let picture = match &stamp.picture {
+            Some(pixels) => given(pixels, frame),
+            None => own(frame),
+        };
+
+        let Size { width, height } = picture.size();
+        let margin = (MARGIN * frame.width.min(frame.height) as f32) as usize;
+        let right = frame.width - width.min(frame.width);
+        let bottom = frame.height - height.min(frame.height);
+
+        let (left, top) = match stamp.position {
+            MarkCorner::TopLeft => (margin, margin),
+            MarkCorner::TopRight => (right.saturating_sub(margin), margin),
+            MarkCorner::BottomRight => (right.saturating_sub(margin), bottom.saturating_sub(margin)),
+            MarkCorner::BottomLeft => (margin, bottom.saturating_sub(margin)),
+        };
+
+        Self { left: left.min(right), top: top.min(bottom), picture }
+    }
+
+    /// Draws the mark over a frame.
+    pub fn press(&self, frame: &mut Raster) {
+        let mark = self.picture.size();
+        let size = frame.size();
+        for y in 0..mark.height.min(size.height - self.top) {
+            for x in 0..mark.width.min(size.width - self.left) {
+                let [red, green, blue, cover] = self.picture.row(y)[x];
+                if cover > 0.0 {
+                    frame.lay(self.left + x, self.top + y, [red, green, blue], OPACITY * cover);
+                }
+            }
+        }
+    }
+}
+
+/// Resizes a custom mark.
+fn given(pixels: &Pixels, frame: Size) -> Raster {
+    let (width, height) = match pixels {
+        Pixels::Opaque(picture) => picture.dimensions(),
+        Pixels::Transparent(picture) => picture.dimensions(),
+    };
+    let scale = (GIVEN_SIDE * frame.width as f32 / width as f32).min(GIVEN_SIDE * frame.height as f32 / height as f32);
+    let side = |length: u32| ((length as f32 * scale).round() as usize).max(2);
+    Raster::of(pixels, Size { width: side(width), height: side(height) })
+}
+
+/// Draws the default mark: white letters with a dark shadow, readable on any background.
+fn own(frame: Size) -> Raster {
+    let dot = (OWN_HEIGHT * frame.width.min(frame.height) as f32 / 7.0).max(1.0);
+    let columns = 6 * WORD.len() - 1;
+    let rows = 7;
+
+    let blur = dot.max(1.0);
+    let size = Size {
+        width: (columns as f32 * dot + 2.0 * blur).ceil() as usize,
+        height: (rows as f32 * dot + 2.0 * blur).ceil() as usize,
+    };
+
+    let set = |x: f32, y: f32| {
+        let column = (x / dot).floor();
+        let row = (y / dot).floor();
+        if column < 0.0 || row < 0.0 || column >= columns as f32 || row >= rows as f32 {
+            return false;
+        }
+        let letter = column as usize / 6;
+        let bit = column as usize % 6;
+        bit < 5 && WORD[letter][row as usize] >> (4 - bit) & 1 == 1
+    };
+
+    // Supersampling with 4 × 4 samples per pixel.
+    let cover = |x: f32, y: f32| {
+        let samples = (0..16)
+            .filter(|at| set(x + (0.5 + (at % 4) as f32) / 4.0 - blur, y + (0.5 + (at / 4) as f32) / 4.0 - blur));
+        samples.count() as f32 / 16.0
+    };
+
+    Raster::from_fn(size, |x, y| {
+        let x = x as f32;
+        let y = y as f32;
+        let letter = cover(x, y);
+        let off = 0.5 * blur;
+        let shadow = 0.5 * cover(x - off, y - off);
+        let whole = letter + (1.0 - letter) * shadow;
+        let white = if whole > 0.0 { letter / whole } else { 0.0 };
+        [white, white, white, whole]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use image::{Rgba, RgbaImage};
+
+    use super::*;
+
+    const FRAME: Size = Size { width: 192, height: 108 };
+
+    /// Centre of the pixels that a mark changes, as fractions of the frame, and their number.
+    fn changed(stamp: &Stamp) -> ([f32; 2], usize) {
+        let before = Raster::from_fn(FRAME, |_, _| [0.4, 0.4, 0.4, 1.0]);
+        let mut after = before.clone();
+        Mark::of(stamp, FRAME).press(&mut after);
+        let places = (0..FRAME.area())
+            .filter(|at| before.pixels()[*at].map(f32::to_bits) != after.pixels()[*at].map(f32::to_bits));
+        let places: Vec<[usize; 2]> = places.map(|at| [at % FRAME.width, at / FRAME.width]).collect();
+        let mean = |which: usize| places.iter().map(|place| place[which] as f32).sum::<f32>() / places.len() as f32;
+        ([mean(0) / FRAME.width as f32, mean(1) / FRAME.height as f32], places.len())
+    }
+
+    #[test]
+    fn marks_stand_in_their_corners() {
+        for (position, across, down) in [
+            (MarkCorner::TopLeft, 0.0, 0.0),
+            (MarkCorner::TopRight, 1.0, 0.0),
+            (MarkCorner::BottomRight, 1.0, 1.0),
+            (MarkCorner::BottomLeft, 0.0, 1.0),
+        ] {
+            for picture in [None, Some(Pixels::Transparent(RgbaImage::from_pixel(40, 20, Rgba([255, 0, 0, 128]))))] {
+                let ([x, y], count) = changed(&Stamp { position, picture });
+                assert!((x - across).abs() < 0.25 && (y - down).abs() < 0.2, "{position:?} {x} {y}");
+                assert!(count > 40 && count < FRAME.area() / 20, "{count}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_mark_fits_into_any_frame() {
+        for (width, height) in [(16, 16), (16, 400), (400, 16)] {
+            let mut frame = Raster::new(Size { width, height });
+            let stamp = Stamp { position: MarkCorner::BottomRight, picture: None };
+            Mark::of(&stamp, frame.size()).press(&mut frame);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Video engine: renders a plan to a video.
+//!
+//! The engine knows no objects and draws nothing but the given pictures and its own scenes, through which it moves a
+//! camera. It estimates the depth of a picture (`depth`), moves a camera (`camera`) as the prompt requests
+//! (`words`), draws the result (`view`), and adds weather (`weather`) and light (`mood`). Two pictures are joined
+//! along their optical flow (`optical`, `shots`). Without a picture it paints a scene of known depth (`scene`). An
+//! existing video is decoded and its motion continued (`extend`).
+//!
+//! Frames are drawn and encoded in groups that start with a key frame, on all cores. A group holds one frame at a time,
+//! so memory depends on the number of cores and not on the length. The same plan gives the same bytes for any number of
+//! threads.
+
+#![allow(
+    clippy::many_single_char_names,
+    clippy::similar_names,
+    reason = "positions are x and y, and their neighbours a to d"
+)]
+
+mod camera;
+mod codec;
+mod compose;
+mod depth;
+mod extend;
+mod mark;
+mod mood;
+mod mp4;
+mod optical;
+mod plan;
+mod raster;
+mod render;
+mod scene;
+mod shots;
+mod sound;
+mod view;
+mod weather;
+mod words;
+
+pub use codec::{Codec, CodecError, Decoder, Effort, Encoder, FPS, H264, Yuv};
+pub use extend::{footage_bytes, footage_size};
+pub use mp4::{Packet, Reel, Sound, Strip, Unit, write as write_mp4};
+pub use plan::{Film, Leg, MarkCorner, Material, MotionAmount, Plan, Stamp, size_of};
+pub use raster::Size;
+pub use render::{frames, render};
+pub use sound::{Bed, SoundContent, SoundPlan, Stereo};
+
+/// Reason for a failed rendering.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Unusable input.
+    #[error("{reason}")]
+    Input {
+        /// Stable code.
+        code: &'static str,
+        /// Message for the client.
+        reason: String,
+    },
+    /// The task was cancelled.
+    #[error("the film was cancelled")]
+    Cancelled,
+    /// Defect of the engine.
+    #[error("{0}")]
+    Defect(String),
+}
+
+impl From<codec::CodecError> for Fault {
+    fn from(error: codec::CodecError) -> Self {
+        Self::Defect(error.to_string())
+    }
+}
+
+/// Observer of a rendering.
+pub trait Watch: Sync {
+    /// Receives the progress, 0 to 1, occasionally and from any thread.
+    fn done(&self, share: f32);
+
+    /// Returns `true` if the video is no longer wanted. Called before each frame.
+    fn gone(&self) -> bool;
+}
+
+/// Observer that never cancels.
+impl Watch for () {
+    fn done(&self, _share: f32) {}
+
+    fn gone(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Changes of light over a video.
+
+use super::camera::chance;
+use super::raster::{Pixel, Raster};
+use super::words::Mood;
+
+/// Effect of the light on every pixel of a frame.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Light {
+    gain: [f32; 3],
+    /// Darkening of the corners.
+    corners: f32,
+}
+
+impl Light {
+    /// Unchanged light.
+    pub const OWN: Self = Self { gain: [1.0; 3], corners: 0.0 };
+
+    /// Returns the light of moods at a time in seconds, which is `share` of the whole.
+    #[must_use]
+    pub fn of(moods: &[Mood], seconds: f32, share: f32, seed: u32) -> Self {
+        let mut light = Self::OWN;
+        for mood in moods {
+            let (gain, corners) = at(*mood, seconds, share, seed);
+            (0..3).for_each(|at| light.gain[at] *= gain[at]);
+            light.corners += corners;
+        }
+        light
+    }
+
+    /// Applies the light to a frame.
+    pub fn fall(&self, frame: &mut Raster) {
+        if *self == Self::OWN {
+            return;
+        }
+
+        let size = frame.size();
+        let half = size.height as f32 * 0.5;
+        let aspect = size.aspect();
+
+        for y in 0..size.height {
+            let v = (y as f32 + 0.5) / half - 1.0;
+            for (x, pixel) in frame.row_mut(y).iter_mut().enumerate() {
+                let u = ((x as f32 + 0.5) / half - aspect) / aspect;
+                let dark = 1.0 - self.corners * 0.5 * (u * u + v * v);
+                lit(pixel, self.gain.map(|gain| gain * dark));
+            }
+        }
+    }
+}
+
+/// Applies a gain that approaches white instead of clipping.
+fn lit(pixel: &mut Pixel, gain: [f32; 3]) {
+    for at in 0..3 {
+        let over = (gain[at] - 1.0).max(0.0);
+        pixel[at] = (gain[at] * pixel[at] / (1.0 + over * pixel[at])).clamp(0.0, 1.0);
+    }
+}
+
+fn at(mood: Mood, seconds: f32, share: f32, seed: u32) -> ([f32; 3], f32) {
+    let mix = |from: [f32; 3], to: [f32; 3], share: f32| -> [f32; 3] {
+        std::array::from_fn(|at| from[at] + share * (to[at] - from[at]))
+    };
+
+    match mood {
+        Mood::Sunset => (mix([1.0; 3], [1.02, 0.74, 0.56], share), 0.35 * share),
+        Mood::Sunrise => (mix([0.62, 0.66, 0.82], [1.12, 1.04, 0.96], share), 0.3 * (1.0 - share)),
+        Mood::Flicker => {
+            let wave = |pace: f32, from: f32| (pace * seconds + from + 6.0 * chance(seed, 40)).sin();
+            let flame = 1.0 + 0.09 * wave(7.3, 0.0) + 0.06 * wave(13.1, 1.0) + 0.04 * wave(23.7, 2.0);
+            ([1.06 * flame, 0.96 * flame, 0.82 * flame], 0.35)
+        }
+        Mood::Storm => ([0.80 + flash(seconds, seed), 0.84 + flash(seconds, seed), 0.92 + flash(seconds, seed)], 0.2),
+        Mood::Pulse => {
+            let pulse = 1.0 + 0.12 * (1.8 * seconds + 6.0 * chance(seed, 41)).sin();
+            ([pulse, 0.97 * pulse, 1.04 * pulse], 0.1)
+        }
+    }
+}
+
+/// Returns the brightness of lightning: a decaying flash in about every third second.
+fn flash(seconds: f32, seed: u32) -> f32 {
+    let second = seconds.floor();
+    let number = 60 + second as u32;
+    if chance(seed, number) > 0.38 {
+        return 0.0;
+    }
+
+    let since = seconds - second - 0.6 * chance(seed, number + 1000);
+    if since < 0.0 { 0.0 } else { 0.9 * (-9.0 * since).exp() * (0.7 + 0.3 * (40.0 * since).cos()) }
+}
+
+#[cfg(test)]
+#[expect(clippy::float_cmp, reason = "neutral light must not change any bit")]
+mod tests {
+    use super::*;
+    use crate::video::raster::Size;
+
+    fn grey(moods: &[Mood], share: f32) -> Pixel {
+        let mut frame = Raster::from_fn(Size { width: 8, height: 8 }, |_, _| [0.5, 0.5, 0.5, 1.0]);
+        Light::of(moods, 4.0 * share, share, 3).fall(&mut frame);
+        frame.row(4)[4]
+    }
+
+    #[test]
+    fn evening_turns_warm_and_dark_and_morning_bright() {
+        assert_eq!(grey(&[Mood::Sunset], 0.0), [0.5, 0.5, 0.5, 1.0]);
+        let evening = grey(&[Mood::Sunset], 1.0);
+        assert!(evening[2] < 0.35 && evening[0] > evening[2] + 0.1);
+        assert!(grey(&[Mood::Sunrise], 1.0)[0] > grey(&[Mood::Sunrise], 0.0)[0] + 0.1);
+    }
+
+    #[test]
+    fn fire_flickers_and_nothing_stays() {
+        assert_ne!(grey(&[Mood::Flicker], 0.3), grey(&[Mood::Flicker], 0.35));
+        assert_eq!(grey(&[], 0.3), [0.5, 0.5, 0.5, 1.0]);
+    }
+}

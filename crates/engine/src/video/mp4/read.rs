@@ -1,0 +1,406 @@
+//! Reads videos from untrusted sources: checked against limits before decoding, with a specific error if unsupported.
+
+use std::num::NonZeroU32;
+
+use shiguredo_mp4::TrackKind;
+use shiguredo_mp4::bitstream::h264::{parse_annexb_nal_units, parse_sps};
+use shiguredo_mp4::boxes::{Avc1Box, SampleEntry};
+use shiguredo_mp4::demux::{Input, Mp4FileDemuxer, Mp4FileKind, Mp4FileKindDetector, RequiredInput, Sample};
+
+use super::work::{DECODED_PIXELS_MAX, Slices, too_many_pixels};
+use super::{Packet, Sound, fragments, sps};
+use crate::video::Fault;
+use crate::video::raster::Size;
+
+/// Maximum size of a file in bytes.
+pub const BYTES_MAX: usize = 512 << 20;
+/// Maximum length of a video in seconds.
+pub const SECONDS_MAX: u64 = 300;
+/// Maximum number of pictures, and of packets of sound.
+pub const SAMPLES_MAX: usize = 36_000;
+/// Maximum number of pixels of a picture: 4096 by 2304.
+const PIXELS_MAX: usize = 4096 * 2304;
+/// Longest side of a picture in pixels.
+const SIDE_MAX: usize = 8192;
+/// Maximum number of reference pictures (H.264, A.3.1).
+const REFERENCES_MAX: u32 = 16;
+/// Maximum size of an encoded picture in bytes.
+const SAMPLE_BYTES_MAX: usize = 32 << 20;
+
+/// An opened video: the places of its pictures in the file, and its sound.
+#[derive(Debug)]
+pub struct Reel {
+    /// Size of the pictures.
+    pub size: Size,
+    /// Pictures in decoding order.
+    pub units: Vec<Unit>,
+    /// Sound track, if there is one.
+    pub sound: Option<Sound>,
+    /// Ticks per second of the pictures.
+    pub timescale: NonZeroU32,
+    /// Parameter sets with start codes.
+    pub head: Vec<u8>,
+    /// Pixels that a decoder holds at once: one coded picture and the reference pictures.
+    pub kept_pixels: u64,
+    /// Coded pixels of a picture.
+    coded_pixels: u64,
+    length_bytes: usize,
+}
+
+/// A picture in the file, in decoding order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unit {
+    /// `true` for a key frame.
+    pub key: bool,
+    /// Presentation time in ticks.
+    pub shown: u64,
+    /// Duration in ticks.
+    pub ticks: u32,
+    offset: usize,
+    bytes: usize,
+}
+
+fn refused(code: &'static str, reason: impl Into<String>) -> Fault {
+    Fault::Input { code, reason: reason.into() }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
+pub(super) fn unreadable(error: impl ToString) -> Fault {
+    refused("video_unreadable", format!("the video cannot be read: {}", error.to_string()))
+}
+
+pub(super) fn unsupported(what: &str) -> Fault {
+    refused("video_unsupported", format!("the video is {what}; H.264 with 8 bits, 4:2:0, progressive, in MP4 is read"))
+}
+
+impl Reel {
+    /// Reads the structure of a file.
+    ///
+    /// # Errors
+    /// Returns [`Fault::Input`] if the file is not a supported video or exceeds a limit.
+    pub fn of(file: &[u8]) -> Result<Self, Fault> {
+        if file.len() > BYTES_MAX {
+            return Err(refused("video_too_large", format!("the video has more than {} MiB", BYTES_MAX >> 20)));
+        }
+
+        let mut film = Film::default();
+
+        match kind(file)? {
+            Mp4FileKind::Mp4 => film.take_whole(file)?,
+            Mp4FileKind::FragmentedMp4 => {
+                // The first samples may precede the fragments.
+                film.take_whole(file)?;
+                fragments::each(file, |sample| film.take(file, sample))?;
+            }
+        }
+
+        let mut reel = film.pictures.reel()?;
+        reel.sound = film.sound.map(|(_, sound)| sound).filter(|sound| sound.packets.len() <= SAMPLES_MAX);
+        Ok(reel)
+    }
+
+    /// Returns a picture as an access unit with start codes.
+    ///
+    /// # Errors
+    /// If its parts are malformed, or it contains parameters that differ from the announced ones.
+    pub fn access_unit(&self, file: &[u8], unit: &Unit) -> Result<Vec<u8>, Fault> {
+        let mut rest = file.get(unit.offset..unit.offset + unit.bytes).ok_or_else(|| unreadable("it is cut off"))?;
+        let mut slices = Slices::default();
+        let mut whole = if unit.key { self.head.clone() } else { Vec::new() };
+        whole.reserve(unit.bytes + 16);
+
+        while !rest.is_empty() {
+            let (length, after) =
+                rest.split_at_checked(self.length_bytes).ok_or_else(|| unreadable("a picture is cut off"))?;
+            let length = length.iter().fold(0_usize, |sum, byte| (sum << 8) | usize::from(*byte));
+            let (nal, after) = after.split_at_checked(length).ok_or_else(|| unreadable("a picture is cut off"))?;
+            if nal.first().is_some_and(|first| first & 0x1f == 7) {
+                let promised = checked(nal)?;
+                if promised.size != self.size
+                    || promised.kept_pixels > self.kept_pixels
+                    || promised.coded_pixels > self.coded_pixels
+                {
+                    return Err(unsupported("made of parts with different descriptions"));
+                }
+            }
+            slices.count(nal)?;
+            if !nal.is_empty() {
+                whole.extend([0, 0, 0, 1]);
+                whole.extend(nal);
+            }
+            rest = after;
+        }
+
+        Ok(whole)
+    }
+
+    /// Returns the duration in ticks.
+    #[must_use]
+    pub fn ticks(&self) -> u64 {
+        let begin = self.begin();
+        self.units.iter().map(|unit| unit.shown + u64::from(unit.ticks) - begin).max().unwrap_or(0)
+    }
+
+    /// Returns the presentation time of the first picture, in ticks.
+    #[must_use]
+    pub fn begin(&self) -> u64 {
+        self.units.iter().map(|unit| unit.shown).min().unwrap_or(0)
+    }
+}
+
+pub(super) fn too_long() -> Fault {
+    refused(
+        "video_too_long",
+        format!("the video is longer than {SECONDS_MAX} seconds or has more than {SAMPLES_MAX} pictures"),
+    )
+}
+
+/// Returns the requested bytes, as far as the file contains them.
+pub(super) fn part(file: &[u8], wanted: RequiredInput) -> Input<'_> {
+    let start = usize::try_from(wanted.position).unwrap_or(usize::MAX).min(file.len());
+    let end = wanted.size.and_then(|size| start.checked_add(size)).unwrap_or(file.len()).min(file.len());
+    Input { position: start as u64, data: &file[start..end] }
+}
+
+/// Each step requests the next box; an index needs fewer steps than this.
+const STEPS_MAX: usize = 1024;
+
+/// Returns whether the file is fragmented.
+fn kind(file: &[u8]) -> Result<Mp4FileKind, Fault> {
+    let mut detector = Mp4FileKindDetector::new();
+    for _ in 0..STEPS_MAX {
+        let Some(wanted) = detector.required_input() else { break };
+        detector.handle_input(part(file, wanted));
+    }
+    detector.file_kind().map_err(unreadable)?.ok_or_else(|| unreadable("it has no index"))
+}
+
+/// Returns a demuxer that has read the index.
+fn opened(file: &[u8]) -> Result<Mp4FileDemuxer, Fault> {
+    let mut demuxer = Mp4FileDemuxer::new();
+    for _ in 0..STEPS_MAX {
+        let Some(wanted) = demuxer.required_input() else { break };
+        demuxer.handle_input(part(file, wanted));
+    }
+    demuxer.tracks().map_err(unreadable)?;
+    Ok(demuxer)
+}
+
+/// A video being read.
+#[derive(Default)]
+struct Film {
+    samples: usize,
+    bytes: u64,
+    pictures: Pictures,
+    /// With the id of its track.
+    sound: Option<(u32, Sound)>,
+}
+
+impl Film {
+    /// Takes all samples of the index.
+    fn take_whole(&mut self, file: &[u8]) -> Result<(), Fault> {
+        let mut demuxer = opened(file)?;
+        while let Some(sample) = demuxer.next_sample().map_err(unreadable)? {
+            self.take(file, &sample)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, file: &[u8], sample: &Sample<'_>) -> Result<(), Fault> {
+        self.samples += 1;
+        if self.samples > 2 * SAMPLES_MAX {
+            return Err(too_long());
+        }
+
+        let start = usize::try_from(sample.data_offset).map_err(unreadable)?;
+        let end = start.checked_add(sample.data_size).ok_or_else(|| unreadable("a sample has no end"))?;
+        let bytes = file.get(start..end).ok_or_else(|| unreadable("it is cut off"))?;
+
+        // Sound is copied and pictures are decoded: samples that share bytes would multiply the work of a small file.
+        self.bytes += bytes.len() as u64;
+        if self.bytes > file.len() as u64 {
+            return Err(unreadable("the same bytes are several samples"));
+        }
+
+        match sample.track.kind {
+            TrackKind::Video => {
+                let shown = sample.timestamp.saturating_add_signed(sample.composition_time_offset.unwrap_or(0));
+                let unit =
+                    Unit { key: sample.keyframe, shown, ticks: sample.duration, offset: start, bytes: bytes.len() };
+                self.pictures.take(unit, sample.track.track_id, sample.track.timescale, sample.sample_entry)?;
+            }
+            TrackKind::Audio => keep(&mut self.sound, bytes, sample),
+            TrackKind::Subtitle => {}
+        }
+
+        Ok(())
+    }
+}
+
+/// Keeps a packet of the first sound track whose packets can be copied unchanged.
+fn keep(sound: &mut Option<(u32, Sound)>, bytes: &[u8], sample: &Sample<'_>) {
+    let packet = Packet { bytes: bytes.to_vec(), ticks: sample.duration };
+    let track = sample.track.track_id;
+
+    match (sound, sample.sample_entry) {
+        (Some((first, sound)), entry)
+            if *first == track
+                && sound.packets.len() <= SAMPLES_MAX
+                && entry.is_none_or(|entry| *entry == sound.entry) =>
+        {
+            sound.packets.push(packet);
+        }
+        (none @ None, Some(entry @ (SampleEntry::Mp4a(_) | SampleEntry::Opus(_)))) => {
+            let timescale = sample.track.timescale;
+            *none = Some((track, Sound { entry: entry.clone(), timescale, packets: vec![packet] }));
+        }
+        // Another track, a second description, too many packets, or an unsupported codec.
+        _ => {}
+    }
+}
+
+/// The pictures read so far.
+#[derive(Default)]
+struct Pictures {
+    track: Option<(u32, NonZeroU32)>,
+    description: Option<Description>,
+    units: Vec<Unit>,
+}
+
+impl Pictures {
+    /// Keeps a picture of the first track.
+    fn take(
+        &mut self,
+        unit: Unit,
+        track: u32,
+        timescale: NonZeroU32,
+        entry: Option<&SampleEntry>,
+    ) -> Result<(), Fault> {
+        let (first, _) = *self.track.get_or_insert((track, timescale));
+        if first != track {
+            return Ok(());
+        }
+
+        if let Some(entry) = entry {
+            let described = described(entry)?;
+            if self.description.as_ref().is_some_and(|known| *known != described) {
+                return Err(unsupported("made of parts with different descriptions"));
+            }
+            self.description = Some(described);
+        }
+
+        let end = unit.shown.saturating_add(u64::from(unit.ticks));
+        if self.units.len() >= SAMPLES_MAX || end > SECONDS_MAX.saturating_mul(u64::from(timescale.get())) {
+            return Err(too_long());
+        }
+        if unit.bytes > SAMPLE_BYTES_MAX {
+            return Err(refused("video_too_large", "a picture of the video is too large"));
+        }
+        self.units.push(unit);
+
+        Ok(())
+    }
+
+    fn reel(self) -> Result<Reel, Fault> {
+        let nothing = || refused("video_unreadable", "the video has no pictures");
+        let (_, timescale) = self.track.ok_or_else(nothing)?;
+        let Description { promised, head, length_bytes } = self.description.ok_or_else(nothing)?;
+        let Promised { size, coded_pixels, kept_pixels } = promised;
+        let pixels = coded_pixels.saturating_mul(self.units.len() as u64);
+
+        if pixels > DECODED_PIXELS_MAX {
+            let told = format!("the video has {} pictures of {size}", self.units.len());
+            return Err(refused("video_too_large", too_many_pixels(&told, pixels, DECODED_PIXELS_MAX)));
+        }
+
+        let reel =
+            Reel { size, units: self.units, sound: None, timescale, head, kept_pixels, coded_pixels, length_bytes };
+        if reel.ticks() == 0 || !reel.units.first().is_some_and(|unit| unit.key) {
+            return Err(refused("video_unreadable", "the video does not begin with a whole picture"));
+        }
+
+        Ok(reel)
+    }
+}
+
+/// Sizes announced by a parameter set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Promised {
+    size: Size,
+    coded_pixels: u64,
+    kept_pixels: u64,
+}
+
+/// Description of the pictures in the index: announced sizes, parameter sets, and the number of bytes of a length.
+#[derive(PartialEq, Eq)]
+struct Description {
+    promised: Promised,
+    head: Vec<u8>,
+    length_bytes: usize,
+}
+
+fn described(entry: &SampleEntry) -> Result<Description, Fault> {
+    let avc1 = match entry {
+        SampleEntry::Avc1(avc1) => avc1,
+        SampleEntry::Hev1(_) | SampleEntry::Hvc1(_) => return Err(unsupported("HEVC")),
+        SampleEntry::Vp08(_) => return Err(unsupported("VP8")),
+        SampleEntry::Vp09(_) => return Err(unsupported("VP9")),
+        SampleEntry::Av01(_) => return Err(unsupported("AV1")),
+        _ => return Err(unsupported("in a codec that is not known")),
+    };
+
+    let Avc1Box { avcc_box, .. } = avc1;
+    let mut promised: Option<Promised> = None;
+
+    for sps in &avcc_box.sps_list {
+        let next = checked(sps)?;
+        let kept_pixels = promised.map_or(0, |before| before.kept_pixels).max(next.kept_pixels);
+        let coded_pixels = promised.map_or(0, |before| before.coded_pixels).max(next.coded_pixels);
+        promised = Some(Promised { coded_pixels, kept_pixels, ..next });
+    }
+
+    let mut head = Vec::new();
+
+    for set in avcc_box.sps_list.iter().chain(&avcc_box.pps_list) {
+        head.extend([0, 0, 0, 1]);
+        head.extend(set);
+    }
+
+    parse_annexb_nal_units(&head).map_err(unreadable)?;
+    let promised = promised.ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
+    Ok(Description { promised, head, length_bytes: usize::from(avcc_box.length_size_minus_one.get()) + 1 })
+}
+
+/// Returns the sizes announced by a parameter set, if its pictures may be decoded.
+fn checked(sps: &[u8]) -> Result<Promised, Fault> {
+    let told = parse_sps(sps).map_err(unreadable)?;
+    if told.bit_depth_luma_minus8 != 0 || told.bit_depth_chroma_minus8 != 0 {
+        return Err(unsupported("coded with more than 8 bits"));
+    }
+    if told.chroma_format_idc != 1 {
+        return Err(unsupported("coded with other colours than 4:2:0"));
+    }
+
+    let size = Size { width: told.width.into(), height: told.height.into() };
+    let coded = sps::coded(sps).ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
+    if coded.interlaced {
+        return Err(unsupported("interlaced"));
+    }
+
+    // Cropped pixels are decoded too; a picture may be cropped by one block on each side.
+    let most = (PIXELS_MAX + 16 * 2 * SIDE_MAX) as u64;
+    if size.area() > PIXELS_MAX || size.width.max(size.height) > SIDE_MAX || coded.pixels > most {
+        return Err(refused("video_too_large", "the video has more than 4096 by 2304 pixels"));
+    }
+    if coded.references > REFERENCES_MAX {
+        return Err(unreadable("it keeps more pictures than the standard allows"));
+    }
+    if size.width < 16 || size.height < 16 || !size.width.is_multiple_of(2) || !size.height.is_multiple_of(2) {
+        return Err(unsupported("of an odd size or of less than 16 pixels"));
+    }
+
+    Ok(Promised { size, coded_pixels: coded.pixels, kept_pixels: coded.pixels * (1 + u64::from(coded.references)) })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Tests with videos from other encoders.
+
+use shiguredo_mp4::demux::TrackInfo;
+
+use super::*;
+use crate::video::codec::{Codec as _, Effort, H264, Yuv};
+use crate::video::mp4::work::SLICES_MAX;
+use crate::video::mp4::{Strip, write};
+use crate::video::raster::Raster;
+
+const FILM: &[u8] = include_bytes!("../../../../../../fuzz/seeds/film/reordered_aac.mp4");
+
+#[test]
+fn a_film_of_somebody_else_is_read_in_the_order_of_decoding() {
+    let reel = Reel::of(FILM).unwrap();
+    assert_eq!((reel.size.width, reel.size.height, reel.units.len()), (64, 48, 12));
+    assert!(!reel.units.is_sorted_by_key(|unit| unit.shown) && reel.sound.is_some());
+}
+
+#[test]
+fn of_two_tracks_of_sound_the_first_is_kept_alone() {
+    let entry = Reel::of(FILM).unwrap().sound.unwrap().entry;
+    let track = |track_id| TrackInfo { track_id, kind: TrackKind::Audio, duration: 0, timescale: NonZeroU32::MIN };
+    let mut sound = None;
+
+    // Interleaved as in a video. The first packet of each track has its description, which is the same.
+    for (nth, track) in [track(2), track(3), track(2), track(3)].iter().enumerate() {
+        let sample = Sample {
+            track,
+            sample_entry: (nth < 2).then_some(&entry),
+            keyframe: true,
+            timestamp: 0,
+            duration: 1,
+            data_offset: 0,
+            data_size: 1,
+            composition_time_offset: None,
+        };
+        keep(&mut sound, &[u8::try_from(track.track_id).unwrap()], &sample);
+    }
+
+    let packets: Vec<_> = sound.unwrap().1.packets.into_iter().map(|packet| packet.bytes).collect();
+    assert_eq!(packets, [[2], [2]]);
+}
+
+#[test]
+fn bytes_that_are_many_samples_are_refused_before_they_are_copied() {
+    let mut film = FILM.to_vec();
+    let number = |film: &[u8], at: usize| u32::from_be_bytes(film[at..at + 4].try_into().unwrap());
+
+    for at in 0..film.len() - 4 {
+        match &film[at..at + 4] {
+            // One size for all samples, and every chunk at the same offset.
+            b"stsz" => film[at + 8..at + 12].copy_from_slice(&150_u32.to_be_bytes()),
+            b"stco" => {
+                for chunk in 0..number(&film, at + 8) as usize {
+                    film[at + 12 + 4 * chunk..at + 16 + 4 * chunk].copy_from_slice(&100_u32.to_be_bytes());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    let Err(Fault::Input { reason, .. }) = Reel::of(&film) else { panic!("it was read") };
+    assert_eq!(reason, "the video cannot be read: the same bytes are several samples");
+}
+
+/// Returns a video of nearly identical pictures of a few bytes each.
+fn long_film(width: usize, height: usize, pictures: usize) -> Vec<u8> {
+    let size = Size { width, height };
+    let picture = Yuv::of(&Raster::new(size));
+    let mut encoder = H264.encoder(size, Effort::Thrifty).unwrap();
+    let key = encoder.encode(&picture).unwrap();
+    let next = encoder.encode(&picture).unwrap();
+    let units = std::iter::once(key).chain(std::iter::repeat_n(next, pictures - 1)).collect();
+    write(&Strip { groups: vec![units] }, None).unwrap()
+}
+
+#[test]
+fn pixels_times_pictures_are_bounded_whatever_the_size_of_the_file() {
+    // Given a picture of 1280 by 720 pixels: 10,850 of them are ten billion pixels
+    let fits = long_film(1280, 720, 5000);
+    assert!(Reel::of(&fits).is_ok());
+    let film = long_film(2560, 1440, 4000);
+    assert!(film.len() < 1 << 20, "{} bytes", film.len());
+
+    let Err(Fault::Input { code, reason }) = Reel::of(&film) else { panic!("it was read") };
+
+    assert_eq!(code, "video_too_large");
+    let told =
+        "the video has 4000 pictures of 2560x1440, 14746 million pixels in all; at most 10000 million are allowed";
+    assert_eq!(reason, told);
+}
+
+#[test]
+fn a_sample_of_several_pictures_is_refused() {
+    let slice = |first: bool| [0x41, if first { 0x9a } else { 0x5a }, 0];
+    let mut slices = Slices::default();
+    assert!([true, false, false].into_iter().all(|first| slices.count(&slice(first)).is_ok()));
+    assert!(slices.count(&[0x06, 0xFF]).is_ok(), "what is no slice does not count");
+    assert!(slices.count(&slice(true)).is_err());
+    let mut many = Slices::default();
+    let counted = (0..1000).take_while(|_| many.count(&slice(false)).is_ok()).count();
+    assert_eq!(counted, SLICES_MAX);
+}

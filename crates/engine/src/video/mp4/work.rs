@@ -1,0 +1,42 @@
+//! Limits of the work that a video causes, which its file size does not show.
+
+use super::read::unsupported;
+use crate::video::Fault;
+
+/// Maximum number of decoded pixels of a video: coded pixels of a picture times pictures. A repeated picture takes a
+/// few bytes, so the file size is no limit.
+pub const DECODED_PIXELS_MAX: u64 = 10_000_000_000;
+/// Maximum number of slices of a picture.
+pub(super) const SLICES_MAX: usize = 256;
+
+/// Describes an excess of pixels in words that follow `told`.
+pub(in crate::video) fn too_many_pixels(told: &str, pixels: u64, most: u64) -> String {
+    let millions = |pixels: u64| pixels.div_ceil(1_000_000);
+    format!("{told}, {} million pixels in all; at most {} million are allowed", millions(pixels), millions(most))
+}
+
+/// Counter of the slices of an access unit, each of which may cost as much as a whole picture.
+#[derive(Default)]
+pub(super) struct Slices {
+    all: usize,
+    first: usize,
+}
+
+impl Slices {
+    /// Counts a NAL unit.
+    ///
+    /// # Errors
+    /// If the sample contains several pictures or too many slices.
+    pub fn count(&mut self, nal: &[u8]) -> Result<(), Fault> {
+        let [header, start, ..] = nal else { return Ok(()) };
+        if matches!(header & 0x1f, 1 | 2 | 5) {
+            self.all += 1;
+            // A set first bit means that the slice begins at the first block.
+            self.first += usize::from(start & 0x80 != 0);
+        }
+        if self.first > 1 || self.all > SLICES_MAX {
+            return Err(unsupported("made of samples with several pictures"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! Writes MP4 files: the index before the media, sound interleaved with pictures.
+
+use std::num::NonZeroU32;
+
+use shiguredo_mp4::bitstream::h264::{
+    H264NalUnitType, H264SampleEntryConfig, LengthSize, build_avc1_box_from_annexb, parse_annexb_nal_units,
+};
+use shiguredo_mp4::boxes::{Avc1Box, SampleEntry, UnknownBox};
+use shiguredo_mp4::mux::{Mp4FileMuxer, Mp4FileMuxerOptions, Sample, estimate_maximum_moov_box_size};
+use shiguredo_mp4::{BoxSize, BoxType, TrackKind};
+
+use super::{Packet, Sound};
+use crate::video::codec::{CodecError, FPS};
+
+/// Pictures of a video: groups that each begin with a key frame, as access units with start codes.
+#[derive(Debug, Default)]
+pub struct Strip {
+    /// Access units of each group.
+    pub groups: Vec<Vec<Vec<u8>>>,
+}
+
+/// Writes a video. Each group of pictures is followed by its sound.
+///
+/// # Errors
+/// If the pictures are not an H.264 stream.
+pub fn write(strip: &Strip, sound: Option<&Sound>) -> Result<Vec<u8>, CodecError> {
+    let frames: usize = strip.groups.iter().map(Vec::len).sum();
+    let packets = sound.map_or(0, |sound| sound.packets.len());
+    let first = strip.groups.first().and_then(|group| group.first()).ok_or_else(|| odd("a film has no pictures"))?;
+    let options = Mp4FileMuxerOptions {
+        reserved_moov_box_size: estimate_maximum_moov_box_size(&[frames, packets]),
+        ..Mp4FileMuxerOptions::default()
+    };
+
+    let muxer = Mp4FileMuxer::with_options(options).map_err(odd)?;
+    let mut film = Film { bytes: muxer.initial_boxes_bytes().to_vec(), muxer };
+    let mut entry = Some(SampleEntry::Avc1(described(first)?));
+    let mut waiting = Waiting::of(sound);
+    let mut shown = 0;
+
+    for group in &strip.groups {
+        for (at, unit) in group.iter().enumerate() {
+            film.picture(unit, at == 0, entry.take())?;
+        }
+        shown += group.len() as u64;
+        while let Some((packet, entry)) = waiting.next_before(shown, shown == frames as u64) {
+            film.sound(packet, entry, waiting.timescale)?;
+        }
+    }
+
+    film.end()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
+fn odd(error: impl ToString) -> CodecError {
+    CodecError(error.to_string())
+}
+
+/// Returns the description of the stream with its colour space, which the codec does not write: BT.709, 16 to 235.
+fn described(unit: &[u8]) -> Result<Avc1Box, CodecError> {
+    let config = H264SampleEntryConfig { length_size: LengthSize::FourBytes };
+    let mut description = build_avc1_box_from_annexb(unit, &config).map_err(odd)?;
+    let mut payload = b"nclx".to_vec();
+    payload.extend([0, 1, 0, 1, 0, 1, 0]);
+    let box_size = BoxSize::U32(8 + payload.len() as u32);
+    description.unknown_boxes.push(UnknownBox { box_type: BoxType::Normal(*b"colr"), box_size, payload });
+    Ok(description)
+}
+
+/// Sound that is not written yet.
+struct Waiting<'a> {
+    packets: std::iter::Peekable<std::slice::Iter<'a, Packet>>,
+    entry: Option<SampleEntry>,
+    timescale: NonZeroU32,
+    /// Start of the next packet in ticks.
+    at: u64,
+}
+
+impl<'a> Waiting<'a> {
+    fn of(sound: Option<&'a Sound>) -> Self {
+        let packets: &[Packet] = sound.map_or(&[], |sound| &sound.packets);
+        Self {
+            packets: packets.iter().peekable(),
+            entry: sound.map(|sound| sound.entry.clone()),
+            timescale: sound.map_or(NonZeroU32::MIN, |sound| sound.timescale),
+            at: 0,
+        }
+    }
+
+    /// Returns the next packet if it begins before `frames` pictures have been shown, or if `all` is set.
+    fn next_before(&mut self, frames: u64, all: bool) -> Option<(&'a Packet, Option<SampleEntry>)> {
+        let due = all || self.at * u64::from(FPS) < frames * u64::from(self.timescale.get());
+        let packet = self.packets.next_if(|_| due)?;
+        self.at += u64::from(packet.ticks);
+        Some((packet, self.entry.take()))
+    }
+}
+
+struct Film {
+    bytes: Vec<u8>,
+    muxer: Mp4FileMuxer,
+}
+
+impl Film {
+    /// Appends a picture without parameter sets, which are in the description.
+    fn picture(&mut self, unit: &[u8], keyframe: bool, sample_entry: Option<SampleEntry>) -> Result<(), CodecError> {
+        let start = self.bytes.len();
+        for nal in parse_annexb_nal_units(unit).map_err(odd)? {
+            if !matches!(nal.nal_unit_type, H264NalUnitType::Sps | H264NalUnitType::Pps) {
+                let length = u32::try_from(nal.data.len()).map_err(odd)?;
+                self.bytes.extend(length.to_be_bytes());
+                self.bytes.extend(nal.data);
+            }
+        }
+        let timescale = NonZeroU32::MIN.saturating_add(FPS - 1);
+        self.append(start, TrackKind::Video, sample_entry, keyframe, timescale, 1)
+    }
+
+    fn sound(
+        &mut self,
+        packet: &Packet,
+        sample_entry: Option<SampleEntry>,
+        timescale: NonZeroU32,
+    ) -> Result<(), CodecError> {
+        let start = self.bytes.len();
+        self.bytes.extend(&packet.bytes);
+        self.append(start, TrackKind::Audio, sample_entry, true, timescale, packet.ticks)
+    }
+
+    fn append(
+        &mut self,
+        start: usize,
+        track_kind: TrackKind,
+        sample_entry: Option<SampleEntry>,
+        keyframe: bool,
+        timescale: NonZeroU32,
+        duration: u32,
+    ) -> Result<(), CodecError> {
+        let sample = Sample {
+            track_kind,
+            sample_entry,
+            keyframe,
+            timescale,
+            duration,
+            composition_time_offset: None,
+            data_offset: start as u64,
+            data_size: self.bytes.len() - start,
+        };
+
+        self.muxer.append_sample(&sample).map_err(odd)
+    }
+
+    fn end(mut self) -> Result<Vec<u8>, CodecError> {
+        let boxes = self.muxer.finalize().map_err(odd)?;
+        if !boxes.is_faststart_enabled() {
+            return Err(odd("the index of the film has no room at its beginning"));
+        }
+        for (offset, part) in boxes.offset_and_bytes_pairs() {
+            let offset = usize::try_from(offset).map_err(odd)?;
+            self.bytes[offset..offset + part.len()].copy_from_slice(part);
+        }
+        Ok(self.bytes)
+    }
+}

@@ -1,0 +1,284 @@
+//! Dense optical flow between two pictures.
+//!
+//! A coarse-to-fine pyramid with a few Lucas-Kanade steps per level: each step finds the shift of a window that best
+//! explains the difference of brightness, damped where there is no texture. After each step the field is smoothed along
+//! the edges of the picture.
+
+use super::depth::look_up;
+use super::raster::{Place, Raster, Size};
+use crate::filters::box_blur;
+use crate::guide::{Guided, stretch};
+use crate::plane::{Plane, Region};
+use crate::resample::fit;
+
+/// Longest side in samples of the pictures that are compared.
+const SIDE: usize = 192;
+/// Minimum of the shorter side in the pyramid.
+const SMALLEST: usize = 12;
+/// Steps per level.
+const STEPS: usize = 3;
+
+/// Displacement from every position of one picture to the other.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    across: Plane,
+    down: Plane,
+    aspect: f32,
+}
+
+/// Flow in both directions between two pictures, and its quality.
+#[derive(Debug, Clone)]
+pub struct Match {
+    pub there: Flow,
+    pub back: Flow,
+    /// Similarity from 0, for pictures of different content, to 1.
+    pub likeness: f32,
+}
+
+impl Flow {
+    /// Returns the displacement at a position.
+    #[must_use]
+    pub fn at(&self, place: Place) -> Place {
+        [&self.across, &self.down].map(|plane| look_up(plane, self.aspect, place))
+    }
+
+    /// Computes the flow between two pictures of equal size.
+    #[must_use]
+    pub fn between(from: &Raster, to: &Raster) -> Self {
+        Self::of(&pyramid(from), &pyramid(to), from.size().aspect())
+    }
+
+    fn of(from: &[Plane], to: &[Plane], aspect: f32) -> Self {
+        let smallest = &from[from.len() - 1];
+        let mut across = Plane::new(smallest.width(), smallest.height());
+        let mut down = across.clone();
+
+        for (from, to) in from.iter().zip(to).rev() {
+            let whole = Region::whole(from);
+            let scale = [across.width() as f32 / whole.width as f32, across.height() as f32 / whole.height as f32];
+
+            [across, down] = [&across, &down].map(|plane| stretch(plane, scale, whole));
+            across.values_mut().iter_mut().for_each(|value| *value /= scale[0]);
+            down.values_mut().iter_mut().for_each(|value| *value /= scale[1]);
+
+            for _ in 0..STEPS {
+                step(from, to, &mut across, &mut down);
+            }
+        }
+
+        let half = from[0].height() as f32 * 0.5;
+        for plane in [&mut across, &mut down] {
+            plane.values_mut().iter_mut().for_each(|value| *value /= half);
+        }
+
+        Self { across, down, aspect }
+    }
+
+    /// Returns shift, magnification and rotation of the whole picture that best fit the flow. Medians reduce the
+    /// influence of moving objects.
+    #[must_use]
+    pub fn whole(&self) -> (Place, f32, f32) {
+        let shift = [&self.across, &self.down].map(|plane| median(plane.values().to_vec()));
+
+        let width = self.across.width();
+        let height = self.across.height();
+        let mut growths = Vec::new();
+        let mut turns = Vec::new();
+
+        for y in 0..height {
+            for x in 0..width {
+                let place = [
+                    (2.0 * (x as f32 + 0.5) / width as f32 - 1.0) * self.aspect,
+                    2.0 * (y as f32 + 0.5) / height as f32 - 1.0,
+                ];
+
+                let square = place[0] * place[0] + place[1] * place[1];
+
+                if square > 0.2 {
+                    let way = [self.across.row(y)[x] - shift[0], self.down.row(y)[x] - shift[1]];
+                    growths.push((way[0] * place[0] + way[1] * place[1]) / square);
+                    turns.push((way[1] * place[0] - way[0] * place[1]) / square);
+                }
+            }
+        }
+
+        (shift, 1.0 + median(growths), median(turns))
+    }
+}
+
+fn median(mut values: Vec<f32>) -> f32 {
+    let middle = values.len() / 2;
+
+    if values.is_empty() {
+        return 0.0;
+    }
+    *values.select_nth_unstable_by(middle, f32::total_cmp).1
+}
+
+impl Match {
+    /// Compares two pictures of equal size.
+    #[must_use]
+    pub fn of(one: &Raster, other: &Raster) -> Self {
+        let from = pyramid(one);
+        let to = pyramid(other);
+        let aspect = one.size().aspect();
+        let (there, back) = rayon::join(|| Flow::of(&from, &to, aspect), || Flow::of(&to, &from, aspect));
+        let likeness = likeness(&from[0], &to[0], &there, &back);
+        Self { there, back, likeness }
+    }
+}
+
+/// Returns the fraction of a picture that the flow finds again in the other one and that returns from there, reduced by
+/// the remaining difference.
+fn likeness(from: &Plane, to: &Plane, there: &Flow, back: &Flow) -> f32 {
+    let width = from.width();
+    let height = from.height();
+
+    let texture = |plane: &Plane| {
+        let mean = plane.values().iter().sum::<f32>() / plane.values().len() as f32;
+        plane.values().iter().map(|value| (value - mean).abs()).sum::<f32>() / plane.values().len() as f32
+    };
+
+    let mut found = 0.0;
+    let mut gone = 0.0;
+    for y in 0..height {
+        for x in 0..width {
+            let place = [
+                (2.0 * (x as f32 + 0.5) / width as f32 - 1.0) * there.aspect,
+                2.0 * (y as f32 + 0.5) / height as f32 - 1.0,
+            ];
+
+            let way = there.at(place);
+            let goal = [place[0] + way[0], place[1] + way[1]];
+            let home = back.at(goal);
+
+            let missed = ((way[0] + home[0]).powi(2) + (way[1] + home[1]).powi(2)).sqrt();
+            gone += (from.row(y)[x] - look_up(to, there.aspect, goal)).abs();
+            found += f32::from(u8::from(missed < 0.03));
+        }
+    }
+
+    let count = (width * height) as f32;
+    let rest = gone / count / (texture(from) + texture(to) + 0.02);
+    (found / count * (1.3 - 2.6 * rest)).clamp(0.0, 1.0)
+}
+
+/// Returns the luma at decreasing sizes, the largest first.
+fn pyramid(picture: &Raster) -> Vec<Plane> {
+    let Size { width, height } = picture.size();
+    let scale = (SIDE as f32 / width.max(height) as f32).min(1.0);
+    let luma = picture.luma();
+
+    let resized = |plane: &Plane, scale: f32| {
+        let side = |length: usize| ((length as f32 * scale).round() as usize).max(4);
+        let part = [0.0, 0.0, plane.width() as f64, plane.height() as f64];
+        fit(plane, part, side(plane.width()), side(plane.height()))
+    };
+
+    let mut levels = vec![resized(&luma, scale)];
+    while let Some(last) = levels.last().filter(|last| last.width().min(last.height()) >= 2 * SMALLEST) {
+        let next = resized(&box_blur(last, 1), 0.5);
+        levels.push(next);
+    }
+
+    levels
+}
+
+/// Refines the flow by one step: a further shift explains the remaining difference.
+fn step(from: &Plane, to: &Plane, across: &mut Plane, down: &mut Plane) {
+    let width = from.width();
+    let height = from.height();
+    let radius = (width.max(height) / 40).clamp(2, 5);
+
+    let fetch = |plane: &Plane, x: f32, y: f32| {
+        let x = x.clamp(0.0, (width - 1) as f32);
+        let y = y.clamp(0.0, (height - 1) as f32);
+        let left = x as usize;
+        let top = y as usize;
+        let right = (left + 1).min(width - 1);
+        let bottom = (top + 1).min(height - 1);
+        let x = x - left as f32;
+        let y = y - top as f32;
+        let above = plane.row(top)[left] * (1.0 - x) + plane.row(top)[right] * x;
+        let below = plane.row(bottom)[left] * (1.0 - x) + plane.row(bottom)[right] * x;
+        above * (1.0 - y) + below * y
+    };
+
+    let moved = Plane::from_fn(width, height, |x, y| fetch(to, x as f32 + across.row(y)[x], y as f32 + down.row(y)[x]));
+
+    let slope = |plane: &Plane, x: usize, y: usize| {
+        let left = x.saturating_sub(1);
+        let right = (x + 1).min(width - 1);
+        let top = y.saturating_sub(1);
+        let bottom = (y + 1).min(height - 1);
+        [0.5 * (plane.row(y)[right] - plane.row(y)[left]), 0.5 * (plane.row(bottom)[x] - plane.row(top)[x])]
+    };
+
+    let mut sums: [Plane; 5] = std::array::from_fn(|_| Plane::new(width, height));
+    for y in 0..height {
+        for x in 0..width {
+            let one = slope(from, x, y);
+            let other = slope(&moved, x, y);
+            let [right, below] = [0.5 * (one[0] + other[0]), 0.5 * (one[1] + other[1])];
+            let rest = from.row(y)[x] - moved.row(y)[x];
+
+            // Large differences come from other objects, not from shifts.
+            let weight = 1.0 / (1.0 + (rest / 0.15).powi(2));
+
+            let products = [right * right, right * below, below * below, right * rest, below * rest];
+            for (sum, product) in sums.iter_mut().zip(products) {
+                sum.row_mut(y)[x] = weight * product;
+            }
+        }
+    }
+
+    let sums = sums.map(|plane| box_blur(&box_blur(&plane, radius), radius));
+
+    for at in 0..width * height {
+        let [xx, xy, yy, xr, yr] = [0, 1, 2, 3, 4].map(|which| sums[which].values()[at]);
+
+        let xx = xx + 1e-4;
+        let yy = yy + 1e-4;
+        let determinant = (xx * yy - xy * xy).max(1e-9);
+        across.values_mut()[at] += ((yy * xr - xy * yr) / determinant).clamp(-2.0, 2.0);
+        down.values_mut()[at] += ((xx * yr - xy * xr) / determinant).clamp(-2.0, 2.0);
+    }
+
+    for plane in [across, down] {
+        *plane = Guided::fit(from, plane, radius + 1, 0.1).small(from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::texture;
+
+    const SIZE: Size = Size { width: 120, height: 80 };
+
+    fn rough(seed: u32, shift: isize) -> Raster {
+        let region = Region { left: shift, top: 0, width: SIZE.width, height: SIZE.height };
+        let noise = box_blur(&texture(region, 2, seed), 1);
+        Raster::from_fn(SIZE, |x, y| {
+            let value = (0.5 + 0.3 * noise.row(y)[x]).clamp(0.0, 1.0);
+            [value, value, value, 1.0]
+        })
+    }
+
+    #[test]
+    fn a_shift_is_found_both_ways() {
+        let found = Match::of(&rough(1, 0), &rough(1, 6));
+        let [across, down] = found.there.at([0.1, 0.0]);
+        assert!((across + 6.0 / 40.0).abs() < 0.03 && down.abs() < 0.03, "{across} {down}");
+        assert!((found.back.at([0.0, 0.1])[0] - 6.0 / 40.0).abs() < 0.03);
+        let (shift, growth, turn) = found.there.whole();
+        assert!((shift[0] + 0.15).abs() < 0.03 && (growth - 1.0).abs() < 0.03 && turn.abs() < 0.03);
+    }
+
+    #[test]
+    fn pictures_of_different_things_are_not_alike() {
+        let same = Match::of(&rough(1, 0), &rough(1, 4));
+        let other = Match::of(&rough(1, 0), &rough(2, 0));
+        assert!(same.likeness > 0.6 && other.likeness < 0.4, "{} {}", same.likeness, other.likeness);
+    }
+}

@@ -1,0 +1,290 @@
+//! Frame buffer: pixels as floating-point numbers, with sampling between pixels.
+
+use std::fmt;
+
+use image::{Rgb, RgbImage};
+use rayon::prelude::*;
+
+use crate::colour::{joined, split};
+use crate::filters::smooth;
+use crate::picture::Pixels;
+use crate::plane::Plane;
+use crate::resample;
+
+/// Red, green and blue as sRGB values from 0 to 1, and the coverage from 0 to 1.
+pub type Pixel = [f32; 4];
+
+/// A position or distance on a picture: from its centre, to the right and down, in halves of its height.
+pub type Place = [f32; 2];
+
+/// Width and height in pixels; both even, because video has one chroma sample for every four pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// Width in pixels.
+    pub width: usize,
+    /// Height in pixels.
+    pub height: usize,
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.width, self.height)
+    }
+}
+
+impl Size {
+    /// Returns half the width in halves of the height.
+    #[must_use]
+    pub fn aspect(self) -> f32 {
+        self.width as f32 / self.height as f32
+    }
+
+    /// Returns the number of pixels.
+    #[must_use]
+    pub const fn area(self) -> usize {
+        self.width * self.height
+    }
+}
+
+/// A picture as rows of pixels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Raster {
+    size: Size,
+    pixels: Vec<Pixel>,
+}
+
+impl Raster {
+    /// Returns a black picture.
+    #[must_use]
+    pub fn new(size: Size) -> Self {
+        Self { size, pixels: vec![[0.0, 0.0, 0.0, 1.0]; size.area()] }
+    }
+
+    /// Computes every pixel from column and row, in parallel.
+    #[must_use]
+    pub fn from_fn(size: Size, pixel: impl Fn(usize, usize) -> Pixel + Sync) -> Self {
+        let mut raster = Self::new(size);
+        raster.pixels.par_chunks_mut(size.width).enumerate().for_each(|(y, row)| {
+            row.iter_mut().enumerate().for_each(|(x, value)| *value = pixel(x, y));
+        });
+        raster
+    }
+
+    /// Converts a decoded picture to a size, cropped to its centre if the proportions differ.
+    #[must_use]
+    pub fn of(pixels: &Pixels, size: Size) -> Self {
+        match pixels {
+            Pixels::Opaque(picture) => Self::of_samples::<3>(picture, picture.dimensions(), size),
+            Pixels::Transparent(picture) => Self::of_samples::<4>(picture, picture.dimensions(), size),
+        }
+        .cover(size)
+    }
+
+    /// Converts samples, averaging large pictures down to about twice the size, because a pixel here has 16 bytes.
+    fn of_samples<const N: usize>(samples: &[u8], (width, height): (u32, u32), size: Size) -> Self {
+        let width = width as usize;
+        let height = height as usize;
+        let factor = (width / (2 * size.width)).min(height / (2 * size.height)).max(1);
+        let share = 1.0 / (255 * factor * factor) as f32;
+        let reduced = Size { width: width / factor, height: height / factor };
+
+        Self::from_fn(reduced, |x, y| {
+            let mut sum = [0_u32; 4];
+            for row in samples.chunks_exact(N * width).skip(y * factor).take(factor) {
+                for pixel in &row.as_chunks::<N>().0[x * factor..][..factor] {
+                    (0..N).for_each(|at| sum[at] += u32::from(pixel[at]));
+                }
+            }
+            let mut pixel = sum.map(|part| part as f32 * share);
+            if N == 3 {
+                pixel[3] = 1.0;
+            }
+            pixel
+        })
+    }
+
+    #[must_use]
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Returns all pixels, row by row.
+    #[must_use]
+    pub fn pixels(&self) -> &[Pixel] {
+        &self.pixels
+    }
+
+    /// Returns all pixels, mutable.
+    pub fn pixels_mut(&mut self) -> &mut [Pixel] {
+        &mut self.pixels
+    }
+
+    /// Returns one row.
+    #[must_use]
+    pub fn row(&self, y: usize) -> &[Pixel] {
+        &self.pixels[y * self.size.width..][..self.size.width]
+    }
+
+    /// Returns one row, mutable.
+    pub fn row_mut(&mut self, y: usize) -> &mut [Pixel] {
+        &mut self.pixels[y * self.size.width..][..self.size.width]
+    }
+
+    /// Returns one channel: 0 to 2 for the colours, 3 for the coverage.
+    #[must_use]
+    pub fn channel(&self, at: usize) -> Plane {
+        Plane::from_rows(self.size.width, self.size.height, |y, row| {
+            row.iter_mut().zip(self.row(y)).for_each(|(value, pixel)| *value = pixel[at]);
+        })
+    }
+
+    /// Returns the picture at another size, resampled with a sharp kernel and cropped to its centre if the proportions
+    /// differ.
+    #[must_use]
+    pub fn cover(&self, size: Size) -> Self {
+        if self.size == size {
+            return self.clone();
+        }
+
+        let width = self.size.width as f64;
+        let height = self.size.height as f64;
+        let scale = (width / size.width as f64).min(height / size.height as f64);
+        let across = size.width as f64 * scale;
+        let down = size.height as f64 * scale;
+        let part = [(width - across) / 2.0, (height - down) / 2.0, across, down];
+        let channels: Vec<Plane> = (0..4_usize)
+            .into_par_iter()
+            .map(|at| resample::fit(&self.channel(at), part, size.width, size.height))
+            .collect();
+
+        let mut raster = Self::new(size);
+
+        for (at, plane) in channels.iter().enumerate() {
+            for (pixel, value) in raster.pixels.iter_mut().zip(plane.values()) {
+                pixel[at] = value.clamp(0.0, 1.0);
+            }
+        }
+
+        raster
+    }
+
+    /// Returns the interpolated pixel at a position; beyond its borders the picture is mirrored.
+    #[must_use]
+    pub fn sample(&self, x: f32, y: f32) -> Pixel {
+        let (left, right, across) = between(x, self.size.width);
+        let (top, bottom, down) = between(y, self.size.height);
+        let upper = self.row(top);
+        let lower = self.row(bottom);
+        let a = upper[left];
+        let b = upper[right];
+        let c = lower[left];
+        let d = lower[right];
+
+        std::array::from_fn(|at| {
+            let above = a[at] + across * (b[at] - a[at]);
+            let below = c[at] + across * (d[at] - c[at]);
+            above + down * (below - above)
+        })
+    }
+
+    /// Blends a colour over a pixel.
+    pub fn lay(&mut self, x: usize, y: usize, colour: [f32; 3], cover: f32) {
+        let pixel = &mut self.pixels[y * self.size.width + x];
+        (0..3).for_each(|at| pixel[at] += cover * (colour[at] - pixel[at]));
+    }
+
+    /// Returns the luma of every pixel.
+    #[must_use]
+    pub fn luma(&self) -> Plane {
+        Plane::from_rows(self.size.width, self.size.height, |y, row| {
+            row.iter_mut()
+                .zip(self.row(y))
+                .for_each(|(value, pixel)| *value = split([pixel[0], pixel[1], pixel[2]])[0]);
+        })
+    }
+
+    /// Increases local contrast, colour and, slightly, global contrast.
+    pub fn enhance(&mut self, amount: f32) {
+        let luma = self.luma();
+        let fine = smooth(&luma, 1);
+        let broad = smooth(&luma, (self.size.height / 40).max(2));
+        for (((pixel, value), fine), broad) in
+            self.pixels.iter_mut().zip(luma.values()).zip(fine.values()).zip(broad.values())
+        {
+            let [_, blue, red] = split([pixel[0], pixel[1], pixel[2]]);
+            let sharper = value + amount * (0.8 * (value - fine) + 0.25 * (value - broad));
+            let bent = sharper
+                + amount * 0.25 * (sharper - 0.5) * sharper.clamp(0.0, 1.0) * (1.0 - sharper.clamp(0.0, 1.0)) * 4.0;
+            let vivid = 1.0 + 0.18 * amount;
+            let colour = joined([bent, vivid * blue, vivid * red]);
+            (0..3).for_each(|at| pixel[at] = colour[at].clamp(0.0, 1.0));
+        }
+    }
+
+    /// Converts to 8 bits; uncovered pixels are white.
+    #[must_use]
+    pub fn to_image(&self) -> RgbImage {
+        let mut image = RgbImage::new(self.size.width as u32, self.size.height as u32);
+        for (target, pixel) in image.pixels_mut().zip(&self.pixels) {
+            *target = Rgb([0, 1, 2].map(|at| {
+                let value = 1.0 + pixel[3] * (pixel[at] - 1.0);
+                (value.clamp(0.0, 1.0) * 255.0 + 0.5) as u8
+            }));
+        }
+        image
+    }
+}
+
+/// Returns the two neighbours of a position and the weight of the second, mirrored at both ends.
+fn between(at: f32, length: usize) -> (usize, usize, f32) {
+    let last = (length - 1) as f32;
+    let mut at = at;
+    if !(0.0..=last).contains(&at) {
+        let turned = at.abs().rem_euclid(2.0 * last.max(0.5));
+        at = if turned > last { 2.0 * last - turned } else { turned }.clamp(0.0, last);
+    }
+    let first = at as usize;
+    (first, (first + 1).min(length - 1), at - first as f32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(width: usize, height: usize) -> Raster {
+        Raster::from_fn(Size { width, height }, |x, y| [x as f32 / 10.0, y as f32 / 10.0, 0.0, 1.0])
+    }
+
+    #[test]
+    fn beyond_its_borders_a_picture_is_mirrored() {
+        let picture = steps(5, 3);
+        for (inside, outside) in [(1.0, -1.0), (3.5, 4.5), (0.0, 8.0), (2.0, -6.0)] {
+            assert!((picture.sample(inside, 1.0)[0] - picture.sample(outside, 1.0)[0]).abs() < 1e-5, "{outside}");
+        }
+        assert!(
+            (picture.sample(1.25, 0.5)[0] - 0.125).abs() < 1e-6 && (picture.sample(1.25, 0.5)[1] - 0.05).abs() < 1e-6
+        );
+    }
+
+    #[test]
+    fn large_pictures_are_averaged_on_the_way() {
+        let picture = RgbImage::from_fn(90, 60, |x, y| Rgb([if (x + y) % 2 == 0 { 255 } else { 0 }, 51, 0]));
+        let raster = Raster::of(&Pixels::Opaque(picture), Size { width: 8, height: 6 });
+        assert_eq!(raster.size(), Size { width: 8, height: 6 });
+        assert!((raster.row(3)[4][0] - 0.5).abs() < 0.03 && (raster.row(3)[4][1] - 0.2).abs() < 0.01);
+    }
+
+    #[test]
+    fn the_middle_fills_another_shape() {
+        let covered = steps(10, 4).cover(Size { width: 4, height: 4 });
+        let row: Vec<_> = covered.row(0).iter().map(|pixel| (pixel[0] * 10.0).round() as i32).collect();
+        assert_eq!(row, [3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn what_is_not_covered_is_white_in_bytes() {
+        let mut raster = steps(2, 2);
+        raster.pixels_mut()[0] = [0.0, 0.0, 0.0, 0.0];
+        assert_eq!(raster.to_image().get_pixel(0, 0).0, [255; 3]);
+    }
+}

@@ -1,0 +1,377 @@
+//! Renders a plan: prepares the shots, draws and encodes groups of frames on all cores, and writes the file.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+use super::camera::{Track, chance};
+use super::codec::{Codec, Effort, FPS, H264, Yuv};
+use super::extend::{self, Head};
+use super::mark::Mark;
+use super::mood::Light;
+use super::mp4::{self, Sound, Strip};
+use super::plan::{Film, Leg, Material, Plan};
+use super::raster::{Raster, Size};
+use super::scene;
+use super::shots::{Morph, Shot, Still};
+use super::sound;
+use super::view::View;
+use super::weather::Sky;
+use super::words::{Mood, Weather, Wishes};
+use super::{Fault, Watch, compose};
+use crate::encode::{ResultFormat, encode};
+use crate::job::{StyleJob, StylePreset};
+use crate::picture::{Decoded, Pixels};
+use crate::style::style;
+
+/// Frames per group; fewer in short videos, so that at least two cores have work.
+const GROUP: usize = 24;
+/// Maximum number of pixels drawn and encoded for one video: 100 seconds of 1080p.
+pub const DRAWN_PIXELS_MAX: u64 = 5_000_000_000;
+/// Groups of a decoded video that are encoded at once; their frames are held in memory.
+const HEAD_GROUPS: usize = 4;
+
+/// Renders a video.
+///
+/// # Errors
+/// Returns [`Fault::Input`] if an input video cannot be read, [`Fault::Cancelled`] if the job is no longer wanted.
+pub fn render(plan: Plan<'_>, watch: &dyn Watch) -> Result<Film, Fault> {
+    render_with(&H264, plan, watch)
+}
+
+/// Draws the frames of a video one by one, without the video that it extends.
+///
+/// # Errors
+/// As [`render`], and the errors of `take`.
+pub fn frames(plan: Plan<'_>, mut take: impl FnMut(&Yuv) -> Result<(), Fault>) -> Result<(), Fault> {
+    let Plan { size, seed, effort, .. } = plan;
+    let wishes = Wishes::of(&plan.prompt);
+    let (_, parts) = parts(plan, &wishes, &H264)?;
+    let stage = Stage { codec: &H264, size, effort, seed, parts, mark: None };
+    (0..stage.made()).try_for_each(|at| take(&Yuv::of(&stage.frame(at))))
+}
+
+/// A shot with its overlays.
+struct Part {
+    frames: usize,
+    shot: Box<dyn Shot>,
+    sky: Vec<Sky>,
+    moods: Vec<Mood>,
+    /// Start in the time of the weather, in seconds.
+    begins: f32,
+}
+
+/// A prepared video.
+struct Stage<'a> {
+    codec: &'a dyn Codec,
+    size: Size,
+    effort: Effort,
+    seed: u32,
+    parts: Vec<Part>,
+    mark: Option<Mark>,
+}
+
+/// A group of pictures as access units.
+type Group = Vec<Vec<u8>>;
+
+/// Renders with another codec; see [`render`].
+pub(super) fn render_with(codec: &dyn Codec, plan: Plan<'_>, watch: &dyn Watch) -> Result<Film, Fault> {
+    let Plan { size, seed, effort, .. } = plan;
+    let mark = plan.stamp.as_ref().map(|stamp| Mark::of(stamp, size));
+    let wishes = Wishes::of(&plan.prompt);
+    let wishes = if plan.recommended { wishes.recommended() } else { wishes };
+    let sound_plan = plan.sound.clone();
+    let (head, parts) = parts(plan, &wishes, codec)?;
+    let ready = Stage { codec, size, effort, seed, parts, mark };
+    let made = ready.made();
+    let frames = made + head.as_ref().map_or(0, Head::frames);
+    let progress = Progress { watch, frames, drawn: AtomicUsize::new(0) };
+
+    let mut strip = Strip::default();
+    let mut cover = None;
+    if let Some(head) = &head {
+        ready.head(head, &progress, &mut cover, &mut strip)?;
+    }
+    let length = if made <= 2 * GROUP { GROUP / 2 } else { GROUP };
+    let begins: Vec<usize> = (0..made).step_by(length).collect();
+    let groups: Vec<Result<Group, Fault>> =
+        begins.into_par_iter().map(|begin| ready.group(begin, (begin + length).min(made), &progress)).collect();
+    for group in groups {
+        strip.groups.push(group?);
+    }
+    let track = match head {
+        Some(head) => head.into_sound(),
+        None => {
+            sound_plan.map(|plan| sound::track(&plan, &wishes, made, |share| ready.speed(share), seed)).transpose()?
+        }
+    };
+    let cover = cover.unwrap_or_else(|| ready.frame(0));
+    ready.film(&strip, track.as_ref(), &cover, frames)
+}
+
+/// Progress of a rendering.
+struct Progress<'a> {
+    watch: &'a dyn Watch,
+    frames: usize,
+    drawn: AtomicUsize,
+}
+
+impl Progress<'_> {
+    fn step(&self) -> Result<(), Fault> {
+        if self.watch.gone() {
+            return Err(Fault::Cancelled);
+        }
+        let drawn = self.drawn.fetch_add(1, Ordering::Relaxed) + 1;
+        if drawn.is_multiple_of(4) {
+            self.watch.done(drawn as f32 / (self.frames + 1) as f32);
+        }
+        Ok(())
+    }
+}
+
+impl Stage<'_> {
+    /// Encodes the video being extended, at the size of the new one.
+    fn head(
+        &self,
+        head: &Head,
+        progress: &Progress<'_>,
+        cover: &mut Option<Raster>,
+        strip: &mut Strip,
+    ) -> Result<(), Fault> {
+        let mut waiting: Vec<Vec<Yuv>> = vec![Vec::new()];
+        let mut encode = |waiting: &mut Vec<Vec<Yuv>>| -> Result<(), Fault> {
+            let full = std::mem::replace(waiting, vec![Vec::new()]);
+            let full = full.into_par_iter().filter(|frames| !frames.is_empty());
+            let groups: Vec<Result<Group, Fault>> = full.map(|frames| self.encoded(frames)).collect();
+            groups.into_iter().try_for_each(|group| group.map(|group| strip.groups.push(group)))
+        };
+
+        head.play(self.codec, self.size, |frame| {
+            progress.step()?;
+            if cover.is_none() {
+                *cover = Some(frame.to_raster());
+            }
+            let last = waiting.len() - 1;
+            waiting[last].push(frame);
+            if waiting[last].len() == GROUP {
+                if waiting.len() == HEAD_GROUPS {
+                    return encode(&mut waiting);
+                }
+                waiting.push(Vec::new());
+            }
+            Ok(())
+        })?;
+
+        encode(&mut waiting)
+    }
+
+    fn encoded(&self, frames: Vec<Yuv>) -> Result<Group, Fault> {
+        let mut encoder = self.codec.encoder(self.size, self.effort)?;
+        let units = frames.into_iter().map(|mut frame| {
+            if let Some(mark) = &self.mark {
+                let mut marked = frame.to_raster();
+                mark.press(&mut marked);
+                frame = Yuv::of(&marked);
+            }
+            encoder.encode(&frame).map_err(Fault::from)
+        });
+        units.collect()
+    }
+
+    /// Draws and encodes one group of frames.
+    fn group(&self, begin: usize, end: usize, progress: &Progress<'_>) -> Result<Group, Fault> {
+        let mut encoder = self.codec.encoder(self.size, self.effort)?;
+        let units = (begin..end).map(|at| {
+            progress.step()?;
+            let mut frame = self.frame(at);
+            if let Some(mark) = &self.mark {
+                mark.press(&mut frame);
+            }
+            Ok(encoder.encode(&Yuv::of(&frame))?)
+        });
+        units.collect()
+    }
+
+    /// Returns the number of frames of all shots.
+    fn made(&self) -> usize {
+        self.parts.iter().map(|part| part.frames).sum()
+    }
+
+    /// Returns the shot of a frame, and the frame's number within it.
+    fn find(&self, at: usize) -> (&Part, usize) {
+        let mut at = at;
+        for part in &self.parts[..self.parts.len() - 1] {
+            if at < part.frames {
+                return (part, at);
+            }
+            at -= part.frames;
+        }
+        (&self.parts[self.parts.len() - 1], at)
+    }
+
+    fn frame(&self, at: usize) -> Raster {
+        let (part, at) = self.find(at);
+        // The last frame of a shot precedes the first one of the next shot; the last shot includes its end.
+        let last = self.parts.last().is_some_and(|last| std::ptr::eq(last, part));
+        let share = at as f32 / (part.frames - usize::from(last)).max(1) as f32;
+        let seconds = at as f32 / FPS as f32;
+        let mut frame = Raster::new(self.size);
+        let pose = part.shot.draw(seconds, share, &mut frame);
+        let time = part.begins + seconds;
+        let length = self.made() as f32 / FPS as f32;
+
+        for sky in &part.sky {
+            sky.draw(time, &pose, part.shot.depth(), &mut frame);
+        }
+        Light::of(&part.moods, time, time / length, self.seed).fall(&mut frame);
+
+        frame
+    }
+
+    /// Returns the speed of the camera after a share of all shots.
+    fn speed(&self, share: f32) -> f32 {
+        let (part, at) = self.find((share * self.made() as f32) as usize);
+        part.shot.speed((at as f32 / part.frames as f32).min(1.0))
+    }
+
+    fn film(&self, strip: &Strip, track: Option<&Sound>, cover: &Raster, frames: usize) -> Result<Film, Fault> {
+        let cover = Decoded { pixels: Pixels::Opaque(cover.to_image()), profile: None };
+        let (cover, _) = encode(&cover, ResultFormat::Jpeg).map_err(|error| Fault::Defect(error.to_string()))?;
+        Ok(Film { bytes: mp4::write(strip, track)?, cover, size: self.size, frames })
+    }
+}
+
+/// Prepares pictures for a video.
+struct Dresser {
+    size: Size,
+    anime: bool,
+    enhance: bool,
+    seed: u32,
+}
+
+impl Dresser {
+    /// Resizes a picture and applies the style of the video.
+    fn dress(&self, pixels: &Pixels, size: Size) -> Raster {
+        let mut picture = Raster::of(pixels, size);
+        if self.enhance {
+            picture.enhance(1.0);
+        }
+        if self.anime { self.drawn(&picture) } else { picture }
+    }
+
+    /// Applies the style engine: even colours, and ink along the edges.
+    fn drawn(&self, picture: &Raster) -> Raster {
+        let job = StyleJob { engine: StylePreset::ColorfulAnime, style_strength: 0.9, ..StyleJob::default() };
+        let decoded = Decoded { pixels: Pixels::Opaque(picture.to_image()), profile: None };
+        Raster::of(&style(decoded, None, &job, self.seed).pixels, picture.size())
+    }
+}
+
+/// Checks the number of drawn pixels: it depends on the length of the input video, whatever its own size and file size.
+fn check_drawn(frames: usize, size: Size) -> Result<(), Fault> {
+    let pixels = (frames as u64).saturating_mul(size.area() as u64);
+    if pixels <= DRAWN_PIXELS_MAX {
+        return Ok(());
+    }
+    let told = format!("the film would have {frames} frames of {size}");
+    Err(Fault::Input { code: "video_too_large", reason: mp4::too_many_pixels(&told, pixels, DRAWN_PIXELS_MAX) })
+}
+
+/// Prepares the shots of a video, and the video that it extends.
+fn parts(plan: Plan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<Head>, Vec<Part>), Fault> {
+    let Plan { size, amplitude, seed, anime, enhance, .. } = plan;
+    let dresser = Dresser { size, anime, enhance, seed };
+    let way = |wishes: &Wishes, seconds: u32, seed: u32| Track::of(wishes, amplitude, seconds as f32, seed);
+    let mut parts = Parts { list: Vec::new(), seed, begins: 0.0 };
+    let mut head = None;
+
+    match plan.material {
+        Material::Words { seconds } => {
+            let mut view = scene::paint(wishes, &plan.prompt, size, seed);
+            if anime {
+                view.picture = dresser.drawn(&view.picture);
+            }
+            let mut life = wishes.life.clone();
+            life.extend(scene::life(wishes).filter(|own| !wishes.life.contains(own)));
+            let still = Still { view, track: way(wishes, seconds, seed), life };
+            parts.add(seconds, wishes, Box::new(still));
+        }
+        Material::Still { picture, seconds } => {
+            let view = View::of(dresser.dress(&picture, size));
+            let still = Still { view, track: way(wishes, seconds, seed), life: wishes.life.clone() };
+            parts.add(seconds, wishes, Box::new(still));
+        }
+        Material::Legs { start, legs } => {
+            let mut from = View::of(dresser.dress(&start, size));
+            for (number, leg) in (0..).zip(legs) {
+                let wishes = of_leg(wishes, &leg);
+                let seconds = leg.seconds;
+                let to = View::of(dresser.dress(&leg.picture, size));
+                let track = way(&wishes, seconds, seed.wrapping_add(number));
+                // Between two equal pictures, the camera leaves the picture and returns to it.
+                let shot: Box<dyn Shot> = if from.picture == to.picture {
+                    Box::new(Still { view: from, track: track.returning(), life: wishes.life.clone() })
+                } else {
+                    Box::new(Morph::between(from, to.clone(), &track))
+                };
+                parts.add(seconds, &wishes, shot);
+                from = to;
+            }
+        }
+        Material::References { pictures, seconds } => {
+            let pictures: Vec<Raster> =
+                pictures.iter().map(|pixels| dresser.dress(pixels, compose::size(pixels, dresser.size))).collect();
+            let composed = compose::compose(&pictures, wishes, &plan.prompt, size, seed);
+            let track = composed.track(wishes, amplitude, seconds as f32, seed);
+            let still = Still { view: composed.view, track, life: Vec::new() };
+            parts.add(seconds, wishes, Box::new(still));
+        }
+        Material::Footage { file, seconds, end } => {
+            let film = Head::open(file)?;
+            check_drawn(film.frames() + (seconds * FPS) as usize, size)?;
+            let shot = extend::shot(&film, codec, size, (wishes, amplitude), seconds, (end.as_ref(), seed))?;
+            parts.add(seconds, wishes, shot);
+            head = Some(film);
+        }
+    }
+
+    Ok((head, parts.list))
+}
+
+/// Returns the wishes for one leg: those of its own prompt, completed by those of the whole.
+fn of_leg(whole: &Wishes, leg: &Leg) -> Wishes {
+    let mut own = Wishes::of(&leg.prompt);
+    if own.moves.is_empty() && !own.still {
+        own.moves.clone_from(&whole.moves);
+        own.still = whole.still;
+    }
+    if own.weather.is_empty() {
+        own.weather.clone_from(&whole.weather);
+    }
+    if own.moods.is_empty() {
+        own.moods.clone_from(&whole.moods);
+    }
+    own
+}
+
+/// Consecutive shots.
+struct Parts {
+    list: Vec<Part>,
+    seed: u32,
+    begins: f32,
+}
+
+impl Parts {
+    fn add(&mut self, seconds: u32, wishes: &Wishes, shot: Box<dyn Shot>) {
+        let strength = 0.8 + 0.5 * chance(self.seed, 30);
+        let sky = |kind: &Weather| Sky::new(*kind, strength, self.seed);
+        self.list.push(Part {
+            frames: (seconds * FPS) as usize,
+            shot,
+            sky: wishes.weather.iter().map(sky).collect(),
+            moods: wishes.moods.clone(),
+            begins: self.begins,
+        });
+        self.begins += seconds as f32;
+    }
+}

@@ -1,0 +1,276 @@
+//! Places of generated pictures, drawn from near to far.
+
+use super::{Colour, Painter, Point, mix};
+use crate::light::ramp;
+use crate::noise::scramble;
+use crate::video::camera::chance;
+
+/// Number of hill ridges.
+const RIDGES: usize = 6;
+
+impl Painter {
+    /// Hills: ridges with increasing haze.
+    pub(super) fn hills(&self, [x, y]: [f32; 2]) -> Point {
+        for ridge in (0..RIDGES).rev() {
+            let near = ridge as f32 / (RIDGES - 1) as f32;
+            let which = 20 + 8 * ridge as u32;
+            let high = 0.42 - 0.26 * near;
+            let wide = 0.9 + 0.8 * (1.0 - near);
+
+            let rough = self.fbm([x * wide + 31.0 * near, 0.5], 3 + (3.0 * (1.0 - near)) as u32, which);
+            let trees =
+                if near > 0.5 { 0.05 * near * self.noise([x * 55.0 / (0.4 + near), 0.0], which + 6) } else { 0.0 };
+            let crest = -0.18 + 0.95 * near - high * (rough - 0.3) * 2.0 - trees;
+
+            if y > crest {
+                let below = (y - crest).min(1.0);
+                let ground = self.fbm([x * (9.0 - 4.0 * near), y * (14.0 - 6.0 * near)], 4, which + 3);
+                let green = mix([0.34, 0.42, 0.30], [0.18, 0.27, 0.13], near);
+
+                let mut colour = lit(green, self.palette.lit, self.palette.dark, 0.2 + 0.6 * ground - 0.25 * near);
+                let haze = mix(self.palette.horizon, self.palette.zenith, 0.38);
+                colour = mix(colour, haze, (1.0 - near).powi(2) * 0.82);
+
+                // Mist hides the foot of far ridges.
+                colour = mix(colour, self.palette.horizon, 0.42 * (1.0 - near) * ramp(below, 0.0, 0.35));
+                return (colour, 0.12 + 0.75 * near * near + 0.13 * ramp(below, 0.0, 1.0) * near);
+            }
+        }
+        (self.sky([x, y]), 0.0)
+    }
+
+    /// Sea: waves that become denser towards the horizon, with a glitter path of the sun.
+    pub(super) fn sea(&self, [x, y]: [f32; 2]) -> Point {
+        if y < self.horizon {
+            let land = self.horizon - 0.05 * ramp(self.fbm([x * 1.6, 0.0], 4, 70), 0.45, 0.8);
+            let hill = mix(self.palette.dark, self.palette.horizon, 0.55);
+            return if y > land { (hill, 0.05) } else { (self.sky([x, y]), 0.0) };
+        }
+
+        let down = y - self.horizon;
+        let far = 1.0 / (down + 0.025);
+        let wave =
+            self.fbm([x * far * 0.55, far * 2.2], 4, 71) + 0.35 * (self.fbm([x * far * 2.0, far * 7.0], 3, 75) - 0.5);
+
+        let mirrored = self.sky([x + 0.1 * (wave - 0.5), self.horizon - 0.7 * down - 0.25 * (wave - 0.4)]);
+        let deep = mix(self.palette.dark, [0.05, 0.20, 0.26], if self.palette.night { 0.2 } else { 0.6 });
+        let mut colour = mix(deep, mirrored, (0.85 - 0.6 * down.sqrt() + 0.5 * (wave - 0.5)).clamp(0.1, 0.95));
+
+        let path = (-((x - self.sun[0]) / (0.10 + 0.30 * down)).powi(2)).exp();
+        let glitter = ramp(wave, 0.56, 0.68) * path;
+        colour = mix(colour, self.palette.sun, 0.9 * glitter);
+
+        let foam = ramp(wave, 0.74, 0.84) * ramp(down, 0.25, 0.9);
+        (mix(colour, [0.92, 0.95, 0.96], 0.5 * foam), (down / (1.0 - self.horizon)).powf(0.8))
+    }
+
+    /// City: rows of buildings with lit windows, reflected in a wet street.
+    pub(super) fn city(&self, [x, y]: [f32; 2], pixel: f32) -> Point {
+        let ground = 0.62;
+        if y <= ground {
+            return self.skyline([x, y], pixel, ground);
+        }
+
+        let down = y - ground;
+        let ripple = 0.05 * down * (self.noise([x * 22.0, y * 90.0], 95) - 0.5);
+        let ([r, g, b], _) = self.skyline([x + ripple, ground - 1.6 * down], pixel, ground);
+
+        let wet = mix([r, g, b], self.palette.dark, 0.45 + 0.25 * self.fbm([x * 6.0, y * 30.0], 3, 96));
+        (wet, 0.62 + 0.38 * (down / (1.0 - ground)))
+    }
+
+    fn skyline(&self, [x, y]: [f32; 2], pixel: f32, ground: f32) -> Point {
+        const ROWS: usize = 4;
+        for row in (0..ROWS).rev() {
+            let near = row as f32 / (ROWS - 1) as f32;
+            let wide = 0.10 + 0.13 * near;
+            let at = x / wide + 100.0 + 0.37 * row as f32;
+            let house = at.floor();
+            let own = |what: u32| chance(self.seed ^ (house as u32).wrapping_mul(0x9E37), 200 + 16 * row as u32 + what);
+
+            let inside = at - house;
+            let narrow = 0.04 + 0.12 * own(1);
+            let high = 0.35 + 0.85 * own(0) * (1.15 - 0.55 * near);
+            let top = ground - high * (1.0 - 0.35 * near);
+
+            if y > top && inside > narrow && inside < 1.0 - narrow {
+                let wall = mix(self.palette.dark, self.palette.horizon, 0.62 * (1.0 - near) + 0.08);
+                let wall = mix(wall, self.palette.lit, 0.10 * (1.0 - (inside - 0.3).abs()));
+
+                let columns = 4.0 + (4.0 * own(2)).floor();
+                let floor = 0.030 + 0.022 * near;
+                let column = (inside - narrow) / (1.0 - 2.0 * narrow) * columns;
+                let storey = (y - top) / floor;
+                let window = chance(
+                    self.seed ^ (column as u32 + 64 * storey as u32).wrapping_mul(0x85EB),
+                    300 + house as u32 * 7 + row as u32,
+                );
+
+                let soft = (pixel / floor * 1.5).clamp(0.05, 0.4);
+                let pane = frame(column.fract(), 0.22, soft) * frame(storey.fract(), 0.25, soft);
+
+                let share = if self.palette.night { 0.42 } else { 0.16 };
+                let lamp =
+                    if window < share { 0.55 + 0.45 * chance(self.seed, 400 + (window * 9000.0) as u32) } else { 0.0 };
+                let warm = mix([1.0, 0.80, 0.45], [0.65, 0.85, 1.0], f32::from(u8::from(own(3) > 0.75)));
+
+                let colour = mix(mix(wall, self.palette.horizon, 0.1 * pane), warm, lamp * pane * (0.55 + 0.45 * near));
+                return (colour, 0.10 + 0.52 * near);
+            }
+        }
+        (self.sky([x, y]), 0.0)
+    }
+
+    /// Forest: rows of trunks, crowns above, light between.
+    pub(super) fn forest(&self, [x, y]: [f32; 2]) -> Point {
+        const ROWS: usize = 5;
+        let sunny = mix(self.palette.horizon, self.palette.sun, 0.4);
+
+        for row in (0..ROWS).rev() {
+            let near = row as f32 / (ROWS - 1) as f32;
+            let which = 120 + 8 * row as u32;
+            let floor = 0.25 + 0.55 * near + 0.06 * self.fbm([x * 2.0, near], 3, which);
+            let dark = mix(mix([0.30, 0.42, 0.30], self.palette.horizon, 0.6), [0.07, 0.10, 0.05], near.powf(0.6));
+
+            if y > floor {
+                let moss = self.fbm([x * 14.0, y * 30.0], 4, which + 1);
+                let colour =
+                    lit([0.26, 0.34, 0.12], self.palette.lit, self.palette.dark, 0.15 + 0.7 * moss - 0.2 * near);
+                return (mix(colour, sunny, 0.5 * (1.0 - near).powi(2)), 0.15 + 0.8 * near);
+            }
+
+            let wide = 0.20 + 0.28 * near;
+            let at = x / wide + 57.0 + 0.31 * row as f32;
+            let own = |what: u32| chance(self.seed ^ (at.floor() as u32).wrapping_mul(0x9E37), which + what);
+            let lean = 0.06 * (own(0) - 0.5) * y;
+            let thick = (0.035 + 0.075 * own(1)) * (1.0 + 0.5 * ramp(y, floor - 0.25, floor));
+            let aside = (at.fract() - 0.2 - 0.6 * own(2) + lean).abs();
+
+            if aside < thick {
+                let bark = self.fbm([at * 40.0, y * 5.0], 3, which + 4);
+                let round = 1.0 - (aside / thick).powi(2);
+                let colour = lit(dark, self.palette.lit, self.palette.dark, 0.08 + 0.35 * bark * round);
+                return (mix(colour, sunny, 0.55 * (1.0 - near)), 0.12 + 0.8 * near);
+            }
+
+            let crown = self.fbm([x * (4.0 + 2.0 * near), y * 5.0], 5, which + 5);
+            if crown > 0.60 + 0.35 * (y + 0.95) - 0.12 * near && y < 0.1 {
+                let leaf = mix(mix([0.36, 0.50, 0.18], dark, 0.6 * near), sunny, 0.45 * (1.0 - near));
+                return (mix(leaf, sunny, 0.3 * ramp(crown, 0.7, 0.8)), 0.10 + 0.75 * near);
+            }
+        }
+
+        let shaft = self.noise([x * 7.0 - y * 2.5, 0.0], 118) * ramp(0.5 - y, 0.0, 1.0);
+        (mix(mix(self.palette.horizon, [0.55, 0.68, 0.45], 0.35), self.palette.sun, 0.5 * shaft), 0.0)
+    }
+
+    /// Desert: dunes with a lit and a shaded side.
+    pub(super) fn desert(&self, [x, y]: [f32; 2]) -> Point {
+        const ROWS: usize = 5;
+        for row in (0..ROWS).rev() {
+            let near = row as f32 / (ROWS - 1) as f32;
+            let which = 160 + 8 * row as u32;
+
+            let crest = |x: f32| {
+                0.06 + 0.62 * near
+                    - (0.26 - 0.05 * near) * self.fbm([x * (1.3 - 0.5 * near) + 13.0 * near, 0.3], 2, which)
+            };
+
+            if y > crest(x) {
+                let slope = (crest(x + 0.01) - crest(x - 0.01)) * 50.0;
+                let side = ramp(slope * if self.sun[0] < 0.0 { -1.0 } else { 1.0 }, -0.45, 0.45);
+
+                let lines = 0.5
+                    + 0.5
+                        * (90.0 * (y - crest(x)) / (0.5 + near) + 6.0 * self.noise([x * 3.0, y * 3.0], which + 2))
+                            .sin();
+
+                let sand = lit(
+                    [0.93, 0.70, 0.42],
+                    self.palette.lit,
+                    self.palette.dark,
+                    0.25 + 0.6 * side + 0.05 * lines * near,
+                );
+                return (mix(sand, self.palette.horizon, 0.65 * (1.0 - near).powi(2)), 0.15 + 0.8 * near);
+            }
+        }
+        (self.sky([x, y]), 0.0)
+    }
+
+    /// Space: nebula, stars and a planet.
+    pub(super) fn space(&self, [x, y]: [f32; 2], pixel: f32) -> Point {
+        let middle = [0.9 * chance(self.seed, 50) - 0.2, 0.5 * chance(self.seed, 51) - 0.1];
+        let radius = 0.34 + 0.16 * chance(self.seed, 52);
+        let hue = chance(self.seed, 53);
+
+        let [dx, dy] = [(x - middle[0]) / radius, (y - middle[1]) / radius];
+        let far = (dx * dx + dy * dy).sqrt();
+
+        let mut colour = self.nebula([x, y], hue);
+
+        for scale in [34.0, 70.0_f32] {
+            let cell = [(x * scale).floor(), (y * scale).floor()];
+            let cell_seed = scramble((cell[0] + 5000.0) as u32, (cell[1] + 5000.0) as u32, self.seed);
+            let own = |what: u32| chance(cell_seed, what + scale as u32);
+            let at = [x * scale - cell[0] - 0.2 - 0.6 * own(1), y * scale - cell[1] - 0.2 - 0.6 * own(2)];
+            let size = 0.04 + 0.10 * own(3).powi(4) + 0.6 * pixel * scale;
+            let star = (-(at[0] * at[0] + at[1] * at[1]) / (size * size)).exp() * ramp(own(4), 0.80, 1.0);
+            colour = mix(colour, [1.0, 0.97, 0.92], star.min(1.0));
+        }
+
+        let edge = ramp(1.0 - far, -1.5 * pixel / radius, 1.5 * pixel / radius);
+        if edge > 0.0 {
+            let deep = (1.0 - far * far).max(0.0).sqrt();
+            let light = (0.62 * -dx - 0.45 * dy + 0.64 * deep).max(0.0);
+            let bands = self.fbm([dx * 0.6, dy * 4.0 + 0.6 * self.fbm([dx * 3.0, dy * 3.0], 3, 62)], 4, 60);
+            let ground = mix(spectrum(hue + 0.45), spectrum(hue + 0.62), bands);
+            let planet = ground.map(|part| part * (0.03 + 1.1 * light));
+            colour = mix(colour, planet, edge);
+        }
+
+        let halo = (-(far - 1.0).max(0.0) * 14.0).exp() * (0.5 - 0.5 * dx).clamp(0.0, 1.0);
+        colour = mix(colour, spectrum(hue + 0.5), if far >= 1.0 { 0.35 * halo } else { 0.0 });
+        (colour, 0.10 + 0.75 * ramp(1.05 - far, 0.0, 0.1) + 0.1 * self.fbm([x, y], 2, 55))
+    }
+
+    fn nebula(&self, [x, y]: [f32; 2], hue: f32) -> Colour {
+        let bent = [self.fbm([x * 1.3, y * 1.3], 4, 56), self.fbm([x * 1.3 + 5.0, y * 1.3], 4, 57)];
+        let cloud = self.fbm([x * 1.1 + 1.8 * bent[0], y * 1.1 + 1.8 * bent[1]], 5, 58);
+        let gas = mix(spectrum(hue), spectrum(hue + 0.22), bent[1]);
+        mix([0.01, 0.01, 0.03], gas, 0.75 * ramp(cloud, 0.42, 0.85))
+    }
+
+    /// Abstract: colours that flow into each other.
+    pub(super) fn marble(&self, [x, y]: [f32; 2]) -> Point {
+        let one = [self.fbm([x * 0.9, y * 0.9], 4, 80), self.fbm([x * 0.9 + 4.0, y * 0.9 + 2.0], 4, 81)];
+        let two = [
+            self.fbm([x + 2.4 * one[0], y + 2.4 * one[1]], 4, 82),
+            self.fbm([x + 2.4 * one[1] + 3.0, y - 2.4 * one[0]], 4, 83),
+        ];
+
+        let value = self.fbm([x * 0.8 + 2.2 * two[0], y * 0.8 + 2.2 * two[1]], 4, 84);
+
+        let hue = chance(self.seed, 85);
+        let colour = mix(spectrum(hue + 0.35 * two[0]), spectrum(hue + 0.5 + 0.2 * one[1]), ramp(value, 0.3, 0.7));
+        let light = 0.55 + 0.9 * (value - 0.35) + 0.25 * ramp(two[1], 0.5, 0.75);
+        (colour.map(|part| part * light), ramp(value, 0.2, 0.8))
+    }
+}
+
+/// Returns 1 in the inner part of a cell and 0 at its border, with soft edges.
+fn frame(at: f32, border: f32, soft: f32) -> f32 {
+    ramp(at, border - soft, border + soft) * ramp(1.0 - at, border - soft, border + soft)
+}
+
+/// Shades a surface between shadow and light.
+fn lit(surface: Colour, light: Colour, dark: Colour, share: f32) -> Colour {
+    let share = share.clamp(0.0, 1.0);
+    std::array::from_fn(|at| {
+        surface[at] * (0.35 * dark[at] + share * (1.25 * light[at])) + 0.25 * dark[at] * (1.0 - share)
+    })
+}
+
+/// Returns a vivid colour; `turn` is the hue in turns.
+fn spectrum(turn: f32) -> Colour {
+    [0.0, 0.33, 0.67].map(|phase| 0.52 + 0.42 * (std::f32::consts::TAU * (turn + phase)).cos())
+}

@@ -1,0 +1,240 @@
+//! Rendered shots of a video, each a picture over time.
+
+use super::camera::{Pose, Track, eased};
+use super::depth::Depth;
+use super::optical::Match;
+use super::raster::{Place, Raster};
+use super::view::View;
+use super::words::Life;
+
+/// Part of a video. Frames can be drawn in any order.
+pub trait Shot: Sync + Send {
+    /// Draws the frame at a fraction of the shot and returns the pose of the camera, which moves the weather.
+    fn draw(&self, seconds: f32, share: f32, frame: &mut Raster) -> Pose;
+
+    /// Returns the depth for fog, or `None` if it changes during the shot.
+    fn depth(&self) -> Option<&Depth>;
+
+    /// Returns the speed of the camera in half heights per second.
+    fn speed(&self, share: f32) -> f32;
+}
+
+/// Camera in a single picture.
+pub struct Still {
+    pub view: View,
+    pub track: Track,
+    pub life: Vec<Life>,
+}
+
+impl Shot for Still {
+    fn draw(&self, seconds: f32, share: f32, frame: &mut Raster) -> Pose {
+        let pose = self.view.within(&self.track.at(share), frame.size());
+
+        if self.life.is_empty() {
+            self.view.draw(&pose, None, frame);
+        } else {
+            // Motion fades in, so that the video starts with the unchanged picture.
+            let woken = (2.0 * seconds).min(1.0);
+            let bend = |place: Place| {
+                self.life.iter().fold(place, |place, life| stirred(*life, place, seconds, woken, &self.view.depth))
+            };
+            self.view.draw(&pose, Some(&bend), frame);
+        }
+
+        pose
+    }
+
+    fn depth(&self) -> Option<&Depth> {
+        Some(&self.view.depth)
+    }
+
+    fn speed(&self, share: f32) -> f32 {
+        self.track.speed(share)
+    }
+}
+
+/// Returns the source position of moving elements such as water, clouds and leaves.
+fn stirred(life: Life, place: Place, seconds: f32, woken: f32, depth: &Depth) -> Place {
+    let [x, y] = place;
+    let near = depth.at(place);
+
+    match life {
+        Life::Water => {
+            // Waves grow with nearness. Areas above the horizon have no waves.
+            let down = ((y - 0.05) / 0.95).clamp(0.0, 1.0);
+            let far = 0.12 + down;
+            let wave = |pace: f32, along: f32, across: f32| (pace * seconds + along * y / far + across * x / far).sin();
+            let high = 0.014 * woken * down.sqrt() * far;
+            [
+                x + high * (wave(2.1, 26.0, 5.0) + 0.5 * wave(3.3, 41.0, -7.0)),
+                y + 0.6 * high * (wave(1.7, 31.0, 4.0) + 0.5 * wave(2.6, 23.0, -6.0)),
+            ]
+        }
+        Life::Clouds => {
+            let far = ((0.42 - near) / 0.17).clamp(0.0, 1.0) * (0.3 - y).clamp(0.0, 1.0).sqrt();
+            [x - 0.035 * far * seconds * woken.min(1.0), y]
+        }
+        Life::Leaves => {
+            let gust = 0.6 + 0.4 * (0.7 * seconds + x).sin();
+            let sway = (2.3 * seconds + 7.0 * x + 3.0 * y).sin() + 0.4 * (4.1 * seconds - 11.0 * x + 5.0 * y).sin();
+            let moved = 0.006 * woken * gust * near * (1.0 - 0.5 * y.max(0.0));
+            [x + moved * sway, y + 0.3 * moved * (3.1 * seconds + 9.0 * x).sin()]
+        }
+    }
+}
+
+/// Transition between two pictures.
+///
+/// Similar pictures morph into each other over the whole time. Otherwise the flow is of little use: the camera moves
+/// through both pictures with a cross-fade in the middle, which starts in similar areas.
+pub struct Morph {
+    from: View,
+    to: View,
+    ways: Match,
+    leaving: Track,
+    arriving: Track,
+}
+
+impl Morph {
+    /// Creates a transition. The more similar the pictures are, the less the camera moves.
+    #[must_use]
+    pub fn between(from: View, to: View, track: &Track) -> Self {
+        let ways = Match::of(&from.picture, &to.picture);
+        let own = 0.7 * (1.0 - ways.likeness).powi(2);
+        let leaving = track.scaled(own);
+        let arriving = track.scaled(own).arriving();
+        Self { from, to, ways, leaving, arriving }
+    }
+
+    /// Returns the opacity of the second picture at a fraction of the time, before local adjustment.
+    fn given(&self, share: f32) -> f32 {
+        let half = 0.16 + 0.34 * self.ways.likeness;
+        let at = ((share - 0.5 + half) / (2.0 * half)).clamp(0.0, 1.0);
+        at * at * (3.0 - 2.0 * at)
+    }
+}
+
+impl Shot for Morph {
+    fn draw(&self, _seconds: f32, share: f32, frame: &mut Raster) -> Pose {
+        let given = self.given(share);
+        let gone = eased(share);
+
+        // The flow between dissimilar pictures is random and would tear them.
+        let flow = 0.35 + 0.65 * self.ways.likeness;
+
+        let pose = self.from.within(&self.leaving.at(share), frame.size());
+
+        if given < 1.0 {
+            let bend = |place: Place| {
+                let way = self.ways.there.at(place);
+                [place[0] - flow * gone * way[0], place[1] - flow * gone * way[1]]
+            };
+            self.from.draw(&pose, (gone > 0.0).then_some(&bend), frame);
+        }
+
+        if given > 0.0 {
+            let arriving = self.to.within(&self.arriving.at(share), frame.size());
+            let rest = 1.0 - gone;
+            let bend = |place: Place| {
+                let way = self.ways.back.at(place);
+                [place[0] - flow * rest * way[0], place[1] - flow * rest * way[1]]
+            };
+
+            if given < 1.0 {
+                let mut other = Raster::new(frame.size());
+                self.to.draw(&arriving, Some(&bend), &mut other);
+                blend(frame, &other, given, self.ways.likeness);
+            } else {
+                self.to.draw(&arriving, (rest > 0.0).then_some(&bend), frame);
+            }
+            return if given < 0.5 { pose } else { arriving };
+        }
+
+        pose
+    }
+
+    fn depth(&self) -> Option<&Depth> {
+        None
+    }
+
+    fn speed(&self, share: f32) -> f32 {
+        self.leaving.speed(share) + 0.3 * (1.0 - self.ways.likeness) * (1.0 - (2.0 * share - 1.0).powi(2))
+    }
+}
+
+/// Blends in linear light. Similar areas change early, different ones late and quickly to avoid double images.
+fn blend(frame: &mut Raster, other: &Raster, given: f32, likeness: f32) {
+    let sharp = 1.0 - likeness;
+    for (pixel, next) in frame.pixels_mut().iter_mut().zip(other.pixels()) {
+        let differ = ((pixel[0] - next[0]).abs() + (pixel[1] - next[1]).abs() + (pixel[2] - next[2]).abs()) / 3.0;
+        let late = 0.5 * sharp * (2.0 * differ - 0.35).clamp(-0.35, 0.5);
+        let share =
+            ((given - 0.5 - late * (1.0 - (2.0 * given - 1.0).abs())) * (1.0 + 0.6 * sharp) + 0.5).clamp(0.0, 1.0);
+
+        for at in 0..3 {
+            // The square approximates linear light at low cost.
+            let light = pixel[at] * pixel[at] * (1.0 - share) + next[at] * next[at] * share;
+            pixel[at] = light.max(0.0).sqrt();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::video::MotionAmount;
+    use crate::video::camera::Track;
+    use crate::video::raster::Size;
+    use crate::video::words::Wishes;
+
+    const SIZE: Size = Size { width: 64, height: 36 };
+
+    fn picture(at: usize, colour: [f32; 3]) -> View {
+        let picture = Raster::from_fn(SIZE, |x, y| {
+            let inside = (at..at + 12).contains(&x) && (12..24).contains(&y);
+            let shade = 0.2 + 0.005 * (x + y) as f32;
+            if inside { [colour[0], colour[1], colour[2], 1.0] } else { [shade, shade, shade, 1.0] }
+        });
+        View::of(picture)
+    }
+
+    fn frame(shot: &dyn Shot, share: f32) -> Raster {
+        let mut frame = Raster::new(SIZE);
+        shot.draw(2.0 * share, share, &mut frame);
+        frame
+    }
+
+    #[test]
+    fn a_morph_begins_and_ends_at_its_pictures() {
+        for to in [picture(24, [0.9, 0.8, 0.1]), picture(40, [0.1, 0.2, 0.9])] {
+            let from = picture(20, [0.9, 0.8, 0.1]);
+            let track = Track::of(&Wishes::of("orbit"), MotionAmount::Large, 2.0, 3);
+            let first = from.picture.clone();
+            let last = to.picture.clone();
+            let morph = Morph::between(from, to, &track);
+            assert_eq!((frame(&morph, 0.0), frame(&morph, 1.0)), (first, last));
+        }
+    }
+
+    #[test]
+    fn things_that_are_alike_move_instead_of_fading() {
+        let yellow = [0.9, 0.8, 0.1];
+        let morph = Morph::between(picture(20, yellow), picture(26, yellow), &Track::standing());
+        let middle = frame(&morph, 0.5);
+        let bright: Vec<_> = (0..64).filter(|x| middle.row(18)[*x][0] > 0.6).collect();
+        assert!(bright.len() < 16 && bright.contains(&28), "{bright:?}");
+    }
+
+    #[test]
+    fn water_and_leaves_move_and_a_still_picture_begins_as_itself() {
+        for life in [Life::Water, Life::Clouds, Life::Leaves] {
+            let view = picture(20, [0.8, 0.2, 0.1]);
+            let first = view.picture.clone();
+            let still = Still { view, track: Track::standing(), life: vec![life] };
+            assert!(frame(&still, 0.0).pixels().iter().zip(first.pixels()).all(|(a, b)| (a[0] - b[0]).abs() < 1e-3));
+            if life != Life::Clouds {
+                assert_ne!(frame(&still, 0.7), frame(&still, 0.9), "{life:?}");
+            }
+        }
+    }
+}

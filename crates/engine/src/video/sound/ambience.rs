@@ -1,0 +1,236 @@
+//! Ambient sound of places: modulated bands of noise, with short events.
+
+use std::f32::consts::TAU;
+
+use super::{Band, Noise, RATE, Stereo};
+use crate::noise::scramble;
+use crate::video::camera::chance;
+use crate::video::words::{Ground, Hour, Life, Mood, Weather, Wishes};
+
+/// Band of noise with slow swells.
+struct Layer {
+    /// Centre of the band in Hz; `wander` is its modulation as a fraction.
+    band: f32,
+    wander: f32,
+    /// Width of the band; 2 is wide.
+    damp: f32,
+    gain: f32,
+    /// Swells per second; `depth` is their amplitude from 0 to 1.
+    pace: f32,
+    depth: f32,
+}
+
+/// Short sound event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Small {
+    Drops,
+    Birds,
+    Crickets,
+    Crackle,
+    Thunder,
+    Chimes,
+}
+
+const ROOM: Layer = Layer { band: 180.0, wander: 0.1, damp: 1.6, gain: 0.06, pace: 0.1, depth: 0.2 };
+const WIND: Layer = Layer { band: 420.0, wander: 0.5, damp: 0.7, gain: 0.13, pace: 0.23, depth: 0.7 };
+const RAIN: Layer = Layer { band: 5200.0, wander: 0.05, damp: 1.8, gain: 0.16, pace: 0.3, depth: 0.15 };
+const RAIN_LOW: Layer = Layer { band: 900.0, wander: 0.1, damp: 1.6, gain: 0.07, pace: 0.2, depth: 0.2 };
+const SURF: Layer = Layer { band: 700.0, wander: 0.55, damp: 1.4, gain: 0.26, pace: 0.14, depth: 0.85 };
+const SPRAY: Layer = Layer { band: 3800.0, wander: 0.3, damp: 1.7, gain: 0.06, pace: 0.14, depth: 0.95 };
+const CITY: Layer = Layer { band: 130.0, wander: 0.3, damp: 0.9, gain: 0.30, pace: 0.17, depth: 0.4 };
+const TRAFFIC: Layer = Layer { band: 900.0, wander: 0.4, damp: 1.5, gain: 0.045, pace: 0.11, depth: 0.8 };
+const LEAVES: Layer = Layer { band: 3200.0, wander: 0.3, damp: 1.6, gain: 0.07, pace: 0.31, depth: 0.7 };
+const FIRE: Layer = Layer { band: 320.0, wander: 0.3, damp: 1.2, gain: 0.16, pace: 1.7, depth: 0.4 };
+const DEEP: Layer = Layer { band: 70.0, wander: 0.2, damp: 0.25, gain: 0.16, pace: 0.07, depth: 0.6 };
+
+/// Adds the sound of a place, and wind noise of a fast camera.
+pub(super) fn add(mix: &mut [Stereo], wishes: &Wishes, speed: impl Fn(f32) -> f32, seed: u32) {
+    let (layers, small) = heard(wishes);
+    for (number, layer) in (0..).zip(&layers) {
+        layer.add(mix, seed.wrapping_add(number * 101));
+    }
+
+    for small in small {
+        events(mix, small, seed);
+    }
+
+    whoosh(mix, speed, seed);
+}
+
+fn heard(wishes: &Wishes) -> (Vec<Layer>, Vec<Small>) {
+    let mut layers = vec![ROOM];
+    let mut small = Vec::new();
+
+    let night = wishes.hour == Some(Hour::Night);
+
+    match wishes.ground {
+        Some(Ground::Sea) => layers.extend([SURF, SPRAY]),
+        Some(Ground::City) => layers.extend([CITY, TRAFFIC]),
+        Some(Ground::Forest) => layers.push(LEAVES),
+        Some(Ground::Hills | Ground::Desert) => layers.push(WIND),
+        Some(Ground::Space | Ground::Abstract) => {
+            layers.push(DEEP);
+            small.push(Small::Chimes);
+        }
+        None => {}
+    }
+
+    if wishes.ground != Some(Ground::Sea) && wishes.life.contains(&Life::Water) {
+        layers.push(SURF);
+    }
+
+    if wishes.life.contains(&Life::Leaves) || wishes.weather.contains(&Weather::Petals) {
+        layers.push(LEAVES);
+    }
+
+    if wishes.weather.contains(&Weather::Snow) || wishes.life.contains(&Life::Clouds) {
+        layers.push(WIND);
+    }
+
+    if wishes.weather.contains(&Weather::Rain) {
+        layers.extend([RAIN, RAIN_LOW]);
+        small.push(Small::Drops);
+    }
+
+    if wishes.weather.contains(&Weather::Fireflies) {
+        small.push(Small::Chimes);
+    }
+
+    if wishes.moods.contains(&Mood::Flicker) {
+        layers.push(FIRE);
+        small.push(Small::Crackle);
+    }
+
+    if wishes.moods.contains(&Mood::Storm) {
+        layers.push(WIND);
+        small.push(Small::Thunder);
+    }
+
+    if matches!(wishes.ground, Some(Ground::Forest | Ground::Hills)) && wishes.weather.is_empty() {
+        small.push(if night { Small::Crickets } else { Small::Birds });
+    }
+
+    small.dedup();
+    (layers, small)
+}
+
+impl Layer {
+    fn add(&self, mix: &mut [Stereo], seed: u32) {
+        let phase = TAU * chance(seed, 3);
+        for side in 0..2 {
+            let mut noise = Noise::new(scramble(side as u32, 5, seed));
+            let mut band = Band::default();
+
+            for (at, sample) in mix.iter_mut().enumerate() {
+                let time = at as f32 / RATE as f32;
+                let turn = TAU * self.pace * time + phase + 0.6 * side as f32;
+                let swell = 0.5 + 0.5 * (turn.sin() + 0.35 * (2.7 * turn + 1.0).sin()).clamp(-1.0, 1.0);
+
+                let frequency = self.band * (1.0 + self.wander * (swell - 0.5) * 2.0);
+                let level = self.gain * (1.0 - self.depth * (1.0 - swell));
+                sample[side] += level * self.damp.sqrt() * band.next(noise.next(), frequency, self.damp);
+            }
+        }
+    }
+}
+
+/// Adds the events of one kind, each at a random time and position.
+fn events(mix: &mut [Stereo], small: Small, seed: u32) {
+    let seconds = mix.len() as f32 / RATE as f32;
+    let rate = match small {
+        Small::Drops => 26.0,
+        Small::Birds => 0.9,
+        Small::Crickets => 2.0,
+        Small::Crackle => 11.0,
+        Small::Thunder => 0.34,
+        Small::Chimes => 0.8,
+    };
+
+    let count = (rate * seconds).ceil() as u32;
+
+    for number in 0..count {
+        let own = |what: u32| chance(scramble(number, small as u32, seed), what);
+        let start = (own(1) * mix.len() as f32) as usize;
+        let side = own(2);
+        let gains = [(1.0 - side).sqrt(), side.sqrt()];
+
+        let tail = &mut mix[start..];
+        let length = tail.len().min((small.length() * RATE as f32) as usize);
+
+        let mut sound = small.voice(own(3), own(4), scramble(number, 9, seed));
+        for (at, sample) in tail[..length].iter_mut().enumerate() {
+            let value = sound(at as f32 / RATE as f32);
+            (0..2).for_each(|side| sample[side] += gains[side] * value);
+        }
+    }
+}
+
+impl Small {
+    /// Returns the maximum duration in seconds.
+    fn length(self) -> f32 {
+        match self {
+            Self::Drops | Self::Crackle => 0.06,
+            Self::Birds => 0.7,
+            Self::Crickets => 0.5,
+            Self::Thunder => 3.5,
+            Self::Chimes => 2.5,
+        }
+    }
+
+    /// Returns a function from the time in seconds to a sample.
+    fn voice(self, one: f32, two: f32, seed: u32) -> impl FnMut(f32) -> f32 {
+        let mut noise = Noise::new(seed);
+        let mut band = Band::default();
+        let mut phase = 0.0_f32;
+
+        move |time| match self {
+            Self::Drops => {
+                phase += TAU * (1400.0 + 2600.0 * one + 9000.0 * time) / RATE as f32;
+                0.035 * (0.3 + two) * phase.sin() * (-90.0 * time).exp()
+            }
+            Self::Crackle => 0.3 * two * two * noise.next() * (-(120.0 + 300.0 * one) * time).exp(),
+            Self::Birds => {
+                let note = (time * (7.0 + 5.0 * one)).fract();
+                phase += TAU * (2300.0 + 1500.0 * two + 900.0 * (note * (3.0 + 4.0 * one)).sin()) / RATE as f32;
+                0.035 * phase.sin() * (std::f32::consts::PI * note).sin().powi(2) * (1.0 - time / 0.7).max(0.0)
+            }
+            Self::Crickets => {
+                phase += TAU * (4100.0 + 500.0 * one) / RATE as f32;
+                0.016 * phase.sin() * (TAU * 17.0 * time).sin().max(0.0) * (1.0 - time / 0.5).max(0.0)
+            }
+            Self::Thunder => {
+                let value = band.next(noise.next(), 90.0 - 40.0 * (time / 3.5), 0.8);
+                let swell =
+                    (time * 9.0).min(1.0) * (-1.3 * time).exp() * (0.7 + 0.3 * (11.0 * time * (1.0 + one)).sin());
+                (0.9 + 0.6 * two) * swell * (value + 0.5 * band.low())
+            }
+            Self::Chimes => {
+                let tone = [523.25, 587.33, 659.26, 783.99, 880.0, 1046.5][(one * 6.0) as usize % 6];
+                phase += TAU * tone / RATE as f32;
+                0.03 * (phase.sin() + 0.4 * (2.76 * phase).sin() * (-4.0 * time).exp())
+                    * (time * 80.0).min(1.0)
+                    * (-1.8 * time).exp()
+            }
+        }
+    }
+}
+
+/// Adds wind noise whose level and pitch rise with the speed of the camera.
+fn whoosh(mix: &mut [Stereo], speed: impl Fn(f32) -> f32, seed: u32) {
+    const STEP: usize = RATE / 50;
+    let count = mix.len() / STEP + 2;
+    let speeds: Vec<f32> = (0..count).map(|at| speed((at * STEP) as f32 / mix.len() as f32).min(1.5)).collect();
+
+    for side in 0..2 {
+        let mut noise = Noise::new(seed ^ 0xA1B ^ side as u32);
+        let mut band = Band::default();
+        for (at, sample) in mix.iter_mut().enumerate() {
+            let step = at / STEP;
+            let share = (at % STEP) as f32 / STEP as f32;
+            let fast = speeds[step] + share * (speeds[step + 1] - speeds[step]);
+
+            let value = band.next(noise.next(), 260.0 + 1500.0 * fast, 0.9);
+            sample[side] += 0.9 * (fast - 0.04).max(0.0).powf(1.4) * value;
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Sound of a video: ambience, camera noise, a wordless voice, and music from the music engine.
+//!
+//! There is no speech synthesis: a voice is a murmur of vowels, at a pitch that `voice_id` selects.
+
+mod ambience;
+mod opus;
+mod voice;
+
+use super::Fault;
+use super::codec::FPS;
+use super::mp4::Sound;
+use super::words::Wishes;
+
+/// Samples per second.
+pub const RATE: usize = 48_000;
+
+/// Left and right, from -1 to 1.
+pub type Stereo = [f32; 2];
+
+/// Source of music: returns the requested number of samples.
+pub type Bed<'a> = &'a (dyn Fn(usize) -> Vec<Stereo> + Sync);
+
+/// Content of a sound track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SoundContent {
+    /// Ambience and a voice.
+    All,
+    /// A voice only.
+    SpeechOnly,
+    /// Ambience only.
+    SoundEffectOnly,
+}
+
+/// Sound to render.
+#[derive(Clone)]
+pub struct SoundPlan<'a> {
+    /// Kind of generated sound, or `None` for music only.
+    pub audio: Option<SoundContent>,
+    /// Name that selects the pitch of the voice.
+    pub voice_id: Option<String>,
+    /// Background music, if any.
+    pub bed: Option<Bed<'a>>,
+}
+
+/// Gain of music without other sound.
+const ALONE: f32 = 0.8;
+/// Strength of the ducking of music: at a level of 0.1 the gain falls to less than half.
+const GIVES_WAY: f32 = 12.0;
+/// Attack and recovery time constants of the ducking in samples.
+const GOES: f32 = RATE as f32 / 30.0;
+const COMES: f32 = RATE as f32 / 3.0;
+/// Length of fade-in and fade-out in samples.
+const FADE: usize = RATE / 12;
+/// Maximum amplitude.
+const CEILING: f32 = 0.89;
+
+/// Renders the sound of a video of `frames` frames. `speed` returns the speed of the camera at a fraction of the video.
+///
+/// # Errors
+/// Returns an error if the codec fails.
+pub fn track(
+    plan: &SoundPlan<'_>,
+    wishes: &Wishes,
+    frames: usize,
+    speed: impl Fn(f32) -> f32,
+    seed: u32,
+) -> Result<Sound, Fault> {
+    let samples = mixed(plan, wishes, frames * RATE / FPS as usize, speed, seed);
+    opus::encode(&samples)
+}
+
+fn mixed(plan: &SoundPlan<'_>, wishes: &Wishes, length: usize, speed: impl Fn(f32) -> f32, seed: u32) -> Vec<Stereo> {
+    let mut mix = vec![[0.0; 2]; length];
+
+    if matches!(plan.audio, Some(SoundContent::All | SoundContent::SoundEffectOnly)) {
+        ambience::add(&mut mix, wishes, speed, seed);
+    }
+
+    if matches!(plan.audio, Some(SoundContent::All | SoundContent::SpeechOnly)) {
+        let gain = if plan.audio == Some(SoundContent::All) { 0.5 } else { 1.0 };
+        voice::add(&mut mix, plan.voice_id.as_deref(), gain, seed);
+    }
+
+    if let Some(bed) = plan.bed {
+        lay_under(&mut mix, &bed(length));
+    }
+
+    let fade = FADE.min(length / 4).max(1);
+    for (at, sample) in mix.iter_mut().enumerate() {
+        let edge = (at.min(length - 1 - at) as f32 / fade as f32).min(1.0);
+        *sample = sample.map(|value| CEILING * (edge * value / CEILING).tanh());
+    }
+
+    mix
+}
+
+/// Adds music, ducked under other sound.
+fn lay_under(mix: &mut [Stereo], bed: &[Stereo]) {
+    let mut level = 0.0_f32;
+    for (sum, own) in mix.iter_mut().zip(bed) {
+        let other = sum[0].abs().max(sum[1].abs());
+        level += (other - level) / if other > level { GOES } else { COMES };
+        let gain = ALONE / (1.0 + GIVES_WAY * level);
+        (0..2).for_each(|side| sum[side] += gain * own[side]);
+    }
+}
+
+/// Noise generator.
+#[derive(Debug, Clone)]
+struct Noise(u32);
+
+impl Noise {
+    fn new(seed: u32) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B1) | 1)
+    }
+
+    /// Returns a sample from -1 to 1.
+    fn next(&mut self) -> f32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 17;
+        self.0 ^= self.0 << 5;
+        (self.0 >> 8) as f32 / (1 << 23) as f32 - 1.0
+    }
+}
+
+/// Band-pass filter whose frequency may change with every sample.
+#[derive(Debug, Clone, Default)]
+struct Band {
+    low: f32,
+    band: f32,
+}
+
+impl Band {
+    /// Returns the band around a frequency in Hz; `damp` is its width, 2 is wide.
+    fn next(&mut self, value: f32, frequency: f32, damp: f32) -> f32 {
+        let tune = 2.0 * (std::f32::consts::PI * (frequency / RATE as f32).min(0.16)).sin();
+        self.low += tune * self.band;
+        let high = value - self.low - damp * self.band;
+        self.band += tune * high;
+        self.band
+    }
+
+    /// Returns the low-pass output of the last sample.
+    fn low(&self) -> f32 {
+        self.low
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(audio: Option<SoundContent>) -> SoundPlan<'static> {
+        SoundPlan { audio, voice_id: None, bed: None }
+    }
+
+    fn heard(plan: &SoundPlan<'_>, prompt: &str) -> Vec<Stereo> {
+        mixed(plan, &Wishes::of(prompt), RATE, |_| 0.1, 7)
+    }
+
+    fn loudness(samples: &[Stereo]) -> f32 {
+        (samples.iter().flatten().map(|value| value * value).sum::<f32>() / (2 * samples.len()) as f32).sqrt()
+    }
+
+    #[test]
+    fn places_sound_different_and_nothing_clips() {
+        let mut seen: Vec<Vec<Stereo>> = Vec::new();
+        for prompt in ["", "rain", "the sea", "a city at night", "a forest", "campfire", "storm", "galaxy"] {
+            let samples = heard(&plan(Some(SoundContent::SoundEffectOnly)), prompt);
+            let loud = loudness(&samples);
+            assert!((0.003..0.4).contains(&loud), "{prompt}: {loud}");
+            assert!(
+                samples.iter().flatten().all(|value| value.abs() <= CEILING) && !seen.contains(&samples),
+                "{prompt}"
+            );
+            seen.push(samples);
+        }
+    }
+
+    #[test]
+    fn kinds_of_sound_are_what_they_say() {
+        let [effects, speech, all] = [SoundContent::SoundEffectOnly, SoundContent::SpeechOnly, SoundContent::All]
+            .map(|kind| heard(&plan(Some(kind)), ""));
+        assert!(effects != speech && speech != all && all != effects);
+        let voices = ["anna", "bert"].map(|id| {
+            let plan = SoundPlan { voice_id: Some(id.to_owned()), ..plan(Some(SoundContent::SpeechOnly)) };
+            heard(&plan, "")
+        });
+        assert_ne!(voices[0], voices[1]);
+    }
+
+    #[test]
+    fn music_is_mixed_in() {
+        let bed = |count: usize| vec![[0.5, -0.5]; count];
+        let samples = heard(&SoundPlan { bed: Some(&bed), ..plan(None) }, "");
+        let [left, right] = samples[RATE / 2];
+        assert!((left + right).abs() < 1e-6 && left > 0.2 && samples[0][0].abs() < 0.01);
+    }
+
+    #[test]
+    fn music_gives_way_to_other_sound_and_comes_back() {
+        let third = RATE;
+        let mut mix = vec![[0.0; 2]; 3 * third];
+        (third..2 * third).for_each(|at| mix[at] = [if at % 100 < 50 { 0.3 } else { -0.3 }; 2]);
+        let before = mix.clone();
+        lay_under(&mut mix, &vec![[0.5; 2]; 3 * third]);
+        let added = |at: usize| mix[at][0] - before[at][0];
+        let [alone, under, again] = [third - 1, 2 * third - 1, 3 * third - 1].map(added);
+        assert!(alone > 0.39 && under < alone / 3.0 && under > 0.05 && again > 0.8 * alone, "{alone} {under} {again}");
+    }
+}

@@ -1,0 +1,205 @@
+//! Tests of whole videos of minimum size.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use image::{Rgb, RgbImage};
+
+use super::codec::{Codec as _, Effort, FPS, H264, Yuv};
+use super::mp4::{Reel, Strip};
+use super::raster::{Raster, Size};
+use super::sound::SoundPlan;
+use super::*;
+use crate::picture::Pixels;
+
+const SIZE: Size = Size { width: 96, height: 54 };
+
+fn picture(seed: u32) -> Pixels {
+    Pixels::Opaque(RgbImage::from_fn(120, 80, |x, y| {
+        let inside = x.abs_diff(40 + 20 * (seed % 3)) < 14 && y.abs_diff(45) < 18;
+        let shade = (40 + x + y) as u8;
+        if inside { Rgb([220, 90, 40]) } else { Rgb([shade, shade / 2 + 60, 200 - shade / 2]) }
+    }))
+}
+
+fn plan(material: Material, prompt: &str) -> Plan<'static> {
+    Plan {
+        size: SIZE,
+        material,
+        prompt: prompt.to_owned(),
+        amplitude: MotionAmount::Medium,
+        seed: 7,
+        anime: false,
+        enhance: false,
+        recommended: false,
+        effort: Effort::Fine,
+        stamp: None,
+        sound: None,
+    }
+}
+
+fn still(prompt: &str) -> Plan<'static> {
+    plan(Material::Still { picture: picture(0), seconds: 1 }, prompt)
+}
+
+fn made(plan: Plan<'_>) -> Film {
+    render(plan, &()).unwrap()
+}
+
+#[test]
+fn a_film_has_its_size_length_and_colours_and_begins_before_it_is_loaded() {
+    let film = made(still("pan right"));
+    assert_eq!((film.size, film.frames), (SIZE, 24));
+    let reel = Reel::of(&film.bytes).unwrap();
+    assert_eq!((reel.size, reel.units.len()), (SIZE, 24));
+    assert_eq!(reel.ticks() * u64::from(FPS), 24 * u64::from(reel.timescale.get()));
+    let at = |name: &[u8]| film.bytes.windows(name.len()).position(|bytes| bytes == name).unwrap();
+    assert!(at(b"moov") < at(b"mdat"), "the index comes first");
+    assert_eq!(film.bytes[at(b"nclx") + 4..][..7], [0, 1, 0, 1, 0, 1, 0], "BT.709, 16 to 235");
+    assert!(reel.units[0].key && !reel.units[1].key && reel.units[12].key);
+    assert_eq!(image::load_from_memory(&film.cover).unwrap().width(), 96);
+}
+
+#[test]
+fn the_same_plan_gives_the_same_bytes_whatever_the_number_of_threads() {
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| made(still("orbit in the snow")))
+    };
+    let film = with(1);
+    assert_eq!(film, with(3));
+    assert_ne!(film.bytes, made(Plan { seed: 8, ..still("orbit in the snow") }).bytes);
+}
+
+#[test]
+fn amplitude_prompt_and_style_change_the_film_and_the_first_frame_is_the_picture() {
+    let plain = made(still("pan right"));
+    let large = made(Plan { amplitude: MotionAmount::Large, ..still("pan right") });
+    let rain = made(still("pan right in the rain"));
+    let enhanced = made(Plan { enhance: true, ..still("pan right") });
+    let thrifty = made(Plan { effort: Effort::Thrifty, ..still("pan right") });
+    assert_eq!(plain.cover, large.cover);
+    assert!(plain.bytes != large.bytes && plain.bytes != rain.bytes && plain.cover != enhanced.cover);
+    assert!(thrifty.bytes.len() < plain.bytes.len());
+    assert_ne!(made(Plan { anime: true, ..still("pan right") }).cover, plain.cover);
+}
+
+#[test]
+fn a_mark_is_in_the_film_and_not_on_its_cover() {
+    let stamp = || Stamp { position: MarkCorner::TopLeft, picture: None };
+    let plain = made(still("static"));
+    let marked = made(Plan { stamp: Some(stamp()), ..still("static") });
+    assert!(marked.bytes != plain.bytes && marked.cover == plain.cover);
+    let on = |stamp| {
+        made(Plan { stamp, ..plan(Material::Footage { file: plain.bytes.clone(), seconds: 1, end: None }, "") }).bytes
+    };
+    assert_ne!(on(Some(stamp())), on(None));
+}
+
+#[test]
+fn sound_is_as_long_as_the_film() {
+    let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, bed: None };
+    let film = made(Plan { sound: Some(sound), ..still("a storm") });
+    let sound = Reel::of(&film.bytes).unwrap().sound.unwrap();
+    assert_eq!((sound.timescale.get(), sound.packets.len()), (48_000, 50));
+    assert!(sound.packets.iter().all(|packet| packet.ticks == 960));
+    assert!(Reel::of(&made(still("a storm")).bytes).unwrap().sound.is_none());
+}
+
+#[test]
+fn legs_follow_each_other_and_words_alone_are_enough() {
+    let leg = |seed, seconds| Leg { picture: picture(seed), seconds, prompt: String::new() };
+    let film = made(plan(Material::Legs { start: picture(0), legs: vec![leg(1, 1), leg(2, 2)] }, "zoom in"));
+    assert_eq!(film.frames, 72);
+    let words = made(plan(Material::Words { seconds: 1 }, "a calm sea at sunset"));
+    let references = Material::References { pictures: vec![picture(0), picture(1)], seconds: 1 };
+    assert_eq!((words.frames, made(plan(references, "a forest")).frames), (24, 24));
+}
+
+#[test]
+fn a_film_goes_on_with_its_sound_and_its_motion() {
+    let sound = SoundPlan { audio: Some(SoundContent::SoundEffectOnly), voice_id: None, bed: None };
+    let first = made(Plan { sound: Some(sound), ..still("fast pan right") });
+    let on = |end| plan(Material::Footage { file: first.bytes.clone(), seconds: 1, end }, "");
+    let longer = made(on(None));
+    let before = Reel::of(&first.bytes).unwrap();
+    let after = Reel::of(&longer.bytes).unwrap();
+    assert_eq!((longer.frames, after.units.len()), (48, 48));
+    assert_eq!(before.sound, after.sound);
+    assert_ne!(longer.bytes, made(on(Some(picture(2)))).bytes);
+    let other = Plan { size: Size { width: 64, height: 48 }, ..on(None) };
+    assert_eq!(Reel::of(&made(other).bytes).unwrap().size, Size { width: 64, height: 48 });
+}
+
+/// Cancels after a number of frames.
+struct Impatient {
+    most: usize,
+    asked: AtomicUsize,
+}
+
+impl Impatient {
+    fn after(most: usize) -> Self {
+        Self { most, asked: AtomicUsize::new(0) }
+    }
+}
+
+impl Watch for Impatient {
+    fn done(&self, share: f32) {
+        assert!((0.0..=1.0).contains(&share));
+    }
+
+    fn gone(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) >= self.most
+    }
+}
+
+#[test]
+fn a_film_that_nobody_wants_is_left_off() {
+    assert_eq!(render(still(""), &Impatient::after(5)), Err(Fault::Cancelled));
+}
+
+fn code_of(file: Vec<u8>) -> &'static str {
+    match render(plan(Material::Footage { file, seconds: 1, end: None }, ""), &()) {
+        Err(Fault::Input { code, .. }) => code,
+        Err(fault) => panic!("{fault}"),
+        Ok(_) => "made",
+    }
+}
+
+#[test]
+fn what_is_no_film_is_refused_by_name() {
+    let film = made(still("")).bytes;
+    let other = |from: &[u8], to: &[u8]| {
+        let mut other = film.clone();
+        let at = other.windows(from.len()).position(|bytes| bytes == from).unwrap();
+        other[at..at + to.len()].copy_from_slice(to);
+        other
+    };
+    assert_eq!(code_of(Vec::new()), "video_unreadable");
+    assert_eq!(code_of(b"GIF89a".repeat(20)), "video_unreadable");
+    assert_eq!(code_of(film[..film.len() / 2].to_vec()), "video_unreadable");
+    assert_eq!(code_of(other(b"avc1\0\0\0\0\0\0\0\x01", b"xvid")), "video_unsupported");
+    assert!(code_of(film.clone()) == "made");
+}
+
+#[test]
+fn the_frames_of_a_long_film_are_bounded_by_their_size() {
+    // Given a video of 300 seconds in a few kilobytes
+    let size = Size { width: 16, height: 16 };
+    let picture = Yuv::of(&Raster::new(size));
+    let mut encoder = H264.encoder(size, Effort::Thrifty).unwrap();
+    let key = encoder.encode(&picture).unwrap();
+    let next = encoder.encode(&picture).unwrap();
+    let frames = 300 * FPS as usize;
+    let units = std::iter::once(key).chain(std::iter::repeat_n(next, frames - 1)).collect();
+    let file = mp4::write(&Strip { groups: vec![units] }, None).unwrap();
+    assert!(file.len() < 1 << 20, "{} bytes", file.len());
+
+    // When it is extended at another size
+    let footage = Material::Footage { file, seconds: 1, end: None };
+    let refused = render(Plan { size: Size { width: 1080, height: 1080 }, ..plan(footage, "") }, &());
+
+    // Then nothing is drawn, and the error contains the numbers
+    let reason =
+        "the film would have 7224 frames of 1080x1080, 8427 million pixels in all; at most 5000 million are allowed";
+    assert_eq!(refused.unwrap_err(), Fault::Input { code: "video_too_large", reason: reason.to_owned() });
+}

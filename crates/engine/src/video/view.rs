@@ -1,0 +1,180 @@
+//! Rendering of a picture with known depth from a camera pose.
+//!
+//! The picture is rendered by backward mapping: for each position of the frame, the nearest visible part of the picture
+//! is searched along the line of sight, from near to far. This runs on a grid and is interpolated between its points.
+//! Near objects therefore cover far ones without holes, and disoccluded areas show what was beside the object. A frame
+//! uses one thread; groups of frames run in parallel.
+
+use super::camera::{FAR, NEAR, Pose};
+use super::depth::Depth;
+use super::raster::{Place, Raster, Size};
+
+/// Pixels between grid points.
+const GRID: usize = 4;
+/// Number of distances that are tested.
+const STEPS: usize = 10;
+
+/// Picture with its depth.
+#[derive(Debug, Clone)]
+pub struct View {
+    pub picture: Raster,
+    pub depth: Depth,
+}
+
+/// Displacement of positions in a picture before they are sampled.
+pub type Bend<'a> = &'a (dyn Fn(Place) -> Place + Sync);
+
+impl View {
+    /// Creates a view with estimated depth.
+    #[must_use]
+    pub fn of(picture: Raster) -> Self {
+        Self { depth: Depth::of(&picture), picture }
+    }
+
+    /// Returns the pose with the zoom that a frame within this picture requires.
+    #[must_use]
+    pub fn within(&self, pose: &Pose, frame: Size) -> Pose {
+        pose.within(frame.aspect(), self.picture.size().aspect(), |place| self.depth.at(place))
+    }
+
+    /// Draws the view from a pose.
+    pub fn draw(&self, pose: &Pose, bend: Option<Bend<'_>>, frame: &mut Raster) {
+        if *pose == Pose::OWN && bend.is_none() && frame.size() == self.picture.size() {
+            frame.pixels_mut().copy_from_slice(self.picture.pixels());
+            return;
+        }
+
+        let size = frame.size();
+        let grid = Grid::of(size, |place| {
+            let found = self.seek(pose, place);
+            bend.map_or(found, |bend| bend(found))
+        });
+
+        let width = self.picture.size().width as f32;
+        let height = self.picture.size().height as f32;
+        let half = height * 0.5;
+
+        for y in 0..size.height {
+            let row = grid.row(y);
+            for (x, pixel) in frame.row_mut(y).iter_mut().enumerate() {
+                let [across, down] = Grid::between(&row, x);
+                *pixel = self.picture.sample(across * half + 0.5 * (width - 1.0), down * half + 0.5 * (height - 1.0));
+            }
+        }
+    }
+
+    /// Returns the position of the picture that is visible at a position of the frame.
+    fn seek(&self, pose: &Pose, place: Place) -> Place {
+        if pose.way.iter().all(|part| *part == 0.0) {
+            return pose.source(place, NEAR);
+        }
+
+        let step = (NEAR - FAR) / (STEPS - 1) as f32;
+        let mut before: Option<(f32, f32)> = None;
+
+        for at in 0..STEPS {
+            let near = NEAR - step * at as f32;
+            let behind = near - self.depth.at(pose.source(place, near));
+            if behind <= 0.0 {
+                // Interpolates between the last distance that was too near and this one.
+                let near = before.map_or(near, |(last, gap)| last + (near - last) * gap / (gap - behind));
+                return pose.source(place, near);
+            }
+
+            before = Some((near, behind));
+        }
+
+        pose.source(place, FAR)
+    }
+}
+
+/// Source positions for every fourth pixel of a frame.
+struct Grid {
+    columns: usize,
+    places: Vec<Place>,
+}
+
+impl Grid {
+    fn of(size: Size, place: impl Fn(Place) -> Place + Sync) -> Self {
+        let columns = size.width.div_ceil(GRID) + 1;
+        let rows = size.height.div_ceil(GRID) + 1;
+        let half = size.height as f32 * 0.5;
+        let at = |index: usize, length: usize| ((index * GRID) as f32 + 0.5 - length as f32 * 0.5) / half;
+        let places =
+            (0..rows * columns).map(|index| place([at(index % columns, size.width), at(index / columns, size.height)]));
+        Self { columns, places: places.collect() }
+    }
+
+    /// Returns the positions along a row of the frame for every fourth column.
+    fn row(&self, y: usize) -> Vec<Place> {
+        let above = y / GRID;
+        let share = (y % GRID) as f32 / GRID as f32;
+        let upper = &self.places[above * self.columns..][..self.columns];
+        let lower = &self.places[(above + 1) * self.columns..][..self.columns];
+        let mix = |(a, b): (&Place, &Place)| [a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])];
+        upper.iter().zip(lower).map(mix).collect()
+    }
+
+    fn between(row: &[Place], x: usize) -> Place {
+        let a = row[x / GRID];
+        let b = row[x / GRID + 1];
+        let share = (x % GRID) as f32 / GRID as f32;
+        [a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plane::Plane;
+
+    const SIZE: Size = Size { width: 96, height: 64 };
+
+    /// Near red square in front of a far gradient from left to right.
+    fn view() -> View {
+        let inside = |x: usize, y: usize| (36..60).contains(&x) && (20..44).contains(&y);
+        let picture =
+            Raster::from_fn(
+                SIZE,
+                |x, y| {
+                    if inside(x, y) { [1.0, 0.0, 0.0, 1.0] } else { [0.0, x as f32 / 95.0, 0.0, 1.0] }
+                },
+            );
+        let map = Plane::from_fn(96, 64, |x, y| if inside(x, y) { 1.0 } else { 0.0 });
+        View { picture, depth: Depth::known(map, SIZE.aspect()) }
+    }
+
+    fn seen(pose: Pose) -> Raster {
+        let mut frame = Raster::new(SIZE);
+        view().draw(&pose, None, &mut frame);
+        frame
+    }
+
+    #[test]
+    fn from_its_own_place_a_picture_is_itself() {
+        assert_eq!(seen(Pose::OWN), view().picture);
+        let nearly = seen(Pose { zoom: 1.000_001, ..Pose::OWN });
+        let own = view().picture;
+        let gone = nearly.pixels().iter().zip(own.pixels()).map(|(a, b)| (a[1] - b[1]).abs());
+        assert!(gone.fold(0.0, f32::max) < 1e-3);
+    }
+
+    #[test]
+    fn what_is_near_moves_more_and_covers_what_is_far() {
+        // At a shift of a quarter of half the height, near objects move 8 pixels to the left and far ones 2.
+        let frame = seen(Pose { way: [0.25, 0.0, 0.0], ..Pose::OWN });
+        let row = frame.row(32);
+        assert!(row[40][0] > 0.9 && row[31][0] > 0.9, "the square is seen further left");
+        assert!(row[58][0] < 0.1, "and no longer where it was");
+        let far = (row[80][1] - 82.0 / 95.0).abs();
+        assert!(far < 0.01, "{far}");
+        assert!(row.iter().all(|pixel| pixel[0] + pixel[1] > 0.01), "without holes");
+    }
+
+    #[test]
+    fn a_bend_moves_places() {
+        let mut frame = Raster::new(SIZE);
+        view().draw(&Pose::OWN, Some(&|[x, y]| [x + 4.0 / 32.0, y]), &mut frame);
+        assert!((frame.row(5)[10][1] - 14.0 / 95.0).abs() < 1e-3);
+    }
+}

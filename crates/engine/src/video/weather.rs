@@ -1,0 +1,256 @@
+//! Particles and fog in front of a picture: rain, snow, dust, fireflies, fog, petals.
+//!
+//! The position of a particle follows from its number, the seed and the time, so frames can be drawn in any order.
+
+use std::f32::consts::TAU;
+
+use super::camera::{Pose, chance};
+use super::depth::{Depth, look_up};
+use super::raster::Raster;
+use super::words::Weather;
+use crate::light::ramp;
+use crate::noise::{scramble, texture};
+use crate::plane::{Plane, Region};
+
+/// Weather of a video.
+#[derive(Debug)]
+pub struct Sky {
+    kind: Weather,
+    seed: u32,
+    count: u32,
+    /// Cloud textures of fog.
+    clouds: Option<[Plane; 2]>,
+}
+
+/// Particle at a time.
+struct Mote {
+    /// Position from 0 to 1 across and down the frame.
+    at: [f32; 2],
+    /// Nearness from 0 (far) to 1.
+    near: f32,
+    /// Random number of the particle, 0 to 1.
+    own: f32,
+}
+
+impl Sky {
+    /// Creates weather; a `strength` of 1 is the normal density.
+    #[must_use]
+    pub fn new(kind: Weather, strength: f32, seed: u32) -> Self {
+        let count = match kind {
+            Weather::Rain => 520.0,
+            Weather::Snow => 560.0,
+            Weather::Dust => 130.0,
+            Weather::Fireflies => 46.0,
+            Weather::Petals => 60.0,
+            Weather::Fog => 0.0,
+        };
+
+        let clouds = (kind == Weather::Fog).then(|| [clouds(seed, 6), clouds(seed ^ 0x5A, 3)]);
+
+        Self { kind, seed: scramble(kind as u32, 77, seed), count: (count * strength) as u32, clouds }
+    }
+
+    /// Draws the weather over a frame. Nearby particles move with the camera.
+    pub fn draw(&self, seconds: f32, pose: &Pose, depth: Option<&Depth>, frame: &mut Raster) {
+        match self.kind {
+            Weather::Fog => self.fog(seconds, pose, depth, frame),
+            _ => (0..self.count).for_each(|number| self.mote(number, seconds, pose, frame)),
+        }
+    }
+
+    fn own(&self, number: u32, what: u32) -> f32 {
+        chance(self.seed ^ number.wrapping_mul(0x9E37_79B1), what)
+    }
+
+    /// Returns a particle at a time. `speed` is in frames per second.
+    fn place(&self, number: u32, seconds: f32, pose: &Pose, speed: [f32; 2]) -> Mote {
+        let near = self.own(number, 3);
+
+        let pace = 0.45 + 0.55 * near;
+        let drift = |at: usize| 0.5 * (pose.shift[at] + pose.way[at] * (0.5 + near));
+
+        let across = self.own(number, 1) * 1.2 + seconds * pace * speed[0] - drift(0);
+        let down = self.own(number, 2) * 1.2 + seconds * pace * speed[1] - drift(1);
+
+        Mote { at: [across.rem_euclid(1.2) - 0.1, down.rem_euclid(1.2) - 0.1], near, own: self.own(number, 4) }
+    }
+
+    fn mote(&self, number: u32, seconds: f32, pose: &Pose, frame: &mut Raster) {
+        let size = frame.size();
+
+        let unit = size.height as f32 / 360.0;
+        let at = |mote: &Mote| [mote.at[0] * size.width as f32, mote.at[1] * size.height as f32];
+        let sway = |pace: f32, far: f32, own: f32| far * (pace * seconds + TAU * own).sin();
+
+        match self.kind {
+            Weather::Rain => {
+                let mote = self.place(number, seconds, pose, [-0.22, 1.9]);
+                let length = unit * (10.0 + 22.0 * mote.near);
+                let wide = unit * (0.45 + 0.5 * mote.near);
+                streak(frame, at(&mote), [0.11 * length, -length], wide, 0.10 + 0.20 * mote.near);
+            }
+            Weather::Snow => {
+                let mut mote = self.place(number, seconds, pose, [-0.03, 0.17]);
+                mote.at[0] += sway(0.9 + mote.own, 0.012, mote.own);
+                let radius = unit * (0.9 + 3.0 * mote.near * mote.near);
+                disc(frame, at(&mote), radius, 1.0, [0.97, 0.98, 1.0], 0.45 + 0.4 * mote.near);
+            }
+            Weather::Dust => {
+                let mut mote = self.place(number, seconds, pose, [0.018, -0.012]);
+                mote.at[1] += sway(0.5 + mote.own, 0.015, mote.own);
+                let radius = unit * (0.7 + 2.8 * mote.near * mote.own);
+                let light = 0.20 + 0.28 * (0.5 + sway(1.1, 0.5, mote.own));
+                disc(frame, at(&mote), radius, 1.6, [1.0, 0.93, 0.78], light);
+            }
+            Weather::Fireflies => {
+                let mut mote = self.place(number, seconds, pose, [0.0, 0.0]);
+                mote.at[0] += sway(0.45 + 0.4 * mote.own, 0.05, mote.own);
+                mote.at[1] = 0.25 + 0.75 * mote.at[1] + sway(0.7, 0.03, mote.own * 3.0);
+                let light = ramp(sway(1.6 + mote.own, 1.0, mote.own * 7.0), -0.4, 0.9);
+                disc(frame, at(&mote), unit * (5.0 + 5.0 * mote.near), 1.0, [0.95, 0.9, 0.35], 0.35 * light);
+                disc(frame, at(&mote), unit * (1.2 + mote.near), 0.5, [1.0, 1.0, 0.8], light);
+            }
+            Weather::Petals => {
+                let mut mote = self.place(number, seconds, pose, [0.06, 0.10]);
+                mote.at[0] += sway(1.3 + mote.own, 0.03, mote.own);
+                let turned = sway(2.0 + 2.0 * mote.own, 1.0, mote.own).abs();
+                let colour = [1.0, 0.72 + 0.16 * mote.own, 0.78];
+                let radius = unit * (1.6 + 3.2 * mote.near);
+                oval(frame, at(&mote), [radius, radius * (0.35 + 0.65 * turned)], colour, 0.85);
+            }
+            Weather::Fog => {}
+        }
+    }
+
+    /// Draws two cloud layers of different speed, denser over far areas.
+    fn fog(&self, seconds: f32, pose: &Pose, depth: Option<&Depth>, frame: &mut Raster) {
+        let Some([wide, fine]) = &self.clouds else { return };
+        let size = frame.size();
+        let half = size.height as f32 * 0.5;
+
+        for y in 0..size.height {
+            let v = (y as f32 + 0.5 - half) / half;
+            for x in 0..size.width {
+                let u = (x as f32 + 0.5) / half - size.aspect();
+
+                let far = depth.map_or(0.5, |depth| 1.0 - depth.at(pose.source([u, v], 0.5)));
+
+                let [a, b] = [(wide, 0.05, 0.35), (fine, 0.11, 0.8)].map(|(cloud, pace, scale)| {
+                    let across = (u + pose.shift[0] + pose.way[0]) * scale + seconds * pace;
+                    wrapped(cloud, across, v * scale)
+                });
+
+                let low = 0.55 + 0.25 * v;
+                let dense = (low * (0.25 + 0.9 * far) * (0.35 + 0.5 * a + 0.3 * b)).clamp(0.0, 0.85);
+                frame.lay(x, y, [0.86, 0.88, 0.90], dense);
+            }
+        }
+    }
+}
+
+/// Returns smooth noise from 0 to 1.
+fn clouds(seed: u32, grain: usize) -> Plane {
+    let side = 96;
+    let mut noise = texture(Region { left: 0, top: 0, width: side, height: side }, grain, seed);
+    noise.values_mut().iter_mut().for_each(|value| *value = (0.5 + 0.28 * *value).clamp(0.0, 1.0));
+    noise
+}
+
+/// Samples a plane that repeats mirrored without end; one unit is half of it.
+fn wrapped(plane: &Plane, across: f32, down: f32) -> f32 {
+    let mirrored = |at: f32| {
+        let turned = (at + 1.0).rem_euclid(4.0);
+        if turned > 2.0 { 3.0 - turned } else { turned - 1.0 }
+    };
+    look_up(plane, 1.0, [mirrored(across), mirrored(down)])
+}
+
+/// Returns the columns or rows between two positions, clamped to the frame.
+fn span(from: f32, to: f32, length: usize) -> std::ops::Range<usize> {
+    let last = length as f32;
+    (from.floor().clamp(0.0, last) as usize)..(to.ceil().clamp(0.0, last) as usize)
+}
+
+/// Draws a soft disc; `edge` is the exponent of its falloff.
+fn disc(frame: &mut Raster, [x, y]: [f32; 2], radius: f32, edge: f32, colour: [f32; 3], cover: f32) {
+    let size = frame.size();
+    for row in span(y - radius - 1.0, y + radius + 1.0, size.height) {
+        for column in span(x - radius - 1.0, x + radius + 1.0, size.width) {
+            let far = ((column as f32 + 0.5 - x).powi(2) + (row as f32 + 0.5 - y).powi(2)).sqrt() / radius.max(0.8);
+            let inside = (1.0 - far).max(0.0).powf(edge);
+            if inside > 0.0 {
+                frame.lay(column, row, colour, cover * inside);
+            }
+        }
+    }
+}
+
+fn oval(frame: &mut Raster, [x, y]: [f32; 2], [wide, high]: [f32; 2], colour: [f32; 3], cover: f32) {
+    let size = frame.size();
+    for row in span(y - high - 1.0, y + high + 1.0, size.height) {
+        for column in span(x - wide - 1.0, x + wide + 1.0, size.width) {
+            let far =
+                ((column as f32 + 0.5 - x) / wide.max(0.6)).powi(2) + ((row as f32 + 0.5 - y) / high.max(0.6)).powi(2);
+            let inside = ((1.0 - far) * 1.5).clamp(0.0, 1.0);
+            if inside > 0.0 {
+                frame.lay(column, row, colour, cover * inside);
+            }
+        }
+    }
+}
+
+/// Draws a thin line with soft ends.
+fn streak(frame: &mut Raster, [x, y]: [f32; 2], [across, down]: [f32; 2], wide: f32, cover: f32) {
+    let size = frame.size();
+
+    for row in span(y + down, y, size.height) {
+        let share = (row as f32 + 0.5 - y) / down;
+        if !(0.0..=1.0).contains(&share) {
+            continue;
+        }
+
+        let middle = x + share * across;
+        let soft = (4.0 * share * (1.0 - share)).sqrt();
+
+        for column in span(middle - wide - 1.0, middle + wide + 1.0, size.width) {
+            let inside = (wide + 0.5 - (column as f32 + 0.5 - middle).abs()).clamp(0.0, 1.0);
+            frame.lay(column, row, [0.85, 0.89, 0.95], cover * inside * soft);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::video::raster::Size;
+
+    const SIZE: Size = Size { width: 64, height: 36 };
+
+    fn drawn(kind: Weather, seconds: f32) -> Raster {
+        let mut frame = Raster::from_fn(SIZE, |_, _| [0.2, 0.2, 0.25, 1.0]);
+        Sky::new(kind, 1.0, 5).draw(seconds, &Pose::OWN, None, &mut frame);
+        frame
+    }
+
+    #[test]
+    fn all_weather_is_seen_and_moves() {
+        for kind in [Weather::Rain, Weather::Snow, Weather::Dust, Weather::Fireflies, Weather::Fog, Weather::Petals] {
+            let clear = Raster::from_fn(SIZE, |_, _| [0.2, 0.2, 0.25, 1.0]);
+            let one = drawn(kind, 0.5);
+            let two = drawn(kind, 1.0);
+            assert!(one != clear && one != two, "{kind:?}");
+            assert_eq!(one, drawn(kind, 0.5), "{kind:?} is where the time says");
+            assert!(one.pixels().iter().flatten().all(|value| (0.0..=1.0).contains(value)), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn strength_is_density() {
+        let lit = |strength| {
+            let mut frame = Raster::new(SIZE);
+            Sky::new(Weather::Snow, strength, 5).draw(0.0, &Pose::OWN, None, &mut frame);
+            frame.pixels().iter().map(|pixel| pixel[0]).sum::<f32>()
+        };
+        assert!(lit(0.3) < 0.6 * lit(1.0));
+    }
+}

@@ -1,0 +1,382 @@
+//! Interpretation of a prompt for a video: camera moves, weather, light, places and speed.
+//!
+//! The engine matches keywords. A direction applies to the last move named before it ("pan slowly to the left"). "No",
+//! "not", "without", "never" and "avoid" cancel the next known word. The seed decides on everything else.
+
+use crate::prompt::words;
+
+/// Camera move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Move {
+    PanLeft,
+    PanRight,
+    TiltUp,
+    TiltDown,
+    ZoomIn,
+    ZoomOut,
+    DollyIn,
+    DollyOut,
+    TruckLeft,
+    TruckRight,
+    OrbitLeft,
+    OrbitRight,
+    Rise,
+    Sink,
+    TurnLeft,
+    TurnRight,
+    Handheld,
+}
+
+/// Particles or fog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Weather {
+    Rain,
+    Snow,
+    Dust,
+    Fireflies,
+    Fog,
+    Petals,
+}
+
+/// Change of the light.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mood {
+    Sunset,
+    Sunrise,
+    Flicker,
+    Storm,
+    Pulse,
+}
+
+/// Subject of a generated picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ground {
+    Hills,
+    Sea,
+    City,
+    Forest,
+    Desert,
+    Space,
+    Abstract,
+}
+
+/// Time of day in a generated picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Hour {
+    Dawn,
+    Day,
+    Dusk,
+    Night,
+}
+
+/// Moving element of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Life {
+    Water,
+    Clouds,
+    Leaves,
+}
+
+/// Interpreted prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wishes {
+    pub moves: Vec<Move>,
+    pub weather: Vec<Weather>,
+    pub moods: Vec<Mood>,
+    pub life: Vec<Life>,
+    pub ground: Option<Ground>,
+    pub hour: Option<Hour>,
+    /// Speed of all moves; 1 is normal.
+    pub pace: f32,
+    /// `true` if the camera does not move.
+    pub still: bool,
+}
+
+/// Keywords with their meanings.
+type Table<T> = &'static [(&'static [&'static str], T)];
+
+/// Moves that take a direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Pan,
+    Tilt,
+    Zoom,
+    Dolly,
+    Truck,
+    Orbit,
+    Turn,
+}
+
+const VERBS: Table<Verb> = &[
+    (&["pan", "pans", "panning", "sweep", "sweeps"], Verb::Pan),
+    (&["tilt", "tilts", "tilting"], Verb::Tilt),
+    (&["zoom", "zooms", "zooming", "closeup", "closer"], Verb::Zoom),
+    (&["dolly", "dollies", "push", "pushes", "pull", "pulls", "move", "moves", "fly", "flies", "walk"], Verb::Dolly),
+    (&["truck", "trucks", "track", "tracks", "tracking", "slide", "slides", "glide", "glides"], Verb::Truck),
+    (&["orbit", "orbits", "orbiting", "circle", "circles", "around", "arc"], Verb::Orbit),
+    (&["rotate", "rotates", "rotating", "rotation", "roll", "rolls", "spin", "spins", "turn", "turns"], Verb::Turn),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Left,
+    Right,
+    Up,
+    Down,
+    In,
+    Out,
+}
+
+const WAYS: Table<Way> = &[
+    (&["left", "leftwards", "counterclockwise", "anticlockwise"], Way::Left),
+    (&["right", "rightwards", "clockwise"], Way::Right),
+    (&["up", "upwards", "upward", "skyward"], Way::Up),
+    (&["down", "downwards", "downward"], Way::Down),
+    (&["in", "into", "inward", "forward", "forwards", "towards", "toward", "through"], Way::In),
+    (&["out", "outward", "back", "backward", "backwards", "away"], Way::Out),
+];
+
+const SIMPLE_MOVES: Table<Move> = &[
+    (&["rise", "rises", "rising", "ascend", "ascends", "crane", "lift", "drone", "aerial"], Move::Rise),
+    (&["descend", "descends", "sink", "sinks", "sinking", "lower", "fall"], Move::Sink),
+    (&["handheld", "shaky", "shake", "documentary"], Move::Handheld),
+    (&["approach", "approaches"], Move::DollyIn),
+    (&["reveal", "reveals", "recede", "recedes"], Move::DollyOut),
+];
+
+const WEATHERS: Table<Weather> = &[
+    (&["rain", "raining", "rainy", "rainfall", "downpour", "drizzle", "shower"], Weather::Rain),
+    (&["snow", "snowing", "snowy", "snowfall", "blizzard", "snowflakes"], Weather::Snow),
+    (&["dust", "dusty", "particles", "motes", "pollen", "ash", "embers"], Weather::Dust),
+    (&["fireflies", "firefly", "sparkles", "sparkle", "glitter", "magic", "magical"], Weather::Fireflies),
+    (&["fog", "foggy", "mist", "misty", "haze", "hazy", "smoke", "smoky"], Weather::Fog),
+    (&["petals", "petal", "blossom", "blossoms", "leaves", "confetti"], Weather::Petals),
+];
+
+const MOODS: Table<Mood> = &[
+    (&["sunset", "dusk", "evening", "twilight", "nightfall"], Mood::Sunset),
+    (&["sunrise", "dawn", "daybreak", "morning"], Mood::Sunrise),
+    (&["flicker", "flickering", "candle", "candlelight", "fire", "campfire", "torch"], Mood::Flicker),
+    (&["storm", "stormy", "lightning", "thunder", "thunderstorm"], Mood::Storm),
+    (&["pulse", "pulsing", "neon", "glow", "glowing", "shimmer", "shimmering"], Mood::Pulse),
+];
+
+const LIVES: Table<Life> = &[
+    (
+        &["water", "sea", "ocean", "waves", "wave", "river", "lake", "ripples", "rippling", "stream", "pond"],
+        Life::Water,
+    ),
+    (&["clouds", "cloud", "cloudy", "sky", "timelapse"], Life::Clouds),
+    (&["wind", "windy", "breeze", "sway", "sways", "swaying", "grass", "trees"], Life::Leaves),
+];
+
+const GROUNDS: Table<Ground> = &[
+    (
+        &["hills", "hill", "mountain", "mountains", "valley", "alps", "peak", "peaks", "landscape", "meadow"],
+        Ground::Hills,
+    ),
+    (&["sea", "ocean", "beach", "waves", "coast", "lake", "water", "ship", "boat"], Ground::Sea),
+    (
+        &["city", "street", "skyline", "town", "skyscraper", "skyscrapers", "downtown", "cyberpunk", "urban"],
+        Ground::City,
+    ),
+    (&["forest", "woods", "tree", "trees", "jungle", "woodland", "garden"], Ground::Forest),
+    (&["desert", "dune", "dunes", "sand", "sahara", "mars"], Ground::Desert),
+    (&["space", "galaxy", "nebula", "stars", "cosmos", "planet", "universe", "starship"], Ground::Space),
+    (&["abstract", "pattern", "colors", "colours", "paint", "fluid", "ink", "liquid", "fractal"], Ground::Abstract),
+];
+
+const HOURS: Table<Hour> = &[
+    (&["dawn", "sunrise", "morning", "daybreak"], Hour::Dawn),
+    (&["day", "noon", "sunny", "midday", "daylight", "bright"], Hour::Day),
+    (&["dusk", "sunset", "evening", "twilight", "golden"], Hour::Dusk),
+    (&["night", "midnight", "moon", "moonlight", "stars", "dark", "neon"], Hour::Night),
+];
+
+const PACES: Table<f32> = &[
+    (&["slow", "slowly", "gentle", "gently", "calm", "subtle", "peaceful", "soft"], 0.6),
+    (&["fast", "quick", "quickly", "rapid", "rapidly", "dynamic", "dramatic", "energetic", "sudden"], 1.6),
+];
+
+const STILL: &[&str] = &["static", "still", "motionless", "fixed", "tripod", "locked"];
+const NEGATORS: &[&str] = &["no", "not", "without", "never", "avoid"];
+
+fn meaning<T: Copy>(table: Table<T>, word: &str) -> Option<T> {
+    table.iter().find(|(words, _)| words.contains(&word)).map(|(_, meaning)| *meaning)
+}
+
+/// Returns the move of a verb and a direction. Without a direction it is the most common one.
+fn directed(verb: Verb, way: Option<Way>) -> Move {
+    match (verb, way) {
+        (Verb::Pan | Verb::Tilt, Some(Way::Up)) | (Verb::Tilt, None) => Move::TiltUp,
+        (Verb::Pan | Verb::Tilt, Some(Way::Down)) => Move::TiltDown,
+        (Verb::Pan | Verb::Tilt, Some(Way::Left)) => Move::PanLeft,
+        (Verb::Pan | Verb::Tilt, _) => Move::PanRight,
+        (Verb::Zoom, Some(Way::Out)) => Move::ZoomOut,
+        (Verb::Zoom, _) => Move::ZoomIn,
+        (Verb::Dolly | Verb::Truck, Some(Way::Left)) => Move::TruckLeft,
+        (Verb::Dolly | Verb::Truck, Some(Way::Right)) | (Verb::Truck, None) => Move::TruckRight,
+        (Verb::Dolly | Verb::Truck, Some(Way::Up)) => Move::Rise,
+        (Verb::Dolly | Verb::Truck, Some(Way::Down)) => Move::Sink,
+        (Verb::Dolly | Verb::Truck, Some(Way::Out)) => Move::DollyOut,
+        (Verb::Dolly, _) | (Verb::Truck, Some(Way::In)) => Move::DollyIn,
+        (Verb::Orbit, Some(Way::Left)) => Move::OrbitLeft,
+        (Verb::Orbit, _) => Move::OrbitRight,
+        (Verb::Turn, Some(Way::Left)) => Move::TurnLeft,
+        (Verb::Turn, _) => Move::TurnRight,
+    }
+}
+
+fn note<T: PartialEq>(list: &mut Vec<T>, found: Option<T>) -> bool {
+    let Some(found) = found else { return false };
+    if !list.contains(&found) {
+        list.push(found);
+    }
+    true
+}
+
+impl Wishes {
+    /// Returns an empty interpretation.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            moves: Vec::new(),
+            weather: Vec::new(),
+            moods: Vec::new(),
+            life: Vec::new(),
+            ground: None,
+            hour: None,
+            pace: 1.0,
+            still: false,
+        }
+    }
+
+    /// Interprets a prompt.
+    #[must_use]
+    pub fn of(prompt: &str) -> Self {
+        let mut wishes = Self::none();
+        let mut verb: Option<Verb> = None;
+        let mut negated = false;
+
+        for word in words(prompt) {
+            let word = word.as_str();
+
+            if NEGATORS.contains(&word) {
+                negated = true;
+                continue;
+            }
+
+            if negated && knows(word) {
+                negated = false;
+                continue;
+            }
+
+            if let Some(next) = meaning(VERBS, word) {
+                wishes.end(verb.replace(next), None);
+            } else if let (Some(done), Some(way)) = (verb, meaning(WAYS, word)) {
+                wishes.end(Some(done), Some(way));
+                verb = None;
+            } else {
+                wishes.hear(word);
+            }
+        }
+
+        wishes.end(verb, None);
+        wishes
+    }
+
+    fn end(&mut self, verb: Option<Verb>, way: Option<Way>) {
+        note(&mut self.moves, verb.map(|verb| directed(verb, way)));
+    }
+
+    fn hear(&mut self, word: &str) {
+        note(&mut self.moves, meaning(SIMPLE_MOVES, word));
+        note(&mut self.weather, meaning(WEATHERS, word));
+        note(&mut self.moods, meaning(MOODS, word));
+        note(&mut self.life, meaning(LIVES, word));
+        self.ground = self.ground.or(meaning(GROUNDS, word));
+        self.hour = self.hour.or(meaning(HOURS, word));
+        self.pace = meaning(PACES, word).unwrap_or(self.pace);
+        self.still |= STILL.contains(&word);
+
+        if self.moods.contains(&Mood::Storm) {
+            note(&mut self.weather, Some(Weather::Rain));
+        }
+    }
+
+    /// Adds recommended effects to a prompt that leaves them open: a slow camera move towards the subject and dust in
+    /// the air.
+    #[must_use]
+    pub fn recommended(mut self) -> Self {
+        if self.moves.is_empty() && !self.still {
+            self.moves = vec![Move::DollyIn, Move::OrbitRight];
+        }
+
+        if self.weather.is_empty() {
+            self.weather.push(Weather::Dust);
+        }
+
+        self.pace = self.pace.min(0.8);
+        self
+    }
+}
+
+/// Returns `true` if a word has a meaning.
+fn knows(word: &str) -> bool {
+    meaning(VERBS, word).is_some()
+        || meaning(SIMPLE_MOVES, word).is_some()
+        || meaning(WEATHERS, word).is_some()
+        || meaning(MOODS, word).is_some()
+        || meaning(LIVES, word).is_some()
+        || meaning(GROUNDS, word).is_some()
+        || meaning(PACES, word).is_some()
+        || meaning(HOURS, word).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moves_are_heard_with_their_ways() {
+        for (prompt, moves) in [
+            ("Pan left.", vec![Move::PanLeft]),
+            ("the camera pans slowly to the right, then zooms in", vec![Move::PanRight, Move::ZoomIn]),
+            ("pull back", vec![Move::DollyOut]),
+            ("push in and rotate clockwise", vec![Move::DollyIn, Move::TurnRight]),
+            ("rotate counterclockwise", vec![Move::TurnLeft]),
+            ("the drone view", vec![Move::Rise]),
+            ("orbit", vec![Move::OrbitRight]),
+            ("a cat on a mat", vec![]),
+            ("do not zoom, tilt down", vec![Move::TiltDown]),
+        ] {
+            assert_eq!(Wishes::of(prompt).moves, moves, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn weather_light_and_places_are_heard() {
+        let wishes = Wishes::of("A stormy sea at night, heavy rain, no snow, fast");
+        assert_eq!((&wishes.weather[..], &wishes.moods[..]), (&[Weather::Rain][..], &[Mood::Storm][..]));
+        assert_eq!((wishes.ground, wishes.hour), (Some(Ground::Sea), Some(Hour::Night)));
+        assert!(wishes.pace > 1.0 && wishes.life == [Life::Water]);
+        assert!(Wishes::of("static shot").still);
+    }
+
+    #[test]
+    fn a_word_has_one_meaning_in_each_table() {
+        fn single<T>(table: Table<T>) {
+            let mut seen = std::collections::HashSet::new();
+            assert!(table.iter().flat_map(|(words, _)| words.iter()).all(|word| seen.insert(*word)));
+        }
+        single(VERBS);
+        single(WAYS);
+        single(SIMPLE_MOVES);
+        single(WEATHERS);
+        single(MOODS);
+        single(LIVES);
+        single(GROUNDS);
+        single(HOURS);
+        single(PACES);
+    }
+}

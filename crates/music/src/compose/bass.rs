@@ -1,0 +1,155 @@
+//! Bass part.
+
+use super::harmony::Span;
+use super::score::{Pen, Score, dynamic};
+use crate::instrument::{Instrument, Role};
+use crate::piece::Note;
+use crate::style::BassLine;
+use crate::theory::at_or_above;
+
+/// Writes the bass part.
+#[must_use]
+pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
+    let mut pen = score.pen("bass");
+    let floor = instrument.range().0.max(28);
+    let ceiling = instrument.range().1;
+
+    for phrase in score.phrases_of(Role::Bass) {
+        let line = if phrase.intensity < 0.45 { BassLine::Held } else { score.plan.style.bass };
+        for span in score.spans_in(phrase) {
+            let walk = Walk { score, span, line, root: at_or_above(span.chord.root, floor), floor, ceiling };
+            walk.write(&mut pen, dynamic(0.85, phrase.intensity));
+        }
+    }
+
+    if let Some(span) = score.last_chord() {
+        pen.last_note(at_or_above(span.chord.root, floor), 0.8, 0.0);
+    }
+    pen.finish()
+}
+
+struct Walk<'a> {
+    score: &'a Score,
+    span: &'a Span,
+    line: BassLine,
+    root: i32,
+    floor: i32,
+    ceiling: i32,
+}
+
+/// First step, tone and length in steps of a stroke in a pattern.
+type Stroke = (u32, Tone, f64);
+
+#[derive(Clone, Copy)]
+enum Tone {
+    Root,
+    Fifth,
+    Octave,
+}
+
+const FUNKY: &[Stroke] = &[
+    (0, Tone::Root, 1.6),
+    (3, Tone::Octave, 0.8),
+    (6, Tone::Root, 0.9),
+    (7, Tone::Octave, 0.7),
+    (10, Tone::Root, 1.5),
+    (13, Tone::Fifth, 0.9),
+    (14, Tone::Octave, 1.2),
+];
+const SPARSE: &[Stroke] = &[(0, Tone::Root, 6.0), (7, Tone::Root, 1.6), (10, Tone::Root, 4.0), (14, Tone::Fifth, 1.8)];
+
+impl Walk<'_> {
+    fn write(&self, pen: &mut Pen, velocity: f32) {
+        let beat = self.score.clock().metre.beat;
+        match self.line {
+            BassLine::Held => self.stroke(pen, 0, f64::from(self.span.steps) * 0.97, self.root, velocity),
+            BassLine::RootFifth => {
+                let half = if self.span.steps.is_multiple_of(2 * beat) { self.span.steps / 2 } else { self.span.steps };
+                let half = half.min(score_half(self.score));
+                for (nth, at) in (0..self.span.steps).step_by(half.max(1) as usize).enumerate() {
+                    let pitch = if nth % 2 == 0 { self.root } else { self.fifth() };
+                    self.stroke(pen, at, f64::from(half) * 0.85, pitch, velocity);
+                }
+            }
+            BassLine::Eighths => self.every(pen, 2, 0, |_| Tone::Root, velocity),
+            BassLine::OffBeats => self.every(pen, beat, beat / 2, |_| Tone::Root, velocity),
+            BassLine::Octaves => {
+                let turn = |nth| if nth % 2 == 0 { Tone::Root } else { Tone::Octave };
+                self.every(pen, 2, 0, turn, velocity);
+            }
+            BassLine::Walking => self.walk(pen, beat, velocity),
+            BassLine::Funky => self.pattern(pen, FUNKY, velocity),
+            BassLine::Sparse => self.pattern(pen, SPARSE, velocity),
+            BassLine::Tresillo => {
+                let strokes =
+                    [(0, Tone::Root, 2.6), (6, Tone::Root, 1.6), (8, Tone::Fifth, 3.0), (14, Tone::Root, 1.7)];
+                self.pattern(pen, &strokes, velocity);
+            }
+        }
+    }
+
+    fn tone(&self, tone: Tone) -> i32 {
+        match tone {
+            Tone::Root => self.root,
+            Tone::Fifth => self.fifth(),
+            Tone::Octave => self.root + 12,
+        }
+    }
+
+    /// Returns the fifth below the root unless it is too low, otherwise the one above.
+    fn fifth(&self) -> i32 {
+        let above = at_or_above(self.span.chord.fifth(), self.root);
+        if above - 12 >= self.floor { above - 12 } else { above }
+    }
+
+    fn stroke(&self, pen: &mut Pen, at: u32, steps: f64, pitch: i32, velocity: f32) {
+        let pitch = if pitch > self.ceiling { pitch - 12 } else { pitch };
+        pen.note(f64::from(self.span.start + at), steps, pitch, velocity);
+    }
+
+    fn every(&self, pen: &mut Pen, gap: u32, first: u32, tone: impl Fn(u32) -> Tone, velocity: f32) {
+        for (nth, at) in (0..).zip((first..self.span.steps).step_by(gap as usize)) {
+            let accent = if at % self.score.clock().metre.beat == 0 { 1.0 } else { 0.86 };
+            self.stroke(pen, at, f64::from(gap.min(4)) * 0.82, self.tone(tone(nth)), velocity * accent);
+        }
+    }
+
+    /// Plays a pattern of sixteen steps, as far as the chord lasts.
+    fn pattern(&self, pen: &mut Pen, strokes: &[Stroke], velocity: f32) {
+        for bar in (0..self.span.steps).step_by(16) {
+            for (at, tone, steps) in strokes.iter().filter(|(at, ..)| bar + at < self.span.steps) {
+                let left = f64::from(self.span.steps - bar - at);
+                self.stroke(pen, bar + at, steps.min(left), self.tone(*tone), velocity);
+            }
+        }
+    }
+
+    /// Plays one note per beat: the root, chord tones, and finally a neighbour of the next root.
+    fn walk(&self, pen: &mut Pen, beat: u32, velocity: f32) {
+        let beats = self.span.steps / beat;
+        let next = at_or_above(self.score.span_after(self.span.start).chord.root, self.floor);
+
+        for nth in 0..beats {
+            let tones = &self.span.chord.tones;
+            let pitch = match nth {
+                0 => self.root,
+                _ if nth + 1 == beats => {
+                    let below = self.score.plan.key.holds(next - 1) || next > self.root;
+                    if below { next - 1 } else { next + 1 }
+                }
+                _ => self.root + tones[nth as usize % tones.len().min(4)],
+            };
+            self.stroke(pen, nth * beat, f64::from(beat) * 0.92, pitch, velocity);
+        }
+
+        if beats == 0 {
+            self.stroke(pen, 0, f64::from(self.span.steps) * 0.9, self.root, velocity);
+        }
+    }
+}
+
+/// Returns the steps between root and fifth: half of an even bar, all of an odd one.
+fn score_half(score: &Score) -> u32 {
+    let metre = score.clock().metre;
+    if metre.bar.is_multiple_of(2 * metre.beat) { metre.bar / 2 } else { metre.bar }
+}

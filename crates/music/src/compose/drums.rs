@@ -1,0 +1,86 @@
+//! Drum part.
+
+use super::form::Phrase;
+use super::score::{Pen, Score, dynamic};
+use crate::instrument::Role;
+use crate::piece::{Drum, Note};
+use crate::style::groove::{self, Groove};
+
+/// Writes the drum part. The ducking reads the kicks from its notes.
+#[must_use]
+pub fn write(score: &Score) -> Vec<Note> {
+    let mut pen = score.pen("drums");
+    let groove = score.plan.style.groove.unwrap_or(&groove::FOLK);
+    // A piece too short for a phrase has only the final stroke.
+    let mut played = score.phrases.is_empty();
+
+    for phrase in score.phrases_of(Role::Drums) {
+        let kit = Kit { score, groove, phrase, full: phrase.intensity >= 0.55 || score.always };
+        kit.write(&mut pen);
+        played = phrase.last;
+    }
+
+    if played && score.last_chord().is_some() {
+        pen.last_note(Drum::Kick.pitch() as i32, 0.85, 0.0);
+        pen.last_note(groove::MARK.pitch() as i32, 0.6, 0.0);
+    }
+    pen.finish()
+}
+
+struct Kit<'a> {
+    score: &'a Score,
+    groove: &'a Groove,
+    phrase: &'a Phrase,
+    full: bool,
+}
+
+impl Kit<'_> {
+    fn write(&self, pen: &mut Pen) {
+        let bar = self.score.clock().metre.bar;
+        let seed = format!("bar {}", self.phrase.start);
+        let mut chance = self.score.chance.fork(&seed);
+        // A full phrase fills the end of a section. A phrase that ends the piece without a last chord has no fill.
+        let fills = self.full && !(self.phrase.last && self.score.last_chord().is_none()) && self.phrase.steps >= bar;
+        for at in 0..self.phrase.steps {
+            let left = self.phrase.steps - at;
+            let filling = fills && left <= 8 && self.phrase.closes;
+
+            for (drum, pattern) in self.groove.bar(bar) {
+                let in_bar = (at % bar) as usize;
+                let velocity = groove::velocity(pattern.as_bytes()[in_bar % pattern.len()]);
+                let plays = self.full || self.groove.pulse.contains(drum);
+                let gives_way = filling && matches!(drum, Drum::Snare | Drum::HatOpen | Drum::Clap);
+
+                if velocity == 0.0 || !plays || gives_way {
+                    continue;
+                }
+
+                // Soft strokes are left out at random so that bars differ slightly.
+                if velocity < 0.5 && chance.odds(0.22) {
+                    continue;
+                }
+
+                self.strike(pen, at, *drum, velocity);
+            }
+
+            if self.full && self.groove.pulse.contains(&Drum::HatClosed) && chance.odds(0.015) {
+                self.strike(pen, at, Drum::Rim, 0.35);
+            }
+        }
+
+        if fills && self.phrase.closes {
+            for (before, drum, velocity) in groove::fill(self.groove.fill) {
+                self.strike(pen, self.phrase.steps - before, *drum, *velocity);
+            }
+        }
+
+        if self.phrase.opens && self.full && self.phrase.start > 0 {
+            self.strike(pen, 0, groove::MARK, 0.7);
+        }
+    }
+
+    fn strike(&self, pen: &mut Pen, at: u32, drum: Drum, velocity: f32) {
+        let velocity = dynamic(velocity, self.phrase.intensity);
+        pen.note(f64::from(self.phrase.start + at), 1.0, drum.pitch() as i32, velocity);
+    }
+}

@@ -1,0 +1,169 @@
+//! Assignment of instruments to roles: first those of the prompt, then those of the genre.
+
+use super::plan::Plan;
+use crate::instrument::{Instrument, Role};
+use crate::prompt::Brief;
+
+/// Role and the instrument that plays it.
+pub type Player = (Role, Instrument);
+
+/// Order in which roles are filled.
+const ROLES: [Role; 6] = [Role::Lead, Role::Comp, Role::Bass, Role::Drums, Role::Pad, Role::Arpeggio];
+
+/// Returns the players, at most one per role and at least one in total.
+#[must_use]
+pub fn gather(brief: &Brief, plan: &Plan) -> Vec<Player> {
+    let mut chance = brief.chance.fork("ensemble");
+    let mut players: Vec<Player> = Vec::new();
+    let free = |players: &Vec<Player>, role: Role| players.iter().all(|(taken, _)| *taken != role);
+
+    for instrument in &brief.wanted {
+        if let Some(role) = instrument.roles().iter().find(|role| free(&players, **role)) {
+            players.push((*role, *instrument));
+        }
+    }
+
+    if brief.solo {
+        alone(&mut players);
+        return players;
+    }
+    // If no requested instrument has the melody, the first one that can play it takes it.
+    let leads =
+        |player: &&mut Player| player.1.roles().contains(&Role::Lead) && !player.1.roles().starts_with(&[Role::Pad]);
+    if free(&players, Role::Lead)
+        && players.len() > 1
+        && let Some(player) = players.iter_mut().find(leads)
+    {
+        player.0 = Role::Lead;
+    }
+
+    for role in ROLES.into_iter().filter(|role| free(&players.clone(), *role)).collect::<Vec<_>>() {
+        let choices = usual(plan, brief, role);
+        let rarely = match role {
+            Role::Lead => plan.style.tune.max(f32::from(u8::from(plan.second.is_some()))),
+            Role::Arpeggio => 0.35 + 0.5 * plan.feeling.space,
+            Role::Pad => 0.6 + 0.4 * plan.feeling.space,
+            _ => 1.0,
+        };
+
+        let drawn = chance.odds(rarely);
+        let chosen = chance.below(choices.len());
+        if drawn && let Some(instrument) = choices.get(chosen) {
+            players.push((role, *instrument));
+        }
+    }
+
+    if players.is_empty() {
+        let somebody = Instrument::all().find(|instrument| !brief.unwanted.contains(instrument));
+        let player = somebody.unwrap_or(Instrument::Piano);
+        players.push((player.roles()[0], player));
+    }
+
+    if players.len() == 1 {
+        alone(&mut players);
+    }
+    players
+}
+
+/// Returns the instruments that the genres use in a role, without the rejected ones.
+fn usual(plan: &Plan, brief: &Brief, role: Role) -> Vec<Instrument> {
+    let style = plan.style;
+    let lent = plan.second.unwrap_or(style);
+    let mut choices = match role {
+        // The second genre provides melody and chords.
+        Role::Lead => lent.leads.to_vec(),
+        Role::Comp if !lent.comps.is_empty() && !style.comps.is_empty() => lent.comps.to_vec(),
+        Role::Comp => style.comps.to_vec(),
+        Role::Pad => style.pads.to_vec(),
+        Role::Arpeggio => style.arpeggios.to_vec(),
+        Role::Bass => style.basses.to_vec(),
+        Role::Drums if style.groove.is_some() => vec![Instrument::Drums],
+        Role::Drums => Vec::new(),
+    };
+
+    let no_bass = [Instrument::ElectricBass, Instrument::UprightBass, Instrument::SynthBass, Instrument::SubBass];
+    let unwanted = |instrument: &Instrument| {
+        // "No bass" and "no guitar" reject the whole family.
+        let family = role == Role::Bass && brief.unwanted.iter().any(|other| no_bass.contains(other))
+            || instrument.name().contains("guitar")
+                && brief.unwanted.iter().any(|other| other.name().contains("guitar"))
+            || instrument.name().contains("synth") && brief.unwanted.contains(&Instrument::SawLead);
+        family || brief.unwanted.contains(instrument)
+    };
+
+    choices.retain(|instrument| !unwanted(instrument));
+    // A quiet piece has no drums in any genre unless the prompt asks for them.
+    if role == Role::Drums && plan.feeling.energy < -0.62 && !brief.wanted.contains(&Instrument::Drums) {
+        choices.clear();
+    }
+    choices
+}
+
+/// Gives the instruments of a solo piece all roles that they can play; a piano also plays chords and bass.
+fn alone(players: &mut Vec<Player>) {
+    let instruments: Vec<Instrument> = players.iter().map(|(_, instrument)| *instrument).collect();
+    for role in [Role::Lead, Role::Comp, Role::Bass] {
+        let able = |instrument: &&Instrument| instrument.roles().contains(&role);
+        if players.iter().all(|(taken, _)| *taken != role)
+            && let Some(instrument) = instruments.iter().find(able)
+        {
+            players.push((role, *instrument));
+        }
+    }
+
+    // A single instrument without chords plays the melody.
+    if players.len() == 1 && instruments[0].roles().contains(&Role::Lead) {
+        players[0].0 = Role::Lead;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt;
+    use Instrument as I;
+
+    fn players(prompt: &str) -> Vec<Player> {
+        let brief = prompt::read(prompt);
+        gather(&brief, &Plan::of(&brief, None))
+    }
+
+    #[test]
+    fn those_who_are_named_play_and_those_who_are_not_wanted_do_not() {
+        for instrument in Instrument::all() {
+            let plays = |prompt: String| players(&prompt).iter().any(|(_, player)| *player == instrument);
+            let name = if instrument == I::Drums { "drums" } else { instrument.name() };
+            assert!(plays(format!("a song with {name}")), "{name}");
+            for genre in ["rock", "jazz", "house", "classical", "lofi", "cinematic"] {
+                assert!(!plays(format!("{genre} without {name}")), "{genre} without {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_soloist_plays_alone_with_both_hands() {
+        assert_eq!(players("solo piano"), [(Role::Comp, I::Piano), (Role::Lead, I::Piano), (Role::Bass, I::Piano)]);
+        assert_eq!(players("solo flute"), [(Role::Lead, I::Flute)]);
+        assert_eq!(players("only drums"), [(Role::Drums, I::Drums)]);
+        assert!(players("only guitar and flute").iter().all(|(_, player)| [I::NylonGuitar, I::Flute].contains(player)));
+    }
+
+    #[test]
+    fn roles_are_filled_once() {
+        for prompt in
+            ["rock", "jazz with strings", "epic orchestral", "ambient", "no piano no drums no bass", "piano and organ"]
+        {
+            let players = players(prompt);
+            assert!(!players.is_empty());
+            for role in ROLES {
+                assert!(players.iter().filter(|(other, _)| *other == role).count() <= 1, "{prompt}: {players:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_genre_lends_to_the_other() {
+        let instruments: Vec<_> = players("lofi chiptune").into_iter().map(|(_, player)| player).collect();
+        assert!(instruments.contains(&I::Chip), "{instruments:?}");
+    }
+}

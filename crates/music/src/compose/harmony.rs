@@ -1,0 +1,263 @@
+//! Chords over time, and the voice leading between them.
+
+use super::form::{Label, Phrase};
+use crate::chance::Chance;
+use crate::style::progression::Palette;
+use crate::theory::{Chord, Key, at_or_above};
+
+/// Chord with its position and voices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Span {
+    pub start: u32,
+    pub steps: u32,
+    pub chord: Chord,
+    /// Pitches of the upper voices in rising order.
+    pub voices: Vec<i32>,
+}
+
+/// Range of the upper voices.
+pub const VOICES: (i32, i32) = (50, 74);
+/// Maximum motion of an upper voice in semitones, exceeded only if no voicing avoids it.
+const LEAP_MAX: i32 = 7;
+
+/// Input of the harmony.
+#[derive(Debug, Clone, Copy)]
+pub struct Harmony {
+    pub key: Key,
+    /// Family of progressions.
+    pub palette: Palette,
+    /// 0 for triads, 1 for sevenths, 2 for ninths.
+    pub extension: u8,
+    /// Steps per bar.
+    pub bar: u32,
+    /// `true` if the last phrase ends with a cadence.
+    pub closes: bool,
+}
+
+impl Harmony {
+    /// Returns the chords of all phrases and the final one, which has no steps.
+    #[must_use]
+    pub fn spans(&self, phrases: &[Phrase], chance: &mut Chance) -> Vec<Span> {
+        let found = self.palette.progressions(self.key.mode.is_minor());
+        let main = chance.pick(found.main);
+        let other = chance.pick(found.other);
+        let bridge = chance.pick(found.other);
+
+        let mut spans: Vec<Span> = Vec::new();
+        for phrase in phrases {
+            let text = match phrase.label {
+                Label::Chorus => other,
+                Label::Bridge => bridge,
+                _ => main,
+            };
+
+            let parts: Vec<&str> = text.split('|').collect();
+            let part = parts[phrase.nth as usize % parts.len()];
+            let mut tokens: Vec<&str> = part.split_whitespace().collect();
+            self.fit(&mut tokens, phrase);
+
+            let leads_on = phrase.closes && !phrase.last && tokens.last() == Some(&"1");
+            if leads_on && let Some(last) = tokens.last_mut() {
+                *last = found.turn;
+            }
+
+            if phrase.last && self.closes {
+                close(&mut tokens, found.close);
+            }
+
+            self.lay(&tokens, phrase, &mut spans);
+        }
+
+        let end = phrases.last().map_or(0, Phrase::end);
+        spans.push(Span { start: end, steps: 0, chord: self.chord("1"), voices: Vec::new() });
+        voice(&mut spans);
+        spans
+    }
+
+    fn chord(&self, token: &str) -> Chord {
+        Chord::parse(self.key, token, self.extension)
+    }
+
+    /// Truncates the chords of a short phrase so that each bar has as many as in a full phrase.
+    fn fit(&self, tokens: &mut Vec<&str>, phrase: &Phrase) {
+        let wanted = (tokens.len() as u32 * phrase.steps).div_ceil(4 * self.bar);
+        tokens.truncate(wanted.max(1) as usize);
+    }
+
+    fn lay(&self, tokens: &[&str], phrase: &Phrase, spans: &mut Vec<Span>) {
+        let count = tokens.len() as u32;
+        for (at, token) in (0..count).zip(tokens) {
+            let start = phrase.steps * at / count;
+            let end = phrase.steps * (at + 1) / count;
+            if end > start {
+                let chord = self.chord(token);
+                spans.push(Span { start: phrase.start + start, steps: end - start, chord, voices: Vec::new() });
+            }
+        }
+    }
+}
+
+/// Replaces the last chords with the cadence.
+fn close<'a>(tokens: &mut Vec<&'a str>, close: &'a str) {
+    let close: Vec<&str> = close.split(' ').collect();
+    let kept = tokens.len().saturating_sub(close.len());
+    tokens.truncate(kept);
+    tokens.extend(close);
+}
+
+/// Chooses the voicing of every chord, each as close as possible to the previous one.
+fn voice(spans: &mut [Span]) {
+    let mut before: Option<(Vec<i32>, i32)> = None;
+    for span in spans {
+        let bass = at_or_above(span.chord.root, 36);
+        span.voices = best_voicing(&span.chord, bass, before.as_ref());
+        before = Some((span.voices.clone(), bass));
+    }
+}
+
+fn best_voicing(chord: &Chord, bass: i32, before: Option<&(Vec<i32>, i32)>) -> Vec<i32> {
+    let cost = |voices: &Vec<i32>| {
+        let middle = voices.iter().sum::<i32>() / voices.len() as i32;
+        let centred = (middle - i32::midpoint(VOICES.0, VOICES.1)).abs();
+        let Some(before) = before else { return centred };
+        let leaps = paired(&before.0, voices).any(|(from, to)| (to - from).abs() > LEAP_MAX);
+        let moved = motion(&before.0, voices) * 4 + parallels(before, voices, bass) * 30;
+        moved + centred + if leaps { 1_000 } else { 0 }
+    };
+    voicings(chord).into_iter().min_by_key(cost).unwrap_or_default()
+}
+
+/// Returns the total motion in semitones, counting the largest one twice.
+fn motion(before: &[i32], after: &[i32]) -> i32 {
+    let moves = paired(before, after).map(|(from, to)| (to - from).abs());
+    let (sum, most) = moves.fold((0, 0), |(sum, most), moved| (sum + moved, most.max(moved)));
+    sum + most
+}
+
+/// Pairs the voices from top to bottom; the lowest voices of the larger chord stay unpaired.
+fn paired<'a>(before: &'a [i32], after: &'a [i32]) -> impl Iterator<Item = (i32, i32)> + 'a {
+    before.iter().rev().copied().zip(after.iter().rev().copied())
+}
+
+/// Counts parallel fifths and octaves among the upper voices and the bass.
+#[must_use]
+pub fn parallels(before: &(Vec<i32>, i32), after: &[i32], bass: i32) -> i32 {
+    let mut pairs: Vec<(i32, i32)> = paired(&before.0, after).collect();
+    pairs.push((before.1, bass));
+    let perfect = |a: i32, b: i32| (a - b).rem_euclid(12) == 0 || (a - b).abs() % 12 == 7;
+
+    let mut count = 0;
+    for (at, high) in pairs.iter().enumerate() {
+        for low in &pairs[at + 1..] {
+            let together = (high.1 - high.0).signum() == (low.1 - low.0).signum() && high.1 != high.0;
+            let same = (high.0 - low.0).rem_euclid(12) == (high.1 - low.1).rem_euclid(12);
+            count += i32::from(together && same && perfect(high.0, low.0) && perfect(high.1, low.1));
+        }
+    }
+    count
+}
+
+/// Returns every voicing of a chord within the range: each inversion, close and open. Ninth chords leave the root to
+/// the bass.
+fn voicings(chord: &Chord) -> Vec<Vec<i32>> {
+    let skipped = usize::from(chord.tones.len() > 4);
+    let classes: Vec<i32> = chord.tones.iter().skip(skipped).map(|tone| (chord.root + tone).rem_euclid(12)).collect();
+
+    let mut found = Vec::new();
+    for first in 0..classes.len() {
+        for octave in [0, 12] {
+            let mut voices = vec![at_or_above(classes[first], VOICES.0 + octave)];
+            for next in 1..classes.len() {
+                let below = voices[voices.len() - 1] + 1;
+                voices.push(at_or_above(classes[(first + next) % classes.len()], below));
+            }
+
+            let mut open = voices.clone();
+            let second = open.len() - 2;
+            open[second] -= 12;
+            open.sort_unstable();
+            found.extend([voices, open]);
+        }
+    }
+
+    found.retain(|voices| voices[0] >= VOICES.0 && voices[voices.len() - 1] <= VOICES.1);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compose::form::{Shape, phrases};
+    use crate::theory::Mode;
+
+    fn harmony(palette: Palette, mode: Mode, extension: u8) -> Harmony {
+        Harmony { key: Key { tonic: 2, mode }, palette, extension, bar: 16, closes: true }
+    }
+
+    fn spans(harmony: &Harmony, steps: u32, seed: &str) -> Vec<Span> {
+        harmony.spans(&phrases(&Shape { steps, bar: 16, ..Shape::default() }), &mut Chance::of(seed))
+    }
+
+    #[test]
+    fn chords_cover_every_step_and_end_on_the_tonic_after_a_close() {
+        for (palette, mode) in
+            [(Palette::Pop, Mode::Ionian), (Palette::Jazz, Mode::Aeolian), (Palette::Blues, Mode::Ionian)]
+        {
+            for steps in (0..1_600).step_by(4) {
+                let spans = spans(&harmony(palette, mode, 0), steps, "cover");
+                assert!(spans.windows(2).all(|pair| pair[0].start + pair[0].steps == pair[1].start));
+                let last = &spans[spans.len() - 1];
+                assert_eq!((last.start, last.chord.root, last.chord.degree), (steps, 2, 0));
+                if steps >= 64 {
+                    let before = spans[spans.len() - 2].chord.degree;
+                    assert!(before == 4 || before == 3 && palette == Palette::Blues, "{palette:?} {steps}: {before}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn voices_move_little_and_keep_common_tones() {
+        for (palette, mode, extension) in [
+            (Palette::Classical, Mode::Ionian, 0),
+            (Palette::Pop, Mode::Aeolian, 0),
+            (Palette::Jazz, Mode::Ionian, 1),
+            (Palette::Still, Mode::Lydian, 2),
+        ] {
+            for seed in ["a", "b", "c", "d"] {
+                let spans = spans(&harmony(palette, mode, extension), 640, seed);
+                for pair in spans.windows(2) {
+                    let moves: Vec<i32> =
+                        paired(&pair[0].voices, &pair[1].voices).map(|(from, to)| (to - from).abs()).collect();
+                    assert!(moves.iter().all(|moved| *moved <= 7), "{palette:?}: {moves:?}");
+                    assert!(
+                        pair[1].voices.is_sorted() && pair[1].voices.iter().all(|pitch| pair[1].chord.holds(*pitch))
+                    );
+                    if pair[0].chord == pair[1].chord {
+                        assert_eq!(pair[0].voices, pair[1].voices);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parallel_fifths_and_octaves_are_rare_where_rules_are_old() {
+        let mut moves = 0;
+        let mut faults = 0;
+        for (seed, mode) in
+            ["a", "b", "c", "d", "e", "f"].into_iter().flat_map(|s| [(s, Mode::Ionian), (s, Mode::Aeolian)])
+        {
+            let spans = spans(&harmony(Palette::Classical, mode, 0), 640, seed);
+            for pair in spans.windows(2) {
+                let bass = |span: &Span| at_or_above(span.chord.root, 36);
+                moves += 1;
+                faults += parallels(&(pair[0].voices.clone(), bass(&pair[0])), &pair[1].voices, bass(&pair[1]));
+            }
+        }
+        assert!(faults * 25 <= moves, "{faults} of {moves}");
+        let both_up = parallels(&(vec![60, 67], 48), &[62, 69], 50);
+        assert!(both_up >= 2);
+        assert_eq!(parallels(&(vec![60, 67], 48), &[60, 67], 48), 0);
+    }
+}

@@ -1,0 +1,277 @@
+//! Melody: one-bar motifs that return in sequence, follow the chords, vary and come to rest.
+
+use super::form::{Label, Phrase};
+use super::score::{Pen, Score, dynamic};
+use crate::chance::Chance;
+use crate::instrument::{Instrument, Role};
+use crate::piece::Note;
+use crate::prompt::lexicon::Metre;
+
+/// Rhythm with a contour.
+#[derive(Debug, Clone)]
+struct Motif {
+    /// Start within the bar in steps, length in steps, and offset in scale degrees.
+    tones: Vec<(u32, u32, i32)>,
+}
+
+/// Writes the melody.
+#[must_use]
+pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
+    let mut pen = score.pen("lead");
+    let (low, high) = register(instrument);
+    let mut singer = Singer { score, low, high, last: i32::midpoint(low, high), doubles: doubles(instrument) };
+
+    for phrase in score.phrases_of(Role::Lead) {
+        singer.phrase(&mut pen, phrase);
+    }
+
+    if let Some(span) = score.last_chord() {
+        let tonic = span.chord.nearest(singer.last);
+        let root = [tonic, tonic - 12, tonic + 12].into_iter().find(|pitch| (low..=high).contains(pitch));
+        pen.last_note(root.unwrap_or(tonic), 0.72, 0.0);
+    }
+    pen.finish()
+}
+
+/// Returns the pitch range of a melody: about an octave and a half around the middle of the instrument, within limits.
+fn register(instrument: Instrument) -> (i32, i32) {
+    let (low, high) = instrument.range();
+    let middle = (i32::midpoint(low, high) + 2).clamp(64, 79);
+    ((middle - 9).max(low), (middle + 10).min(high))
+}
+
+/// Returns `true` if the instrument can play thirds.
+fn doubles(instrument: Instrument) -> bool {
+    instrument.roles().iter().any(|role| matches!(role, Role::Comp | Role::Pad))
+}
+
+struct Singer<'a> {
+    score: &'a Score,
+    low: i32,
+    high: i32,
+    last: i32,
+    doubles: bool,
+}
+
+impl Singer<'_> {
+    fn phrase(&mut self, pen: &mut Pen, phrase: &Phrase) {
+        let metre = self.score.clock().metre;
+        let motifs = self.motifs(phrase.label);
+        let mut chance = self.score.chance.fork(&format!("phrase {}", phrase.start));
+
+        let bars = phrase.steps.div_ceil(metre.bar);
+        // Offset of the second bar in scale degrees, which forms a sequence.
+        let sequence = chance.pick(&[0, 1, -1, 2]);
+
+        for bar in 0..bars {
+            let start = phrase.start + bar * metre.bar;
+            let length = metre.bar.min(phrase.end() - start);
+            let closing = bar + 1 == bars;
+
+            let mut motif = motifs[usize::from(bar % 4 == 2)].clone();
+
+            if phrase.nth > 0 || bar % 4 == 2 {
+                motif.vary(&mut chance, metre);
+            }
+
+            if phrase.label == Label::Bridge {
+                motif.tones.iter_mut().for_each(|tone| tone.2 = -tone.2);
+            }
+
+            if closing {
+                motif.rest(metre, length);
+            }
+
+            motif.tones.retain(|(at, ..)| *at < length);
+            let shift = if bar % 4 == 1 { sequence } else { 0 };
+            self.sing(pen, phrase, &motif, start, shift, closing);
+        }
+    }
+
+    /// Returns the motifs of a label, the same each time the label returns.
+    fn motifs(&self, label: Label) -> [Motif; 2] {
+        let feeling = self.score.plan.feeling;
+        let busy = match label {
+            Label::Chorus => 0.15,
+            Label::Intro | Label::Bridge | Label::Outro => -0.2,
+            Label::Verse => 0.0,
+        };
+        // A fast tempo has fewer notes per beat.
+        let pace = ((self.score.clock().step_seconds() - 0.12) * 2.5).clamp(-0.25, 0.2);
+        let density = (0.42 + 0.28 * feeling.energy + busy + pace).clamp(0.05, 0.95);
+        let mut chance = self.score.chance.fork(&format!("motif {label:?}"));
+        [(); 2].map(|()| Motif::draw(&mut chance, self.score.clock().metre, density))
+    }
+
+    fn sing(&mut self, pen: &mut Pen, phrase: &Phrase, motif: &Motif, start: u32, shift: i32, closing: bool) {
+        let key = self.score.plan.key;
+        let metre = self.score.clock().metre;
+        let lift = if phrase.label == Label::Chorus { 3 } else { 0 };
+        let home = i32::midpoint(self.low, self.high) + lift;
+        // Starts on a chord tone between the previous pitch and the middle of the register.
+        let anchor = self.score.span_at(start).chord.nearest((self.last + 2 * home) / 3);
+        let degree = key.degree(anchor) + shift;
+
+        let count = motif.tones.len();
+        for (nth, (at, steps, offset)) in motif.tones.iter().enumerate() {
+            let chord = &self.score.span_at(start + at).chord;
+            let strong = at % metre.beat == 0 || *steps >= metre.beat;
+            let mut pitch = chord.bend(key, key.pitch(degree + offset));
+
+            if strong && !chord.holds(pitch) {
+                pitch = chord.nearest(pitch);
+            }
+
+            if closing && nth + 1 == count {
+                pitch = self.rest_tone(phrase, start + at, pitch);
+            }
+            pitch = self.reachable(pitch);
+
+            let accent = if at % metre.bar == 0 {
+                1.0
+            } else if strong {
+                0.92
+            } else {
+                0.82
+            };
+
+            let velocity = dynamic(0.86, phrase.intensity) * accent;
+            let place = f64::from(start + at);
+            pen.note(place, f64::from(*steps) * 0.96, pitch, velocity);
+
+            if self.doubles && phrase.label == Label::Chorus && phrase.intensity > 0.8 && strong {
+                let below = (3..=9).map(|down| pitch - down).find(|pitch| chord.holds(*pitch));
+                if let Some(below) = below {
+                    pen.note(place, f64::from(*steps) * 0.9, below, velocity * 0.62);
+                }
+            }
+
+            self.last = pitch;
+        }
+    }
+
+    /// Returns the last pitch of a phrase: the root if the section closes, otherwise the nearest chord tone.
+    fn rest_tone(&self, phrase: &Phrase, step: u32, near: i32) -> i32 {
+        let chord = &self.score.span_at(step).chord;
+        let nearest = chord.nearest(near);
+        if !phrase.closes {
+            return nearest;
+        }
+        let root = (-6..=6).map(|away| near + away).find(|pitch| (pitch - chord.root).rem_euclid(12) == 0);
+        root.unwrap_or(nearest)
+    }
+
+    /// Returns the pitch moved by octaves into the register and, where the register allows, to within nine semitones of
+    /// the previous one.
+    fn reachable(&self, mut pitch: i32) -> i32 {
+        while pitch - self.last > 9 || pitch > self.high {
+            pitch -= 12;
+        }
+        while self.last - pitch > 9 && pitch + 12 <= self.high || pitch < self.low {
+            pitch += 12;
+        }
+        pitch
+    }
+}
+
+/// Rhythms of one or two beats of four steps each, with rests as negative steps, and their weights in calm and busy
+/// music.
+const CELLS: &[(&[i32], f32, f32)] = &[
+    (&[4], 1.0, 0.5),
+    (&[8], 1.1, 0.1),
+    (&[2, 2], 0.5, 1.0),
+    (&[6, 2], 0.8, 0.4),
+    (&[3, 1], 0.2, 0.4),
+    (&[1, 1, 2], 0.0, 0.5),
+    (&[2, 1, 1], 0.0, 0.5),
+    (&[-2, 2], 0.2, 0.4),
+    (&[3, 3, 2], 0.1, 0.8),
+    (&[2, 4, 2], 0.1, 0.5),
+    (&[-4], 0.3, 0.1),
+];
+/// Rhythms for beats of six steps.
+const SWAYING: &[(&[i32], f32, f32)] = &[
+    (&[6], 1.0, 0.5),
+    (&[12], 0.8, 0.1),
+    (&[4, 2], 1.0, 1.0),
+    (&[2, 2, 2], 0.2, 1.0),
+    (&[3, 1, 2], 0.2, 0.5),
+    (&[-4, 2], 0.2, 0.2),
+];
+/// Rhythms for beats of two steps.
+const SHORT: &[(&[i32], f32, f32)] = &[(&[2], 1.0, 1.0), (&[4], 1.0, 0.5), (&[1, 1], 0.0, 0.5), (&[6], 0.5, 0.1)];
+
+impl Motif {
+    /// Draws a motif of one bar.
+    fn draw(chance: &mut Chance, metre: Metre, density: f32) -> Self {
+        let cells = match metre.beat {
+            6 => SWAYING,
+            2 => SHORT,
+            _ => CELLS,
+        };
+
+        let mut tones: Vec<(u32, u32, i32)> = Vec::new();
+        let mut at = 0;
+        let mut degree = 0;
+        let mut leapt = 0;
+
+        while at < metre.bar {
+            let left = (metre.bar - at) as i32;
+            let weight = |(cell, calm, busy): &(&[i32], f32, f32)| {
+                let long = cell.iter().map(|steps| steps.abs()).sum::<i32>() > left;
+                let late_start = at == 0 && cell[0] < 0;
+                if long || late_start { 0.0 } else { calm * (1.0 - density) + busy * density }
+            };
+            let cell = cells[chance.weighted(&cells.iter().map(weight).collect::<Vec<_>>())].0;
+
+            for steps in cell {
+                if *steps > 0 {
+                    tones.push((at, steps.unsigned_abs(), degree));
+                    (degree, leapt) = next_degree(chance, degree, leapt);
+                }
+                at += steps.unsigned_abs();
+            }
+        }
+        Self { tones }
+    }
+
+    /// Splits some long tones and turns some tones of the second half; the motif stays recognizable.
+    fn vary(&mut self, chance: &mut Chance, metre: Metre) {
+        let mut varied = Vec::new();
+        for &(at, steps, degree) in &self.tones {
+            if steps >= 4 && steps % 2 == 0 && chance.odds(0.3) {
+                let neighbour = degree + chance.pick(&[1, -1]);
+                varied.push((at, steps / 2, degree));
+                varied.push((at + steps / 2, steps / 2, neighbour));
+            } else {
+                let turned = at * 2 >= metre.bar && chance.odds(0.3);
+                varied.push((at, steps, if turned { degree + chance.pick(&[1, -1, 2]) } else { degree }));
+            }
+        }
+        self.tones = varied;
+    }
+
+    /// Shortens the motif to a few tones, a long one and a rest.
+    fn rest(&mut self, metre: Metre, length: u32) {
+        let from = if metre.bar >= 16 { metre.bar / 2 } else { metre.beat.max(4) }.min(length.saturating_sub(2));
+        self.tones.retain(|(at, ..)| *at < from);
+        if let Some(tone) = self.tones.last_mut() {
+            tone.1 = tone.1.min(from - tone.0);
+        }
+        let degree = self.tones.last().map_or(0, |tone| tone.2.signum());
+        let held = (length - from).saturating_sub(metre.beat.min(4) / 2).max(1);
+        self.tones.push((from, held, degree));
+    }
+}
+
+/// Returns the next scale degree and the motion to it: mostly steps, and a step back after a leap.
+fn next_degree(chance: &mut Chance, degree: i32, leapt: i32) -> (i32, i32) {
+    let moved = if leapt.abs() >= 2 && chance.odds(0.8) {
+        -leapt.signum()
+    } else {
+        [1, -1, 0, 2, -2, 3, -3, 4][chance.weighted(&[3.0, 3.0, 0.9, 1.3, 1.2, 0.5, 0.4, 0.25])]
+    };
+    // Stays within five degrees of the start.
+    let moved = if (degree + moved).abs() > 5 { -moved } else { moved };
+    (degree + moved, moved)
+}

@@ -1,0 +1,164 @@
+//! Composition of a piece from a prompt: plan, form, harmony, then each part.
+
+mod bass;
+mod chords;
+pub mod clock;
+mod drums;
+mod ensemble;
+pub mod form;
+pub mod harmony;
+mod melody;
+pub mod plan;
+mod score;
+mod title;
+
+#[cfg(test)]
+mod tests;
+
+use clock::Ending;
+use ensemble::Player;
+use form::Shape;
+use harmony::Harmony;
+use plan::Plan;
+use score::Score;
+
+use crate::instrument::{Instrument, Role};
+use crate::piece::{Drum, Kit, Note, Part, Piece, RATE, Space};
+use crate::prompt::{self, Brief};
+
+/// Composes a piece. `seconds` takes precedence over a length in the prompt and is clamped to 1 to 360.
+#[must_use]
+pub fn compose(prompt: &str, seconds: Option<u16>) -> Piece {
+    let brief = prompt::read(prompt);
+    let plan = Plan::of(&brief, seconds);
+    let players = ensemble::gather(&brief, &plan);
+
+    let score = score(&brief, plan, &players);
+    let mut parts: Vec<Part> = players.iter().map(|player| part(&score, *player)).collect();
+    parts.retain(|part| !part.notes.is_empty());
+    let kicks = kicks(&parts);
+
+    let mut seed = brief.chance.fork("noise");
+    Piece {
+        title: title::title(&brief, &score.plan),
+        tags: title::tags(&brief, &score.plan, &players),
+        frames: score.clock().frames,
+        space: space(&brief, &score.plan),
+        parts,
+        kicks,
+        seed: seed.bits(),
+    }
+}
+
+fn score(brief: &Brief, plan: Plan, players: &[Player]) -> Score {
+    let clock = plan.clock;
+    let phrases = form::phrases(&Shape {
+        steps: clock.steps,
+        bar: clock.metre.bar,
+        intro: brief.form.intro,
+        build: brief.form.build,
+        seamless: clock.ending == Ending::Seamless,
+        energy: plan.feeling.energy,
+    });
+
+    let harmony = Harmony {
+        key: plan.key,
+        palette: plan.style.palette,
+        extension: plan.style.extension,
+        bar: clock.metre.bar,
+        closes: matches!(clock.ending, Ending::Chord { .. }),
+    };
+    let spans = harmony.spans(&phrases, &mut brief.chance.fork("harmony"));
+
+    let roles: Vec<Role> = players.iter().map(|(role, _)| *role).collect();
+    let in_turn = [Role::Pad, Role::Comp, Role::Arpeggio, Role::Lead, Role::Bass, Role::Drums];
+
+    Score {
+        plan,
+        phrases,
+        spans,
+        chance: brief.chance.fork("parts"),
+        builds: brief.form.build,
+        always: brief.solo || players.len() < 3,
+        stand_in: in_turn.into_iter().find(|role| roles.contains(role)).unwrap_or(Role::Lead),
+        roles,
+    }
+}
+
+fn part(score: &Score, (role, instrument): Player) -> Part {
+    let notes = match role {
+        Role::Lead => melody::write(score, instrument),
+        Role::Comp => chords::write_comp(score, instrument),
+        Role::Pad => chords::write_pad(score, instrument),
+        Role::Arpeggio => chords::write_arpeggio(score, instrument),
+        Role::Bass => bass::write(score, instrument),
+        Role::Drums => drums::write(score),
+    };
+
+    let style = score.plan.style;
+    // Level in decibels, pan, and factors for reverb, echo and ducking.
+    let (level_db, pan, wet, echo, duck) = match role {
+        Role::Lead => (0.0, 0.08, 1.0, 1.0, 0.25),
+        Role::Comp => (-4.5, -0.28, 0.8, 0.2, 0.8),
+        Role::Pad => (-8.0, 0.0, 1.3, 0.1, 1.0),
+        Role::Arpeggio => (-7.0, 0.35, 1.0, 0.9, 0.7),
+        Role::Bass => (-2.0, 0.0, 0.12, 0.0, 0.9),
+        Role::Drums => (drum_level(score), 0.0, 0.35, 0.0, 0.0),
+    };
+
+    let far = 0.75 + 0.5 * score.plan.feeling.space;
+    Part {
+        instrument,
+        kit: style.kit,
+        notes,
+        level_db,
+        pan,
+        reverb: (style.wet * wet * far).min(0.9),
+        echo: (style.echo * echo * far).min(0.6),
+        duck: style.duck * duck,
+    }
+}
+
+/// Returns the drum level in decibels. Drums carry dance music and accompany other genres.
+fn drum_level(score: &Score) -> f32 {
+    match score.plan.style.kit {
+        Kit::Brushes => -7.0,
+        Kit::Dusty => -4.0,
+        _ => -1.0 + score.plan.feeling.energy.clamp(-1.0, 1.0),
+    }
+}
+
+/// Returns the starts of the kick drum in samples.
+fn kicks(parts: &[Part]) -> Vec<u32> {
+    let is_kick = |note: &&Note| Drum::of(note.pitch) == Drum::Kick;
+    let drums = parts.iter().filter(|part| part.instrument == Instrument::Drums);
+    drums.flat_map(|part| part.notes.iter().filter(is_kick).map(|note| note.start)).collect()
+}
+
+fn space(brief: &Brief, plan: &Plan) -> Space {
+    let style = plan.style;
+    let clock = &plan.clock;
+    let beat = clock.step_seconds() * if clock.metre.beat == 6 { 6.0 } else { 4.0 };
+    let frames = clock.frames;
+    let rate = RATE as f32;
+
+    let fade = match clock.ending {
+        Ending::Fade => (frames as f32 * 0.25).min(12.0 * rate),
+        Ending::Seamless => 0.0,
+        // The last chord sustains for the first part of its time and then fades.
+        Ending::Chord { .. } => {
+            let ring = frames.saturating_sub(clock.frame_at(f64::from(clock.steps)));
+            (ring as f32 * 0.6).min(3.0 * rate)
+        }
+    };
+
+    Space {
+        reverb_seconds: style.reverb * (0.8 + 0.5 * plan.feeling.space),
+        echo_frames: (beat * 0.75 * rate).clamp(0.08 * rate, 1.2 * rate) as u32,
+        echo_feedback: 0.38,
+        tape_hertz: style.tape_hertz,
+        fade_frames: fade as u32,
+        seamless: clock.ending == Ending::Seamless,
+        texture: brief.texture.or(style.texture),
+    }
+}

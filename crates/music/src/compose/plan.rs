@@ -1,0 +1,221 @@
+//! Decisions for a whole piece: the wishes of the prompt, completed by the defaults of the genre.
+
+use super::clock::{Clock, Ending, Pace};
+use crate::chance::Chance;
+use crate::instrument::Instrument;
+use crate::prompt::lexicon::{FOUR, Feeling, Metre, THREE};
+use crate::prompt::{Brief, length::SECONDS_MAX};
+use crate::style::progression::Palette;
+use crate::style::{Genre, Style};
+use crate::theory::{Key, Mode};
+
+/// Decisions for a whole piece.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Main genre.
+    pub style: &'static Style,
+    /// Second genre, which provides some of the instruments.
+    pub second: Option<&'static Style>,
+    /// Mood of the prompt and the genre combined.
+    pub feeling: Feeling,
+    pub key: Key,
+    pub clock: Clock,
+}
+
+impl Plan {
+    /// Decides on all properties. `seconds` takes precedence over a length in the prompt.
+    #[must_use]
+    pub fn of(brief: &Brief, seconds: Option<u16>) -> Self {
+        let mut chance = brief.chance.fork("plan");
+        let genre = brief.genres.first().copied().unwrap_or_else(|| fitting_genre(brief, &mut chance));
+        let style = genre.style();
+        let second = brief.genres.get(1).map(|genre| genre.style());
+
+        let feeling = blend(style.feeling, brief);
+        let key = key(brief, style, feeling, &mut chance);
+
+        let metre = brief.metre.unwrap_or(style.metre);
+        let bpm = tempo(brief, style, feeling, metre, &mut chance);
+        let seconds = seconds.or(brief.seconds).unwrap_or_else(|| usual_length(brief, style, metre, bpm));
+
+        let ending = match brief.form {
+            form if form.seamless => Ending::Seamless,
+            form if form.fade_out => Ending::Fade,
+            _ => Ending::Chord { ritards: style.ritards && !brief.form.build },
+        };
+
+        let clock = Clock::of(&Pace {
+            seconds: seconds.clamp(1, SECONDS_MAX),
+            bpm,
+            fixed: brief.tempo.said.is_some(),
+            metre,
+            swing: style.swing,
+            swing_steps: style.swing_steps,
+            ending,
+        });
+
+        Self { style, second, feeling, key, clock }
+    }
+}
+
+/// Chooses a genre from the instruments or else the mood if the prompt names none.
+fn fitting_genre(brief: &Brief, chance: &mut Chance) -> Genre {
+    use Instrument as I;
+    let wants = |instruments: &[I]| instruments.iter().any(|instrument| brief.wanted.contains(instrument));
+    let says = |mood: &str| brief.moods.contains(&mood);
+    let Feeling { valence, energy, tension, .. } = brief.feeling;
+
+    if wants(&[I::Chip]) {
+        Genre::Chiptune
+    } else if wants(&[I::DistortedGuitar]) {
+        Genre::Rock
+    } else if wants(&[I::Saxophone, I::UprightBass, I::Vibraphone]) {
+        Genre::Jazz
+    } else if wants(&[I::SawLead, I::SquareLead, I::SuperSaw, I::SynthBass]) {
+        if energy > 0.4 { Genre::Trance } else { Genre::Synthwave }
+    } else if wants(&[I::MusicBox, I::Glockenspiel]) || says("sleepy") {
+        Genre::Lullaby
+    } else if says("epic") || says("triumphant") || tension > 0.55 || wants(&[I::Horns, I::Brass]) {
+        Genre::Cinematic
+    } else if brief.metre == Some(THREE) || wants(&[I::Violin, I::Cello, I::Harpsichord, I::Oboe, I::Clarinet]) {
+        Genre::Classical
+    } else if energy < -0.55 && valence > -0.4 && !wants(&[I::Piano, I::NylonGuitar, I::SteelGuitar]) {
+        Genre::Ambient
+    } else if wants(&[I::SteelGuitar, I::Ukulele, I::Accordion, I::NylonGuitar, I::PanFlute]) {
+        Genre::Folk
+    } else if valence < -0.4 || brief.solo {
+        Genre::Classical
+    } else if says("groovy") {
+        Genre::Funk
+    } else if energy > 0.6 {
+        chance.pick(&[Genre::Pop, Genre::House, Genre::Rock])
+    } else if says("chill") {
+        Genre::Lofi
+    } else if wants(&[I::Strings, I::Choir]) {
+        Genre::Cinematic
+    } else {
+        chance.pick(&[Genre::Pop, Genre::Folk, Genre::Synthwave, Genre::Pop])
+    }
+}
+
+/// Blends the mood of the genre with that of the prompt, which has the larger weight.
+fn blend(usual: Feeling, brief: &Brief) -> Feeling {
+    if brief.moods.is_empty() && brief.feeling.valence == 0.0 {
+        return usual;
+    }
+    let mix = |usual: f32, said: f32| 0.3 * usual + 0.7 * said;
+    let said = brief.feeling;
+    Feeling {
+        valence: mix(usual.valence, said.valence),
+        energy: mix(usual.energy, said.energy),
+        tension: mix(usual.tension, said.tension),
+        space: mix(usual.space, said.space),
+    }
+}
+
+fn key(brief: &Brief, style: &Style, feeling: Feeling, chance: &mut Chance) -> Key {
+    let functional = matches!(style.palette, Palette::Jazz | Palette::Classical | Palette::Blues);
+    let Feeling { valence, tension, space, .. } = feeling;
+    let drawn = chance.unit();
+
+    let guessed = if valence > 0.12 {
+        match () {
+            () if functional || drawn < 0.7 => Mode::Ionian,
+            () if space > 0.5 => Mode::Lydian,
+            () => Mode::Mixolydian,
+        }
+    } else if valence > -0.15 && tension < 0.4 {
+        match () {
+            () if functional && drawn < 0.5 => Mode::Ionian,
+            () if functional || drawn < 0.45 => Mode::Aeolian,
+            () => Mode::Dorian,
+        }
+    } else {
+        match () {
+            () if tension > 0.75 && !functional && drawn < 0.6 => Mode::Phrygian,
+            () if tension > 0.5 && drawn < 0.5 => Mode::HarmonicMinor,
+            () => Mode::Aeolian,
+        }
+    };
+
+    let tonic = chance.below(12) as i32;
+    Key { tonic: brief.key.tonic.unwrap_or(tonic), mode: brief.key.mode.unwrap_or(guessed) }
+}
+
+fn tempo(brief: &Brief, style: &Style, feeling: Feeling, metre: Metre, chance: &mut Chance) -> f32 {
+    let (low, high) = style.tempo;
+    let drive = (0.5 + 0.5 * (feeling.energy - style.feeling.energy) + chance.between(-0.2, 0.2)).clamp(-0.4, 1.4);
+    // A compound metre in a genre of simple metres has longer beats.
+    let beats = if metre.beat == 6 && style.metre.beat != 6 { 0.67 } else { 1.0 };
+    let usual = (low + (high - low) * drive) * brief.tempo.factor * beats;
+    brief.tempo.said.unwrap_or_else(|| usual.round().clamp(40.0, 200.0))
+}
+
+/// Returns the default length in seconds. A loop has eight bars.
+fn usual_length(brief: &Brief, style: &Style, metre: Metre, bpm: f32) -> u16 {
+    if !brief.form.seamless {
+        return style.seconds;
+    }
+    let quarter = if metre.beat == 6 { 6.0 } else { FOUR.beat as f32 };
+    let bar = metre.bar as f32 * 60.0 / bpm / quarter;
+    (8.0 * bar).round().clamp(8.0, 40.0) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt;
+
+    fn plan(prompt: &str) -> Plan {
+        Plan::of(&prompt::read(prompt), None)
+    }
+
+    #[test]
+    fn what_is_said_is_done() {
+        let said = plan("techno at 131 bpm in F# minor, 7/8, 40 seconds");
+        assert!((said.clock.bpm() - 131.0).abs() < 0.01);
+        assert_eq!((said.key, said.clock.metre.name), (Key { tonic: 6, mode: Mode::Aeolian }, "7/8"));
+        assert_eq!((said.style.genre, said.clock.frames), (Genre::Techno, 40 * 48_000));
+        assert_eq!(Plan::of(&prompt::read("40 seconds"), Some(7)).clock.frames, 7 * 48_000);
+    }
+
+    #[test]
+    fn moods_choose_mode_and_tempo() {
+        for seed in ["red", "blue", "green", "white", "black"] {
+            let bright = plan(&format!("happy {seed} piano"));
+            let dark = plan(&format!("sad dark {seed} piano"));
+            assert!(!bright.key.mode.is_minor() && dark.key.mode.is_minor(), "{seed}");
+            let calm = plan(&format!("calm {seed} folk"));
+            let driven = plan(&format!("energetic {seed} folk"));
+            assert!(driven.clock.bpm() > calm.clock.bpm() + 8.0, "{seed}");
+            let slow = plan(&format!("slow {seed} rock"));
+            let fast = plan(&format!("fast {seed} rock"));
+            assert!(fast.clock.bpm() > 1.3 * slow.clock.bpm(), "{seed}");
+        }
+    }
+
+    #[test]
+    fn a_genre_is_found_where_none_is_named() {
+        for (prompt, genre) in [
+            ("saxophone at night", Genre::Jazz),
+            ("calm", Genre::Ambient),
+            ("epic and dark", Genre::Cinematic),
+            ("distorted guitars", Genre::Rock),
+            ("a waltz", Genre::Classical),
+            ("sad solo piano", Genre::Classical),
+            ("music box", Genre::Lullaby),
+            ("chill", Genre::Lofi),
+        ] {
+            assert_eq!(plan(prompt).style.genre, genre, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_those_of_the_genre_unless_said_and_loops_are_short() {
+        assert_eq!(plan("ambient").clock.frames, 90 * 48_000);
+        assert_eq!(plan("ambient for 20 seconds").clock.frames, 20 * 48_000);
+        let round = plan("a house loop");
+        assert!(round.clock.frames <= 20 * 48_000);
+        assert_eq!((round.clock.ending, round.clock.steps), (Ending::Seamless, 8 * 16));
+    }
+}

@@ -1,0 +1,138 @@
+//! Detection of the key and mode in a prompt.
+
+use super::words::Word;
+use crate::theory::Mode;
+
+/// Key named in a prompt: a tonic, a mode, or both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SaidKey {
+    pub tonic: Option<i32>,
+    pub mode: Option<Mode>,
+}
+
+/// Returns the key that the prompt names. "In a minor", "key of A" and "C#m" name a tonic; "a minor key" names only a
+/// mode.
+#[must_use]
+pub fn read(words: &[Word]) -> SaidKey {
+    (0..words.len()).find_map(|at| named(words, at)).unwrap_or_else(|| SaidKey {
+        tonic: None,
+        mode: words.iter().filter(|w| !w.negated).find_map(|w| mode(&w.text)),
+    })
+}
+
+/// Returns the key whose tonic is the word at `at`.
+fn named(words: &[Word], at: usize) -> Option<SaidKey> {
+    let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+    let before = at.checked_sub(1).map_or("", text);
+    let (mut tonic, ending) = letter(text(at))?;
+
+    let mut next = at + 1;
+    match text(next) {
+        "sharp" => (tonic, next) = (tonic + 1, next + 1),
+        "flat" => (tonic, next) = (tonic - 1, next + 1),
+        _ => {}
+    }
+
+    let harmonic = text(next) == "harmonic" && text(next + 1) == "minor";
+    let said = if harmonic { Some(Mode::HarmonicMinor) } else { mode(text(next)) };
+    let introduced = before == "in" || before == "key" || (before == "of" && at > 1 && text(at - 2) == "key");
+
+    // "a" is an article unless a mode follows, and unless a word such as "key" or "mood" follows that mode.
+    let article = text(at) == "a" && next == at + 1 && (said.is_none() || is_kind(text(next + 1)) && before != "of");
+
+    let short = match ending {
+        Ending::None => said,
+        Ending::Minor if text(at) == "am" && !introduced => return None,
+        Ending::Minor => Some(Mode::Aeolian),
+        Ending::Major => Some(Mode::Ionian),
+    };
+
+    let accidental = text(at).len() > 1 || next > at + 1;
+    let enough = short.is_some() || (introduced && !article) || (accidental && text(at).contains('#'));
+    let tonic = Some(tonic.rem_euclid(12));
+    (enough && !article).then_some(SaidKey { tonic, mode: short })
+}
+
+fn is_kind(word: &str) -> bool {
+    matches!(word, "key" | "mode" | "scale" | "mood" | "feel" | "tonality" | "chord" | "chords" | "piece" | "song")
+}
+
+enum Ending {
+    None,
+    Minor,
+    Major,
+}
+
+/// Parses `c`, `c#`, `bb`, `c#m` or `ebmaj` into a pitch class and a mode.
+fn letter(word: &str) -> Option<(i32, Ending)> {
+    let mut letters = word.chars();
+    let natural = match letters.next()? {
+        'c' => 0,
+        'd' => 2,
+        'e' => 4,
+        'f' => 5,
+        'g' => 7,
+        'a' => 9,
+        'b' => 11,
+        _ => return None,
+    };
+
+    let rest = letters.as_str();
+    let (accidental, rest) = match rest.chars().next() {
+        Some('#') => (1, &rest[1..]),
+        Some('b') => (-1, &rest[1..]),
+        _ => (0, rest),
+    };
+
+    let ending = match rest {
+        "" => Ending::None,
+        "m" | "min" => Ending::Minor,
+        "maj" => Ending::Major,
+        _ => return None,
+    };
+    Some((natural + accidental, ending))
+}
+
+fn mode(word: &str) -> Option<Mode> {
+    match word {
+        "major" | "ionian" | "maj" => Some(Mode::Ionian),
+        "minor" | "aeolian" | "min" => Some(Mode::Aeolian),
+        "dorian" => Some(Mode::Dorian),
+        "phrygian" => Some(Mode::Phrygian),
+        "lydian" => Some(Mode::Lydian),
+        "mixolydian" => Some(Mode::Mixolydian),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::words;
+
+    #[test]
+    fn keys_are_read_in_all_their_spellings() {
+        for (prompt, tonic, mode) in [
+            ("in A minor", Some(9), Some(Mode::Aeolian)),
+            ("C# major scherzo", Some(1), Some(Mode::Ionian)),
+            ("E flat major", Some(3), Some(Mode::Ionian)),
+            ("e-flat minor", Some(3), Some(Mode::Aeolian)),
+            ("B♭ dorian", Some(10), Some(Mode::Dorian)),
+            ("key of D", Some(2), None),
+            ("in the key of a minor", Some(9), Some(Mode::Aeolian)),
+            ("in a minor key", None, Some(Mode::Aeolian)),
+            ("a major chord", None, Some(Mode::Ionian)),
+            ("F#m groove", Some(6), Some(Mode::Aeolian)),
+            ("in Am", Some(9), Some(Mode::Aeolian)),
+            ("I am sad", None, None),
+            ("a sad song in G", Some(7), None),
+            ("in a cave", None, None),
+            ("something lydian", None, Some(Mode::Lydian)),
+            ("D harmonic minor", Some(2), Some(Mode::HarmonicMinor)),
+            ("not major", None, None),
+            ("bad cafe, deep", None, None),
+        ] {
+            assert_eq!(read(&words::read(prompt)), SaidKey { tonic, mode }, "{prompt}");
+        }
+    }
+}

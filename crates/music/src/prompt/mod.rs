@@ -1,0 +1,274 @@
+//! Interpretation of a prompt. Unknown words affect only the random numbers.
+
+pub mod key;
+pub mod length;
+pub mod lexicon;
+pub mod words;
+
+use key::SaidKey;
+use lexicon::{Feeling, Metre};
+
+use crate::chance::Chance;
+use crate::instrument::{Instrument, NAMES};
+use crate::piece::Texture;
+use crate::style::Genre;
+use words::Word;
+
+/// Interpreted prompt.
+#[derive(Debug, Clone)]
+pub struct Brief {
+    /// Words of the prompt, used for the title.
+    pub words: Vec<Word>,
+    /// Random numbers seeded by the words.
+    pub chance: Chance,
+    /// Genres in order of weight.
+    pub genres: Vec<Genre>,
+    /// Mood names in the order of the prompt.
+    pub moods: Vec<&'static str>,
+    /// Mean of all moods.
+    pub feeling: Feeling,
+    /// Tempo wishes.
+    pub tempo: Tempo,
+    /// Tonic and mode.
+    pub key: SaidKey,
+    /// Metre, if the prompt names one.
+    pub metre: Option<Metre>,
+    /// Requested instruments in the order of the prompt.
+    pub wanted: Vec<Instrument>,
+    /// Rejected instruments.
+    pub unwanted: Vec<Instrument>,
+    /// `true` if only the requested instruments play.
+    pub solo: bool,
+    /// Wishes about the form.
+    pub form: FormWishes,
+    /// Background sound.
+    pub texture: Option<Texture>,
+    /// Length in seconds.
+    pub seconds: Option<u16>,
+}
+
+/// Tempo wishes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tempo {
+    /// Explicit tempo in beats per minute.
+    pub said: Option<f32>,
+    /// Factor applied to the genre's tempo if no tempo is explicit.
+    pub factor: f32,
+}
+
+/// Wishes about the form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent wishes that can all apply at once")]
+pub struct FormWishes {
+    /// The end loops back to the beginning.
+    pub seamless: bool,
+    /// The end fades out.
+    pub fade_out: bool,
+    /// The piece has an introduction.
+    pub intro: bool,
+    /// The intensity grows from beginning to end.
+    pub build: bool,
+}
+
+/// Range of an explicit tempo in beats per minute.
+pub const BPM: (f32, f32) = (30.0, 260.0);
+
+/// Interprets a prompt.
+#[must_use]
+pub fn read(prompt: &str) -> Brief {
+    let words = words::read(prompt);
+    let joined: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    let (moods, feeling) = feelings(&words);
+    let (wanted, unwanted) = instruments(&words);
+
+    let wants = |phrases: &[&str]| words::wants(&words, phrases);
+    let form = FormWishes {
+        seamless: wants(lexicon::LOOP),
+        fade_out: wants(lexicon::FADE_OUT),
+        intro: wants(lexicon::INTRO),
+        build: wants(lexicon::BUILD),
+    };
+
+    Brief {
+        chance: Chance::of(&joined.join(" ")),
+        genres: Genre::named_in(&words),
+        moods,
+        feeling,
+        tempo: tempo(&words),
+        key: key::read(&words),
+        metre: lexicon::METRES.iter().find(|row| wants(row.0)).map(|row| row.1),
+        solo: wants(lexicon::SOLO) && !wanted.is_empty(),
+        wanted,
+        unwanted,
+        form,
+        texture: lexicon::TEXTURES.iter().find(|row| wants(row.0)).map(|row| row.1),
+        seconds: length::read(&words),
+        words,
+    }
+}
+
+/// Returns the moods in the order of the prompt, and their mean. A rejected mood counts as half of its opposite.
+fn feelings(words: &[Word]) -> (Vec<&'static str>, Feeling) {
+    let mut found: Vec<(usize, &'static str)> = Vec::new();
+    let mut sum = Feeling { valence: 0.0, energy: 0.0, tension: 0.0, space: 0.0 };
+    let mut weight = 0.0;
+
+    for (phrases, feeling) in lexicon::MOODS {
+        let places = phrases.iter().filter_map(|phrase| words::find(words, phrase));
+        let Some((at, wanted)) = places.min_by_key(|(at, wanted)| (!wanted, *at)) else { continue };
+        let sign = if wanted { 1.0 } else { -0.5 };
+
+        weight += 1.0;
+        sum.valence += sign * feeling.valence;
+        sum.energy += sign * feeling.energy;
+        sum.tension += feeling.tension * f32::from(u8::from(wanted));
+        sum.space += feeling.space * f32::from(u8::from(wanted));
+        if wanted {
+            found.push((at, phrases[0]));
+        }
+    }
+
+    found.sort_unstable();
+    let mean = |sum: f32, otherwise: f32| if weight > 0.0 { sum / weight } else { otherwise };
+    let feeling = Feeling {
+        valence: mean(sum.valence, 0.0),
+        energy: mean(sum.energy, 0.0),
+        tension: mean(sum.tension, 0.1),
+        space: mean(sum.space, 0.4),
+    };
+
+    (found.into_iter().map(|(_, name)| name).collect(), feeling)
+}
+
+/// Returns the requested and the rejected instruments.
+///
+/// Longer phrases match first and consume their words, so that "double bass" does not also name a bass guitar.
+fn instruments(words: &[Word]) -> (Vec<Instrument>, Vec<Instrument>) {
+    let mut found: Vec<(usize, usize, Instrument, bool)> = Vec::new();
+    let mut phrases: Vec<(&str, Instrument)> =
+        NAMES.iter().flat_map(|(phrases, of)| phrases.iter().map(|phrase| (*phrase, *of))).collect();
+    phrases.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.split(' ').count()));
+
+    let mut heard = words.to_vec();
+    for (phrase, instrument) in phrases {
+        let length = phrase.split(' ').count();
+        while let Some((at, wanted)) = words::find(&heard, phrase) {
+            found.push((at, length, instrument, wanted));
+            heard[at..at + length].iter_mut().for_each(|word| word.text.clear());
+        }
+    }
+
+    // "drum and bass" names a genre; "8 bit" also names the sound of its genre.
+    let genre = |at: usize| Genre::covers(words, at);
+    found.retain(|(at, _, instrument, wanted)| !(*wanted && *instrument != Instrument::Chip && genre(*at)));
+    found.sort_unstable_by_key(|(at, ..)| *at);
+
+    let mut lists = (Vec::new(), Vec::new());
+    for (_, _, instrument, wanted) in found {
+        let list = if wanted { &mut lists.0 } else { &mut lists.1 };
+        if !list.contains(&instrument) {
+            list.push(instrument);
+        }
+    }
+
+    if words::wants(words, lexicon::DRUMLESS) {
+        lists.1.push(Instrument::Drums);
+    }
+    lists.0.retain(|instrument| !lists.1.contains(instrument));
+    lists
+}
+
+fn tempo(words: &[Word]) -> Tempo {
+    let number = |at: usize| words.get(at).and_then(|word| word.text.parse::<f32>().ok());
+    let joined = |text: &str| text.strip_suffix("bpm").and_then(|number| number.parse::<f32>().ok());
+    let is_unit = |at: usize| words.get(at).is_some_and(|word| word.text == "bpm");
+
+    let beats_a_minute = |at: usize| {
+        let texts = words.get(at..at + 3).unwrap_or_default().iter().map(|word| word.text.as_str());
+        texts.eq(["beats", "per", "minute"]) || words.get(at).is_some_and(|word| word.text == "bpm")
+    };
+
+    let said = (0..words.len()).find_map(|at| {
+        let text = words[at].text.as_str();
+        let before = if text == "tempo" || is_unit(at) {
+            let next = if words.get(at + 1).is_some_and(|word| word.text == "of") { at + 2 } else { at + 1 };
+            number(next)
+        } else {
+            None
+        };
+        joined(text).or(number(at).filter(|_| beats_a_minute(at + 1))).or(before)
+    });
+
+    let said = said.filter(|bpm| (BPM.0..=BPM.1).contains(bpm));
+    let word = lexicon::TEMPI.iter().find(|row| words::wants(words, row.0));
+    Tempo { said: said.or(word.and_then(|row| row.1)), factor: word.map_or(1.0, |row| row.2) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instrument::Instrument as I;
+
+    #[test]
+    fn tempo_is_read_from_numbers_and_words() {
+        for (prompt, bpm) in [
+            ("house at 124 bpm", Some(124.0)),
+            ("124bpm house", Some(124.0)),
+            ("tempo 90", Some(90.0)),
+            ("tempo of 90", Some(90.0)),
+            ("bpm: 99.5", Some(99.5)),
+            ("at 140 beats per minute", Some(140.0)),
+            ("5000 bpm", None),
+            ("an allegro", Some(132.0)),
+            ("30 seconds", None),
+        ] {
+            assert_eq!(read(prompt).tempo.said, bpm, "{prompt}");
+        }
+        let factor = |prompt| read(prompt).tempo.factor;
+        assert!(factor("very slow") < factor("slow") && factor("slow") < 1.0 && factor("fast") < factor("very fast"));
+        assert!((factor("not fast") - 1.0).abs() < f32::EPSILON);
+    }
+
+    #[test]
+    fn instruments_are_wanted_or_not() {
+        for (prompt, wanted, unwanted) in [
+            ("solo piano", vec![I::Piano], vec![]),
+            ("guitar and drums, no bass", vec![I::NylonGuitar, I::Drums], vec![I::ElectricBass]),
+            ("double bass and electric piano", vec![I::UprightBass, I::ElectricPiano], vec![]),
+            ("drum and bass", vec![], vec![]),
+            ("drumless jazz", vec![], vec![I::Drums]),
+            ("flute, flute and oboe", vec![I::Flute, I::Oboe], vec![]),
+            ("a cat on a mat", vec![], vec![]),
+        ] {
+            let brief = read(prompt);
+            assert_eq!((brief.wanted, brief.unwanted), (wanted, unwanted), "{prompt}");
+        }
+        assert!(read("solo piano").solo && read("just a piano").solo && !read("just calm").solo);
+    }
+
+    #[test]
+    fn moods_add_up_in_the_order_of_the_prompt() {
+        assert_eq!(read("dark, epic and tense").moods, ["dark", "epic", "tense"]);
+        assert!(read("sad").feeling.valence < -0.5 && read("happy").feeling.valence > 0.5);
+        assert!(read("not sad").feeling.valence > 0.0 && read("not sad").moods.is_empty());
+        assert!(read("calm").feeling.energy < -0.5 && read("energetic").feeling.energy > 0.5);
+    }
+
+    #[test]
+    fn forms_metres_and_backgrounds_are_named() {
+        let brief = read("a looping waltz with rain");
+        assert!(brief.form.seamless && !brief.form.fade_out);
+        assert_eq!((brief.metre.map(|metre| metre.name), brief.texture), (Some("3/4"), Some(Texture::Rain)));
+        let brief = read("builds up slowly, then fades out; intro in 6/8");
+        assert!(brief.form.build && brief.form.fade_out && brief.form.intro);
+        assert_eq!(brief.metre.map(|metre| metre.name), Some("6/8"));
+        assert_eq!(read("no waltz").metre, None);
+    }
+
+    #[test]
+    fn punctuation_and_case_change_nothing() {
+        let bits = |prompt| read(prompt).chance.bits();
+        assert_eq!(bits("A calm,  slow piece."), bits("a calm slow piece"));
+        assert_ne!(bits("a calm slow piece"), bits("a calm slow place"));
+    }
+}

@@ -1,0 +1,265 @@
+//! Drum sounds: a falling sine, coloured noise and, for cymbals, inharmonic square waves.
+
+use super::dsp::{Filter, Noise, SAMPLES, decay, sine};
+use crate::piece::{Drum, Kit};
+
+/// Parameters of a drum sound.
+#[derive(Debug, Clone, Copy)]
+struct DrumPatch {
+    /// Start and end frequency of the tone in hertz, and the seconds between them.
+    tone: (f32, f32, f32),
+    /// Level of the tone, and the seconds until it has decayed by 60 dB.
+    ring: (f32, f32),
+    /// Level of the noise, and the seconds until it has decayed by 60 dB.
+    noise: (f32, f32),
+    /// Filter of the noise: frequency in hertz and sharpness. Above a sharpness of 1 it is a band-pass, otherwise a
+    /// high-pass.
+    colour: (f32, f32),
+    /// Level of the metallic component.
+    metal: f32,
+    /// Number of noise bursts at the start, as in a handclap.
+    bursts: u8,
+    /// Level within the kit; `pan` is the stereo position from -1 (left) to 1 (right).
+    level: f32,
+    pan: f32,
+}
+
+const NONE: DrumPatch = DrumPatch {
+    tone: (100.0, 100.0, 0.1),
+    ring: (0.0, 0.1),
+    noise: (0.0, 0.1),
+    colour: (1_000.0, 0.7),
+    metal: 0.0,
+    bursts: 1,
+    level: 1.0,
+    pan: 0.0,
+};
+
+/// Base frequencies in hertz of the six square waves of a cymbal.
+const METAL: [f32; 6] = [317.0, 465.0, 587.0, 829.0, 1_117.0, 1_493.0];
+
+/// Returns the parameters of a drum in a kit.
+fn patch(kit: Kit, drum: Drum) -> DrumPatch {
+    let usual = usual(drum);
+    match (kit, drum) {
+        (Kit::Electronic, Drum::Kick) => DrumPatch {
+            tone: (240.0, 48.0, 0.045),
+            ring: (1.1, 0.42),
+            noise: (0.12, 0.02),
+            colour: (3_000.0, 0.7),
+            ..usual
+        },
+        (Kit::Electronic, Drum::Snare) => DrumPatch { ring: (0.4, 0.14), noise: (0.75, 0.24), ..usual },
+        (Kit::Deep, Drum::Kick) => {
+            DrumPatch { tone: (160.0, 41.0, 0.05), ring: (1.15, 1.1), noise: (0.1, 0.02), ..usual }
+        }
+        (Kit::Deep, Drum::Snare) => DrumPatch { tone: (260.0, 200.0, 0.03), noise: (0.8, 0.18), ..usual },
+        (Kit::Deep | Kit::Electronic, Drum::HatClosed) => DrumPatch { noise: (0.3, 0.06), metal: 0.5, ..usual },
+        (Kit::Dusty, Drum::Kick) => DrumPatch {
+            tone: (120.0, 52.0, 0.05),
+            ring: (0.95, 0.28),
+            noise: (0.1, 0.03),
+            colour: (900.0, 0.7),
+            ..usual
+        },
+        (Kit::Dusty, Drum::Snare) => DrumPatch { noise: (0.6, 0.18), colour: (1_400.0, 1.1), level: 0.8, ..usual },
+        (Kit::Dusty, Drum::HatClosed) => DrumPatch { noise: (0.35, 0.05), metal: 0.15, level: 0.3, ..usual },
+        (Kit::Brushes, Drum::Kick) => DrumPatch { ring: (0.7, 0.25), noise: (0.05, 0.02), level: 0.6, ..usual },
+        (Kit::Brushes, Drum::Snare) => {
+            DrumPatch { ring: (0.12, 0.1), noise: (0.6, 0.3), colour: (2_600.0, 0.7), level: 0.6, ..usual }
+        }
+        (Kit::Orchestral, Drum::Kick) => {
+            DrumPatch { tone: (85.0, 47.0, 0.08), ring: (1.0, 1.2), noise: (0.25, 0.08), colour: (220.0, 1.5), ..usual }
+        }
+        (Kit::Orchestral, Drum::TomLow) => {
+            DrumPatch { tone: (105.0, 72.0, 0.07), ring: (1.0, 0.8), noise: (0.4, 0.09), colour: (380.0, 1.5), ..usual }
+        }
+        (Kit::Orchestral, Drum::TomMiddle) => DrumPatch {
+            tone: (150.0, 104.0, 0.06),
+            ring: (1.0, 0.6),
+            noise: (0.4, 0.08),
+            colour: (520.0, 1.5),
+            ..usual
+        },
+        (Kit::Orchestral, Drum::Snare) => DrumPatch { ring: (0.3, 0.16), noise: (0.7, 0.35), level: 0.55, ..usual },
+        _ => usual,
+    }
+}
+
+/// Returns the parameters of an acoustic drum.
+fn usual(drum: Drum) -> DrumPatch {
+    match drum {
+        Drum::Kick => DrumPatch {
+            tone: (150.0, 54.0, 0.05),
+            ring: (1.05, 0.36),
+            noise: (0.2, 0.03),
+            colour: (2_400.0, 0.7),
+            ..NONE
+        },
+        Drum::Snare => DrumPatch {
+            tone: (230.0, 182.0, 0.03),
+            ring: (0.5, 0.16),
+            noise: (0.62, 0.26),
+            colour: (1_700.0, 0.7),
+            level: 0.85,
+            pan: -0.05,
+            ..NONE
+        },
+        Drum::Clap => {
+            DrumPatch { noise: (1.0, 0.24), colour: (1_250.0, 1.6), bursts: 4, level: 0.75, pan: 0.06, ..NONE }
+        }
+        Drum::Rim => DrumPatch {
+            tone: (1_750.0, 1_650.0, 0.01),
+            ring: (0.5, 0.05),
+            noise: (0.25, 0.02),
+            colour: (2_500.0, 2.0),
+            level: 0.45,
+            pan: 0.15,
+            ..NONE
+        },
+        Drum::HatClosed => {
+            DrumPatch { noise: (0.4, 0.075), colour: (7_200.0, 0.7), metal: 0.3, level: 0.36, pan: 0.25, ..NONE }
+        }
+        Drum::HatOpen => {
+            DrumPatch { noise: (0.4, 0.42), colour: (6_800.0, 0.7), metal: 0.35, level: 0.34, pan: 0.25, ..NONE }
+        }
+        Drum::Ride => {
+            DrumPatch { noise: (0.18, 0.7), colour: (5_600.0, 0.7), metal: 0.5, level: 0.3, pan: -0.3, ..NONE }
+        }
+        Drum::Crash => {
+            DrumPatch { noise: (0.6, 1.9), colour: (3_800.0, 0.7), metal: 0.35, level: 0.42, pan: 0.3, ..NONE }
+        }
+        Drum::TomLow => tom(96.0, -0.35),
+        Drum::TomMiddle => tom(132.0, 0.0),
+        Drum::TomHigh => tom(176.0, 0.35),
+        Drum::Shaker => DrumPatch { noise: (0.6, 0.08), colour: (5_200.0, 1.6), level: 0.34, pan: -0.3, ..NONE },
+        Drum::Cowbell => DrumPatch { ring: (0.0, 0.2), metal: 1.0, noise: (0.0, 0.2), level: 0.3, pan: 0.2, ..NONE },
+        Drum::Conga => DrumPatch {
+            tone: (310.0, 262.0, 0.03),
+            ring: (0.8, 0.2),
+            noise: (0.12, 0.03),
+            colour: (1_900.0, 1.2),
+            level: 0.5,
+            pan: 0.32,
+            ..NONE
+        },
+    }
+}
+
+fn tom(hertz: f32, pan: f32) -> DrumPatch {
+    DrumPatch {
+        tone: (hertz * 1.7, hertz, 0.06),
+        ring: (1.0, 0.42),
+        noise: (0.16, 0.05),
+        colour: (900.0, 0.7),
+        level: 0.72,
+        pan,
+        ..NONE
+    }
+}
+
+/// Sounding drum hit.
+#[derive(Debug, Clone)]
+pub struct DrumHit {
+    patch: DrumPatch,
+    velocity: f32,
+    phase: f32,
+    hertz: f32,
+    glide: f32,
+    tone: f32,
+    tone_fade: f32,
+    hiss: f32,
+    hiss_fade: f32,
+    filter: Filter,
+    metal_filter: Filter,
+    metal: [f32; 6],
+    noise: Noise,
+    age: u32,
+}
+
+/// Samples between the bursts of a handclap.
+const BURST: u32 = 480;
+
+impl DrumHit {
+    /// Starts a hit.
+    #[must_use]
+    pub fn new(kit: Kit, drum: Drum, velocity: f32, seed: u64) -> Self {
+        let patch = patch(kit, drum);
+        let (from, _, seconds) = patch.tone;
+
+        Self {
+            patch,
+            velocity,
+            phase: 0.0,
+            hertz: from,
+            glide: decay(seconds * 3.0),
+            tone: patch.ring.0,
+            tone_fade: decay(patch.ring.1),
+            hiss: 1.0,
+            hiss_fade: decay(patch.noise.1),
+            filter: Filter::new(patch.colour.0, patch.colour.1),
+            metal_filter: Filter::new(patch.colour.0.max(3_000.0) * 0.9, 0.9),
+            metal: [0.0; 6],
+            noise: Noise::new(seed),
+            age: 0,
+        }
+    }
+
+    /// Returns the stereo position from -1 to 1.
+    #[must_use]
+    pub const fn pan(&self) -> f32 {
+        self.patch.pan
+    }
+
+    /// Adds the next samples; returns `false` once the hit has ended.
+    pub fn render(&mut self, out: &mut [f32]) -> bool {
+        let loud = self.velocity * self.patch.level;
+        let (_, to, _) = self.patch.tone;
+        let noise = self.patch.noise.0;
+        let metal = self.patch.metal;
+        let sharp = self.patch.colour.1 > 1.0;
+        let bursting = BURST * u32::from(self.patch.bursts - 1);
+
+        for sample in out.iter_mut() {
+            // A rise of half a millisecond avoids a click.
+            let onset = (self.age as f32 / 24.0).min(1.0);
+
+            if self.age > 0 && self.age < bursting && self.age.is_multiple_of(BURST) {
+                self.hiss = 1.0;
+            }
+            let fade = if self.age < bursting { 0.992 } else { self.hiss_fade };
+
+            self.hertz = to + (self.hertz - to) * self.glide;
+            self.phase += self.hertz / SAMPLES;
+            self.phase -= self.phase.floor();
+
+            let mut sum = self.tone * sine(self.phase);
+
+            if noise > 0.0 {
+                let bands = self.filter.bands(self.noise.sample());
+                sum += noise * self.hiss * if sharp { 1.6 * bands.band } else { bands.high };
+            }
+
+            if metal > 0.0 {
+                sum += metal * self.hiss * self.clang();
+            }
+
+            self.tone *= self.tone_fade;
+            self.hiss *= fade;
+            self.age += 1;
+            *sample += sum * loud * onset;
+        }
+
+        self.tone > 0.000_1 || self.hiss * (noise + metal) > 0.000_1
+    }
+
+    fn clang(&mut self) -> f32 {
+        let mut sum = 0.0;
+        for (phase, hertz) in self.metal.iter_mut().zip(METAL) {
+            *phase += hertz * 1.31 / SAMPLES;
+            *phase -= phase.floor();
+            sum += if *phase < 0.5 { 1.0 } else { -1.0 };
+        }
+        self.metal_filter.high(sum * 0.33)
+    }
+}

@@ -1,0 +1,151 @@
+//! Built-in music vendor: adapts the engine (`mediary_music`). Each chunk is rendered on a blocking thread on demand, so
+//! a stream without a reader uses no thread and only the memory of its notes.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use mediary_music::{Piece, RATE, Stream, compose};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use crate::domain::ids::TaskId;
+use crate::domain::music::{MusicMoment, MusicSeconds, MusicWork, SoundFormat, SoundPlace, TitlePlace};
+use crate::domain::task::Failure;
+use crate::domain::value::Text;
+use crate::vendors::music::{MusicVendor, Playing, Stopped};
+
+pub use mediary_music::bed;
+
+/// Sound encoding: Opus packets in Ogg pages (RFC 7845).
+pub const ENCODING: &str = "ogg_opus";
+/// Left and right.
+pub const CHANNELS: u8 = 2;
+
+/// Built-in music vendor. Cheap to clone.
+#[derive(Clone)]
+pub struct LocalMusic {
+    /// Limit of the chunks that are rendered at a time.
+    turns: Arc<Semaphore>,
+}
+
+impl LocalMusic {
+    /// Creates an engine that renders up to `at_a_time` chunks at a time, at least one. Others wait.
+    #[must_use]
+    pub fn new(at_a_time: usize) -> Self {
+        Self { turns: Arc::new(Semaphore::new(at_a_time.max(1))) }
+    }
+}
+
+impl MusicVendor for LocalMusic {
+    fn name(&self) -> &'static str {
+        "local-music"
+    }
+
+    /// Returns the stream of a piece. It must be polled within a tokio runtime, whose blocking threads render it.
+    fn play(&self, _task: TaskId, work: MusicWork) -> Playing {
+        let turns = Arc::clone(&self.turns);
+
+        let moments = stream::try_unfold(Stage::Asked(work), move |stage| {
+            let turns = Arc::clone(&turns);
+            async move {
+                let turn = turns.acquire_owned().await.map_err(|_| stopped())?;
+
+                let made = spawn_blocking(move || {
+                    let next = stage.next();
+                    drop(turn);
+                    next
+                });
+
+                made.await.map_err(|error| failed(&error.to_string()))?
+            }
+        });
+
+        moments.boxed()
+    }
+}
+
+/// Progress of a piece.
+enum Stage {
+    Asked(MusicWork),
+    Composed(Box<Piece>),
+    Named(Box<Piece>),
+    Playing(Box<Stream>),
+}
+
+type Next = Result<Option<(MusicMoment, Stage)>, Stopped>;
+
+impl Stage {
+    /// Produces the next item. Blocks the thread.
+    fn next(self) -> Next {
+        match self {
+            Self::Asked(work) => {
+                let piece = compose(work.prompt.as_str(), work.seconds.map(MusicSeconds::get));
+                let millis = u64::from(piece.frames) * 1000 / u64::from(RATE);
+                Ok(Some((MusicMoment::Length { millis }, Self::Composed(Box::new(piece)))))
+            }
+            Self::Composed(piece) => {
+                let title = Text::recorded(piece.title.clone());
+                let tags = piece.tags.clone();
+
+                let place = TitlePlace::default();
+                Ok(Some((MusicMoment::Title { place, title, tags }, Self::Named(piece))))
+            }
+            Self::Named(piece) => {
+                let stream = Stream::new(*piece).map_err(|error| failed(&error.to_string()))?;
+                Self::Playing(Box::new(stream)).next()
+            }
+            Self::Playing(mut stream) => match stream.next() {
+                Some(Ok(data)) => {
+                    let encoding = Text::recorded(ENCODING.to_owned());
+                    let format = SoundFormat { sample_rate: RATE, channels: CHANNELS, encoding };
+                    let moment = MusicMoment::Sound { place: SoundPlace::ONLY, format, data };
+                    Ok(Some((moment, Self::Playing(stream))))
+                }
+                Some(Err(error)) => Err(failed(&error.to_string())),
+                None => Ok(None),
+            },
+        }
+    }
+}
+
+fn failed(reason: &str) -> Stopped {
+    tracing::error!(reason, "the music engine failed");
+    failure("engine_failed", "the music engine failed; the task was ended")
+}
+
+fn stopped() -> Stopped {
+    failure("engine_stopped", "the engine was stopped before the music had ended")
+}
+
+fn failure(code: &str, message: &str) -> Stopped {
+    Stopped::Failed(Failure::new(code, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::music::MusicPrompt;
+    use futures_util::TryStreamExt;
+    use uuid::Uuid;
+
+    #[tokio::test]
+    async fn a_piece_is_told_of_and_then_played_to_its_end() {
+        let prompt = MusicPrompt::parse("a bright sting").unwrap();
+        let seconds = MusicSeconds::new(1).ok();
+        let playing = LocalMusic::new(1).play(TaskId(Uuid::nil()), MusicWork { prompt, seconds });
+        let moments: Vec<MusicMoment> = playing.try_collect().await.unwrap();
+        assert_eq!(moments[0], MusicMoment::Length { millis: 1_000 });
+        assert!(
+            matches!(&moments[1], MusicMoment::Title { title, tags, .. } if !title.as_str().is_empty() && tags.len() > 2)
+        );
+        let bytes: Vec<u8> = moments[2..]
+            .iter()
+            .flat_map(|moment| match moment {
+                MusicMoment::Sound { format, data, .. } if format.sample_rate == 48_000 => data.clone(),
+                other => panic!("no sound: {other:?}"),
+            })
+            .collect();
+        assert!(moments.len() > 3 && bytes.starts_with(b"OggS") && bytes.len() > 4_000);
+    }
+}

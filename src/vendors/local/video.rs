@@ -1,0 +1,348 @@
+//! The built-in video engine as a vendor: jobs in memory, work on blocking threads, limited by pixels.
+
+use std::io;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use mediary_engine::video::{Bed, Fault, Film, Stereo, Watch, footage_bytes, render};
+use tokio::sync::Notify;
+
+use super::budget::{EngineBudget, EngineShare};
+use super::jobs::{Jobs, Standing, Wanted, defect, guarded};
+use super::threads::EngineThreads;
+use super::video_job::{Inputs, pictures, plan, size};
+use crate::domain::ids::UserId;
+use crate::domain::image::{ImageFormat, Source};
+use crate::domain::task::{Failure, Results, VendorKey, VendorReference};
+use crate::domain::video::{Clip, Creation, VideoFormat, VideoJob, VideoPrompt, VideoWork};
+use crate::media::input::Pixels;
+use crate::media::store::{Area, Store};
+use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
+
+/// Resource limits of the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Thousands of pixels processed at a time; a pixel stands for about 16 bytes. One account has at most half; a larger
+    /// job counts as half, and runs beside no other such job.
+    pub kilopixels_max: u32,
+    /// Maximum number of jobs that wait or run.
+    pub jobs_max: usize,
+    /// Number of remembered ended jobs.
+    pub ended_max: usize,
+}
+
+impl Default for Options {
+    /// About 1.3 GB: enough for one video of any size, or several small ones. Half of it more beside the largest video.
+    fn default() -> Self {
+        Self { kilopixels_max: 80_000, jobs_max: 10_000, ended_max: 10_000 }
+    }
+}
+
+/// Bytes per pixel of the budget.
+const PIXEL_BYTES: u64 = 16;
+/// Cost of a pixel of a frame on each core, in pixels of the budget: the frame, another one to blend, the encoder's
+/// state of both, and the frames of a video being extended.
+const FRAME_COST: u64 = 6;
+/// Cost of a pixel of an input picture: the picture itself and its prepared copies.
+const PICTURE_COST: u64 = 3;
+
+/// Generates background music from prompt, seed and number of samples.
+pub type Music = Arc<dyn Fn(&str, u32, usize) -> Vec<Stereo> + Send + Sync>;
+
+/// The built-in video vendor. Cheap to clone.
+#[derive(Clone)]
+pub struct LocalVideo {
+    engine: Arc<Engine>,
+}
+
+struct Engine {
+    store: Store,
+    options: Options,
+    music: Option<Music>,
+    budget: EngineBudget,
+    threads: EngineThreads,
+    jobs: Jobs<Creation>,
+}
+
+impl LocalVideo {
+    /// Returns an engine that reads inputs from `store` and stores results there. Without `music`, videos have none.
+    /// Jobs that are no longer `wanted` are not started, or stopped at the next frame.
+    #[must_use]
+    pub fn new(store: Store, options: Options, music: Option<Music>, wanted: Wanted) -> Self {
+        let budget = EngineBudget::new(options.kilopixels_max.into());
+        let threads = EngineThreads::default();
+        let jobs = Jobs::new(options.jobs_max, options.ended_max, wanted);
+        Self { engine: Arc::new(Engine { store, options, music, budget, threads, jobs }) }
+    }
+}
+
+impl Vendor for LocalVideo {
+    fn name(&self) -> &'static str {
+        "local-video"
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery::Key
+    }
+
+    /// Must be called within a tokio runtime, which runs the work.
+    fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+        async move {
+            let key = job.key.clone();
+            let account = job.account;
+            let work = job.video()?;
+            if work.lacks_inputs() {
+                return Err(VendorError::new(ErrorKind::Refused, "an input was not fetched"));
+            }
+            if self.engine.jobs.admit(&key, account, "video")? {
+                tokio::spawn(Arc::clone(&self.engine).work(key.clone(), account, work));
+            }
+            Ok(key)
+        }
+        .boxed()
+    }
+
+    fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>> {
+        let progress = match self.engine.jobs.standing(reference) {
+            None => Progress::Forgotten,
+            Some(Standing::Waiting) => Progress::Queued { place: self.engine.jobs.place(reference) },
+            Some(Standing::Running { permille }) => Progress::Running { permille: Some(permille) },
+            Some(Standing::Ended(Ok(creation))) => Progress::Done(Results::Video(creation)),
+            Some(Standing::Ended(Err(failure))) => Progress::Failed(failure),
+        };
+        std::future::ready(Ok(progress)).boxed()
+    }
+
+    fn moved(&self) -> Arc<Notify> {
+        self.engine.jobs.moved()
+    }
+}
+
+impl Engine {
+    /// Waits for its share of the budget, works, and stores the outcome.
+    async fn work(self: Arc<Self>, key: VendorKey, account: Option<UserId>, work: VideoWork) {
+        let work = Arc::new(work);
+        let _share = tokio::select! {
+            biased;
+            () = self.jobs.unwanted(&key) => return self.jobs.forget(&key),
+            share = self.granted(account, &work) => share,
+        };
+
+        if self.jobs.is_forsaken(&key) {
+            return self.jobs.forget(&key);
+        }
+        self.jobs.begin(&key);
+
+        let engine = Arc::clone(&self);
+        let own = key.clone();
+        let make = move || guarded("video", || engine.threads.run(|| engine.make(&own, &work)));
+        let made = tokio::task::spawn_blocking(make).await;
+
+        match made {
+            Ok(Ok(None)) => self.jobs.forget(&key),
+            Ok(Ok(Some(creation))) => self.jobs.end(key, Ok(creation)),
+            Ok(Err(failure)) => self.jobs.end(key, Err(failure)),
+            Err(_) => {
+                let stopped = Failure::new("engine_stopped", "the engine was stopped before the job had ended");
+                self.jobs.end(key, Err(stopped));
+            }
+        }
+    }
+
+    /// Waits for the share of the budget that the job needs.
+    async fn granted(self: &Arc<Self>, account: Option<UserId>, work: &Arc<VideoWork>) -> EngineShare {
+        let decoding = if matches!(work.job, VideoJob::Extend(_)) { self.decoding(account, work).await } else { 0 };
+        self.budget.acquire(account, self.share(work, decoding).into()).await
+    }
+
+    /// Returns the bytes needed to decode the video being extended. Reading it needs a share of the budget too, which
+    /// is released before the next is acquired, so that jobs cannot deadlock.
+    async fn decoding(self: &Arc<Self>, account: Option<UserId>, work: &Arc<VideoWork>) -> u64 {
+        let _share = self.budget.acquire(account, self.share(work, 0).into()).await;
+        let engine = Arc::clone(self);
+        let work = Arc::clone(work);
+        let read = move || {
+            let VideoJob::Extend(job) = &work.job else { return None };
+            footage_bytes(&engine.store.read_clip(Area::Input, job.video.kept.as_ref()?).ok()?)
+        };
+        // An unreadable video fails with a specific error when the job runs.
+        tokio::task::spawn_blocking(read).await.ok().flatten().unwrap_or(0)
+    }
+
+    /// Returns the share of the budget that a job needs, at most all; `decoding` is the number of bytes needed to
+    /// decode an input video.
+    fn share(&self, work: &VideoWork, decoding: u64) -> u32 {
+        let cores = EngineThreads::per_job() as u64;
+        let frame = size(work).area() as u64 * FRAME_COST * cores;
+        let inputs = pictures(work).map(|picture| {
+            (u64::from(picture.width) * u64::from(picture.height)).saturating_add(picture.bytes.div_ceil(PIXEL_BYTES))
+        });
+        let prepared = size(work).area() as u64 * PICTURE_COST * (1 + pictures(work).count() as u64);
+        let film = match &work.job {
+            VideoJob::Extend(job) => job.video.kept.map_or(0, |clip| clip.bytes.div_ceil(PIXEL_BYTES)),
+            _ => 0,
+        };
+
+        let film = film.saturating_add(decoding.div_ceil(PIXEL_BYTES));
+        let pixels = inputs.fold(frame.saturating_add(prepared).saturating_add(film), u64::saturating_add);
+        u32::try_from(pixels.div_ceil(1000)).unwrap_or(u32::MAX).clamp(1, self.options.kilopixels_max)
+    }
+
+    /// Makes the video; `None` if it is no longer wanted.
+    fn make(&self, key: &VendorKey, work: &VideoWork) -> Result<Option<Creation>, Failure> {
+        let seed = work.seed.get();
+        let prompt = match &work.job {
+            VideoJob::StartEnd(job) | VideoJob::Reference(job) => job.prompt.as_ref().map_or("", VideoPrompt::as_str),
+            VideoJob::Extend(_) | VideoJob::Multiframe(_) => "",
+        };
+
+        let bed = self.music.as_ref().map(|music| move |samples| music(prompt, seed, samples));
+        let interest = Interest { engine: self, key };
+        let plan = plan(work, &interest, bed.as_ref().map(|bed| bed as Bed<'_>))?;
+        let stamped = plan.stamp.is_some();
+
+        match render(plan, &interest) {
+            Ok(film) => interest.keep(&film, stamped).map(Some),
+            Err(Fault::Cancelled) => Ok(None),
+            Err(Fault::Input { code, reason }) => Err(Failure::new(code, &reason)),
+            Err(Fault::Defect(cause)) => Err(defect("engine_failed", "the video engine failed on this job", &cause)),
+        }
+    }
+}
+
+/// The running job, while it is wanted and polled.
+struct Interest<'a> {
+    engine: &'a Engine,
+    key: &'a VendorKey,
+}
+
+impl Interest<'_> {
+    fn keep(&self, film: &Film, stamped: bool) -> Result<Creation, Failure> {
+        let unwritable = |error| defect("result_unwritable", "the result cannot be stored", &error);
+        let video = self
+            .patiently(|| self.engine.store.put_clip(Area::Result, &film.bytes, VideoFormat::Mp4))
+            .map_err(unwritable)?;
+        let [width, height] = [film.size.width, film.size.height].map(|side| u32::try_from(side).unwrap_or(u32::MAX));
+        let cover = || self.engine.store.put(Area::Result, &film.cover, ImageFormat::Jpeg, width, height);
+        let cover = self.patiently(cover).map_err(unwritable)?;
+        Ok(Creation { video, cover: Some(cover), watermarked: stamped.then_some(video), at_vendor: None })
+    }
+
+    fn patiently<R>(&self, attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+        self.engine.jobs.patiently(self.key, attempt)
+    }
+}
+
+impl Inputs for Interest<'_> {
+    type Failure = Failure;
+
+    fn picture(&self, source: &Source, what: &str) -> Result<Pixels, Failure> {
+        let kept = source.kept().ok_or_else(|| Failure::new("input_unreadable", &format!("{what} was not fetched")))?;
+        let bytes = self
+            .patiently(|| self.engine.store.read(Area::Input, kept))
+            .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
+        let decoded = self.engine.jobs.decode(self.key, self.engine.store.decoders(), &bytes);
+        let decoded = decoded.map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))?;
+        Ok(decoded.pixels)
+    }
+
+    fn film(&self, clip: Option<&Clip>) -> Result<Vec<u8>, Failure> {
+        let clip = clip.ok_or_else(|| Failure::new("input_unreadable", "video_url was not fetched"))?;
+        if clip.format != VideoFormat::Mp4 {
+            return Err(Failure::new("video_unsupported", "the video is no MP4 file"));
+        }
+        self.patiently(|| self.engine.store.read_clip(Area::Input, clip))
+            .map_err(|error| defect("input_unreadable", "the video cannot be read", &error))
+    }
+}
+
+impl Watch for Interest<'_> {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts to integers saturate")]
+    fn done(&self, share: f32) {
+        self.engine.jobs.advance(self.key, (share.min(1.0) * 1000.0) as u16);
+    }
+
+    fn gone(&self) -> bool {
+        self.engine.jobs.is_forsaken(self.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::domain::ids::TaskId;
+    use crate::domain::task::Work;
+    use crate::domain::value::{CallbackUrl, Text};
+    use crate::domain::video::{Extend, ExtendModel, ExtendResolution, Footage, Generate, Seconds, Seed, VideoModel};
+
+    const FILM: &[u8] = include_bytes!("../../../fuzz/seeds/film/reordered_aac.mp4");
+
+    fn work_of(job: VideoJob) -> VideoWork {
+        VideoWork { job, images: Vec::new(), seed: Seed::drawn(1), payload: None, meta_data: None, credits: 0 }
+    }
+
+    #[tokio::test]
+    async fn a_film_that_nobody_wants_any_more_is_given_up_while_it_is_drawn() {
+        let dir = tempfile::tempdir().unwrap();
+        let wanted = Arc::new(AtomicBool::new(true));
+        let heeded = Arc::clone(&wanted);
+        let heed: Wanted = Arc::new(move |_| heeded.load(Ordering::Relaxed));
+        let vendor = LocalVideo::new(Store::open(dir.path()).unwrap(), Options::default(), None, heed);
+
+        // Given a video that is being drawn
+        let work = Work::Video(work_of(VideoJob::StartEnd(Generate::of(VideoModel::Vq1))));
+        let job = Job { task: TaskId(uuid::Uuid::nil()), account: None, key: Text::recorded("a".to_owned()), work };
+        let film = vendor.submit(job).await.unwrap();
+
+        while !matches!(vendor.poll(&film).await.unwrap(), Progress::Running { .. }) {
+            vendor.moved().notified().await;
+        }
+
+        // When it is no longer wanted, then the job stops, and nothing is kept
+        wanted.store(false, Ordering::Relaxed);
+        while matches!(vendor.poll(&film).await.unwrap(), Progress::Running { .. }) {
+            vendor.moved().notified().await;
+        }
+        assert_eq!(vendor.poll(&film).await.unwrap(), Progress::Forgotten);
+    }
+
+    #[tokio::test]
+    async fn a_film_that_goes_on_is_paid_for_by_the_size_of_its_own_pictures() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let kept = store.put_clip(Area::Input, FILM, VideoFormat::Mp4).unwrap();
+        let work = |kept| VideoWork {
+            job: VideoJob::Extend(Extend {
+                model: ExtendModel::Vq2Pro,
+                resolution: ExtendResolution::P540,
+                seconds: Seconds::USUAL,
+                prompt: None,
+                video: Footage {
+                    creation: TaskId(uuid::Uuid::nil()),
+                    url: CallbackUrl::recorded("https://media.example/x.mp4".to_owned()),
+                    kept,
+                    at_vendor: None,
+                },
+            }),
+            ..work_of(VideoJob::StartEnd(Generate::of(VideoModel::Vq1)))
+        };
+
+        let engine = LocalVideo::new(store, Options::default(), None, Arc::new(|_| true)).engine;
+        let whole = engine.budget.available();
+
+        // 64 by 48 pixels with at least three reference pictures; 25 frames wait.
+        let bytes = engine.decoding(None, &Arc::new(work(Some(kept)))).await;
+        assert!((29 * 64 * 48 * 3 / 2..42 * 64 * 48 * 3 / 2).contains(&bytes), "{bytes}");
+        assert_eq!(engine.decoding(None, &Arc::new(work(None))).await, 0);
+        assert_eq!(engine.budget.available(), whole, "nothing is kept of it");
+
+        // Rounded up to thousands, like the total.
+        let large = 1 << 29;
+        let more = engine.share(&work(None), large) - engine.share(&work(None), 0);
+        assert!(more.abs_diff(u32::try_from(large / PIXEL_BYTES / 1000).unwrap()) <= 1, "{more}");
+        assert_eq!(engine.share(&work(None), u64::MAX), engine.options.kilopixels_max);
+    }
+}

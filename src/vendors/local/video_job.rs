@@ -1,0 +1,285 @@
+//! Mapping of a video job to a plan of the engine.
+
+use mediary_engine::video::{
+    Bed, Effort, Leg, MarkCorner, Material, MotionAmount, Plan, Size, SoundContent, SoundPlan, Stamp, footage_size,
+    size_of,
+};
+
+use crate::domain::image::{Picture, Source};
+use crate::domain::video::{
+    AspectRatio, AudioType, Clip, Extend, Generate, MovementAmplitude, Multiframe, Resolution, VideoJob, VideoModel,
+    VideoStyle, VideoWork, WatermarkPosition,
+};
+use crate::media::input::Pixels;
+
+/// Reader of a job's inputs.
+pub(super) trait Inputs {
+    /// Reason for an unreadable input.
+    type Failure;
+
+    /// Returns the pixels of a picture; `what` names its field in messages.
+    fn picture(&self, source: &Source, what: &str) -> Result<Pixels, Self::Failure>;
+
+    /// Returns the bytes of a video.
+    fn film(&self, clip: Option<&Clip>) -> Result<Vec<u8>, Self::Failure>;
+}
+
+/// Returns all stored pictures of a job, for the estimate of decoding costs.
+pub(super) fn pictures(work: &VideoWork) -> impl Iterator<Item = &Picture> {
+    work.sources().filter_map(Source::kept)
+}
+
+/// Returns the size of the requested video.
+pub(super) fn size(work: &VideoWork) -> Size {
+    let first = |source: Option<&Source>| source.and_then(Source::kept).map(|picture| (picture.width, picture.height));
+    match &work.job {
+        VideoJob::StartEnd(job) => {
+            size_of(job.resolution.lines(), job.aspect_ratio.map(AspectRatio::sides), first(work.images.first()))
+        }
+        // References do not determine the aspect ratio of the scene.
+        VideoJob::Reference(job) => size_of(job.resolution.lines(), job.aspect_ratio.map(AspectRatio::sides), None),
+        VideoJob::Extend(job) => size_of(Resolution::from(job.resolution).lines(), None, None),
+        VideoJob::Multiframe(job) => {
+            let start = job.start_image.as_ref().or_else(|| job.key_frames.first().map(|frame| &frame.image));
+            size_of(Resolution::from(job.resolution).lines(), None, first(start))
+        }
+    }
+}
+
+const fn motion(amplitude: MovementAmplitude) -> MotionAmount {
+    match amplitude {
+        MovementAmplitude::Auto => MotionAmount::Auto,
+        MovementAmplitude::Small => MotionAmount::Small,
+        MovementAmplitude::Medium => MotionAmount::Medium,
+        MovementAmplitude::Large => MotionAmount::Large,
+    }
+}
+
+const fn sound(content: AudioType) -> SoundContent {
+    match content {
+        AudioType::All => SoundContent::All,
+        AudioType::SpeechOnly => SoundContent::SpeechOnly,
+        AudioType::SoundEffectOnly => SoundContent::SoundEffectOnly,
+    }
+}
+
+const fn corner(position: WatermarkPosition) -> MarkCorner {
+    match position {
+        WatermarkPosition::TopLeft => MarkCorner::TopLeft,
+        WatermarkPosition::TopRight => MarkCorner::TopRight,
+        WatermarkPosition::BottomRight => MarkCorner::BottomRight,
+        WatermarkPosition::BottomLeft => MarkCorner::BottomLeft,
+    }
+}
+
+/// Returns the encoding quality of a model.
+const fn effort(model: VideoModel) -> Effort {
+    match model {
+        VideoModel::Vq2ProFast | VideoModel::Vq2Turbo => Effort::Thrifty,
+        VideoModel::Vq3Pro | VideoModel::Vq2Pro | VideoModel::Vq1 | VideoModel::Vq1Classic | VideoModel::V2 => {
+            Effort::Fine
+        }
+    }
+}
+
+/// Returns a plan with the defaults of a job.
+fn plain(work: &VideoWork) -> Plan<'static> {
+    Plan {
+        size: size(work),
+        material: Material::Words { seconds: 1 },
+        prompt: String::new(),
+        amplitude: MotionAmount::Auto,
+        seed: work.seed.get(),
+        anime: false,
+        enhance: false,
+        recommended: false,
+        effort: Effort::Fine,
+        stamp: None,
+        sound: None,
+    }
+}
+
+/// Creates the plan of a job with all its inputs.
+///
+/// # Errors
+/// Returns the first failure of `inputs`.
+pub(super) fn plan<'a, I: Inputs>(work: &VideoWork, inputs: &I, bed: Option<Bed<'a>>) -> Result<Plan<'a>, I::Failure> {
+    match &work.job {
+        VideoJob::StartEnd(job) => {
+            let seconds = u32::from(job.seconds.get());
+            let mut pictures = images(work, inputs)?.into_iter();
+            let material = match (pictures.next(), pictures.next()) {
+                (None, _) => Material::Words { seconds },
+                (Some(picture), None) => Material::Still { picture, seconds },
+                (Some(start), Some(picture)) => {
+                    Material::Legs { start, legs: vec![Leg { picture, seconds, prompt: String::new() }] }
+                }
+            };
+
+            generated(work, job, material, inputs, bed)
+        }
+        VideoJob::Reference(job) => {
+            let seconds = u32::from(job.seconds.get());
+            let pictures = images(work, inputs)?;
+            let material = if pictures.is_empty() {
+                Material::Words { seconds }
+            } else {
+                Material::References { pictures, seconds }
+            };
+
+            generated(work, job, material, inputs, bed)
+        }
+        VideoJob::Extend(job) => extended(work, job, inputs),
+        VideoJob::Multiframe(job) => joined(work, job, inputs),
+    }
+}
+
+fn images<I: Inputs>(work: &VideoWork, inputs: &I) -> Result<Vec<Pixels>, I::Failure> {
+    work.images.iter().map(|source| inputs.picture(source, "images")).collect()
+}
+
+fn generated<'a, I: Inputs>(
+    work: &VideoWork,
+    job: &Generate,
+    material: Material,
+    inputs: &I,
+    bed: Option<Bed<'a>>,
+) -> Result<Plan<'a>, I::Failure> {
+    let stamp = job.watermark.as_ref().map(|mark| {
+        let picture = mark.image.as_ref().map(|source| inputs.picture(source, "wm_url")).transpose()?;
+        Ok::<_, I::Failure>(Stamp { position: corner(mark.position), picture })
+    });
+
+    let audio = job.sound().map(sound);
+    let bed = bed.filter(|_| job.music());
+    let heeded = job.model.heeds_sound_settings();
+    let voice_id = job.voice_id.as_ref().filter(|_| heeded).map(|voice| voice.as_str().to_owned());
+
+    Ok(Plan {
+        material,
+        prompt: job.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
+        amplitude: motion(job.amplitude()),
+        anime: job.style == VideoStyle::Anime,
+        enhance: job.enhance,
+        recommended: job.is_rec,
+        effort: effort(job.model),
+        stamp: stamp.transpose()?,
+        sound: (audio.is_some() || bed.is_some()).then_some(SoundPlan { audio, voice_id, bed }),
+        ..plain(work)
+    })
+}
+
+fn extended<'a, I: Inputs>(work: &VideoWork, job: &Extend, inputs: &I) -> Result<Plan<'a>, I::Failure> {
+    let plain = plain(work);
+    let file = inputs.film(job.video.kept.as_ref())?;
+    let end = work.images.first().map(|source| inputs.picture(source, "images")).transpose()?;
+
+    Ok(Plan {
+        // The video keeps its aspect ratio if it can be read.
+        size: footage_size(&file, Resolution::from(job.resolution).lines()).unwrap_or(plain.size),
+        material: Material::Footage { file, seconds: u32::from(job.seconds.get()), end },
+        prompt: job.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
+        effort: effort(job.model.into()),
+        ..plain
+    })
+}
+
+fn joined<'a, I: Inputs>(work: &VideoWork, job: &Multiframe, inputs: &I) -> Result<Plan<'a>, I::Failure> {
+    let legs = job.key_frames.iter().map(|frame| {
+        Ok::<_, I::Failure>(Leg {
+            picture: inputs.picture(&frame.image, "image_settings")?,
+            seconds: u32::from(frame.seconds.get()),
+            prompt: frame.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
+        })
+    });
+
+    let legs = legs.collect::<Result<Vec<Leg>, _>>()?;
+    let start = job.start_image.as_ref().map(|source| inputs.picture(source, "start_image")).transpose()?;
+
+    // Without a start image the first key frame takes its role (contract 7).
+    let start = start.or_else(|| legs.first().map(|leg| leg.picture.clone()));
+
+    let material = start.map_or(Material::Words { seconds: 1 }, |start| Material::Legs { start, legs });
+
+    Ok(Plan { material, effort: effort(job.model.into()), ..plain(work) })
+}
+
+#[cfg(test)]
+mod tests {
+    use image::RgbImage;
+
+    use super::*;
+    use crate::domain::image::ImageFormat;
+    use crate::domain::value::{Digest, Text};
+    use crate::domain::video::{ExtendModel, ExtendResolution, KeyFrame, Seconds, Seed};
+
+    /// Pictures in the size that they declare.
+    struct Here;
+
+    impl Inputs for Here {
+        type Failure = String;
+
+        fn picture(&self, source: &Source, what: &str) -> Result<Pixels, String> {
+            let picture = source.kept().ok_or(what)?;
+            Ok(Pixels::Opaque(RgbImage::new(picture.width, picture.height)))
+        }
+
+        fn film(&self, _: Option<&Clip>) -> Result<Vec<u8>, String> {
+            Err("none".to_owned())
+        }
+    }
+
+    fn picture(width: u32, height: u32) -> Source {
+        Source::Kept(Picture { digest: Digest([1; 32]), format: ImageFormat::Png, bytes: 9, width, height })
+    }
+
+    fn work(job: VideoJob, images: Vec<Source>) -> VideoWork {
+        VideoWork { job, images, seed: Seed::drawn(5), payload: None, meta_data: None, credits: 0 }
+    }
+
+    fn planned(job: Generate, images: Vec<Source>) -> Plan<'static> {
+        plan(&work(VideoJob::StartEnd(job), images), &Here, None).unwrap()
+    }
+
+    #[test]
+    fn pictures_say_what_a_film_is_made_from_and_its_shape() {
+        let job = || Generate { resolution: Resolution::P360, ..Generate::of(VideoModel::Vq1) };
+        let none = planned(job(), Vec::new());
+        assert!(matches!(none.material, Material::Words { seconds: 5 }) && none.size.width == 640);
+        let one = planned(job(), vec![picture(50, 100)]);
+        assert!(matches!(one.material, Material::Still { .. }) && (one.size.width, one.size.height) == (360, 720));
+        let two = planned(job(), vec![picture(50, 100), picture(9, 9)]);
+        assert!(matches!(two.material, Material::Legs { ref legs, .. } if legs.len() == 1));
+    }
+
+    #[test]
+    fn fields_count_where_the_model_heeds_them() {
+        let job = |model| Generate {
+            audio: true,
+            audio_type: AudioType::SpeechOnly,
+            voice_id: Some(Text::recorded("anna".to_owned())),
+            movement_amplitude: MovementAmplitude::Large,
+            ..Generate::of(model)
+        };
+        let [heeded, not] = [VideoModel::Vq1, VideoModel::Vq3Pro].map(|model| planned(job(model), Vec::new()));
+        let sounds = [&heeded, &not].map(|plan| plan.sound.as_ref().map(|sound| (sound.audio, sound.voice_id.clone())));
+        assert_eq!(sounds[0], Some((Some(SoundContent::SpeechOnly), Some("anna".to_owned()))));
+        assert_eq!(sounds[1], Some((Some(SoundContent::All), None)));
+        assert_eq!((heeded.amplitude, not.amplitude), (MotionAmount::Large, MotionAmount::Auto));
+        assert_eq!(planned(Generate::of(VideoModel::Vq2Turbo), Vec::new()).effort, Effort::Thrifty);
+    }
+
+    #[test]
+    fn without_a_start_the_first_key_frame_is_the_start() {
+        let frame = |side| KeyFrame { image: picture(side, side), seconds: Seconds::USUAL, prompt: None };
+        let job = Multiframe {
+            model: ExtendModel::Vq2Pro,
+            resolution: ExtendResolution::P540,
+            start_image: None,
+            key_frames: vec![frame(7), frame(8)],
+        };
+        let plan = plan(&work(VideoJob::Multiframe(job), Vec::new()), &Here, None).unwrap();
+        let Material::Legs { start: Pixels::Opaque(start), legs } = plan.material else { panic!("legs") };
+        assert_eq!((start.width(), legs.len(), plan.size.width), (7, 2, 540));
+    }
+}
