@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use crate::domain::value::Timestamp;
 use crate::events::envelope::RecordedEvent;
-use crate::events::journal::{OpenError, StoppedJournal};
+use crate::events::journal::{JournalError, StoppedJournal};
 use crate::events::log::{EventLog, LogFailure};
+use crate::events::open_error::OpenError;
 use crate::events::stream::{Position, StreamId, Version};
 
 /// Number of events read from a running log at a time.
@@ -23,6 +24,12 @@ pub enum SourceFailure {
     /// From the journal of a stopped service.
     #[error(transparent)]
     Journal(#[from] OpenError),
+}
+
+impl From<JournalError> for SourceFailure {
+    fn from(error: JournalError) -> Self {
+        OpenError::from(error).into()
+    }
 }
 
 /// Callback for each event. A break ends the walk.

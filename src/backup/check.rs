@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 use super::BackupError;
 use super::manifest::{Entry, Manifest};
 use super::pool::Pool;
-use crate::events::chain;
-use crate::events::checkpoint::Checkpoint;
-use crate::events::journal::OpenError;
-use crate::events::journal::walk::{self, Damage, Walked, Watch};
+use crate::events::journal::{self, Checkpoint, CommitDecoder, Damage, JournalError, Walked, Watch, walk};
 use crate::events::verify::Finding;
 use crate::media::contents;
 use crate::proof::Progress;
@@ -89,14 +86,14 @@ fn check_journal(manifest: &Manifest, pool: &Pool, findings: &mut Vec<Finding>) 
         return Ok(0);
     };
 
-    let key = chain::load_key(&key_file).map_err(BackupError::file(&key_file))?;
+    let key = journal::load_key(&key_file).map_err(BackupError::file(&key_file))?;
     let key = key.filter(|key| key.verifying_key().to_bytes() == manifest.checkpoint.public_key());
     let Some(key) = key else {
         findings.push(Finding::of_file("log/signing.key", "it is not the key that signed the manifest"));
         return Ok(0);
     };
 
-    if chain::read_head(&head_file, &key.verifying_key(), log).ok() != Some(head) {
+    if journal::read_head(&head_file, &key.verifying_key(), log).ok() != Some(head) {
         findings.push(Finding::of_file("log/journal/HEAD", "it does not say what the manifest says"));
     }
 
@@ -128,7 +125,7 @@ struct Seen<'s> {
     findings: &'s mut Vec<Finding>,
 }
 
-impl Watch for Seen<'_> {
+impl Watch<CommitDecoder> for Seen<'_> {
     fn record(&mut self, record: &Walked<'_>) {
         self.events += record.commit.len() as u64;
     }
@@ -141,7 +138,7 @@ impl Watch for Seen<'_> {
         self.findings.push(finding);
     }
 
-    fn segment(&mut self, _: &Path, _: &[u8]) -> Result<(), OpenError> {
+    fn segment(&mut self, _: &Path, _: &[u8]) -> Result<(), JournalError> {
         Ok(())
     }
 }

@@ -12,10 +12,9 @@ use super::manifest::{self, Directory, Entry, Manifest};
 use super::pool::{Pool, private_directory};
 use crate::clock::Surroundings;
 use crate::domain::value::Digest;
-use crate::events::chain::{self, Head};
-use crate::events::checkpoint::Checkpoint;
-use crate::events::journal::OpenError;
-use crate::events::journal::walk::{self, Damage, Walked, Watch};
+use crate::events::journal::{
+    self, ChainHash, Checkpoint, CommitDecoder, Damage, Head, JournalError, Walked, Watch, walk,
+};
 use crate::events::stream::Position;
 use crate::events::verify::Finding;
 use crate::media::contents::{self, AREAS};
@@ -83,7 +82,7 @@ pub fn take(root: &Path, to: &Path, surroundings: &Surroundings, progress: Progr
     };
 
     let Vouched { key, log: id, .. } = vouched;
-    taking.keep("log/journal/HEAD", &chain::head_bytes(&key, id, &head), 0o600, None)?;
+    taking.keep("log/journal/HEAD", &journal::head_bytes(&key, id, &head), 0o600, None)?;
     taking.keep("log/signing.key", &key.to_bytes(), 0o600, None)?;
 
     taking.top()?;
@@ -97,7 +96,7 @@ pub fn take(root: &Path, to: &Path, surroundings: &Surroundings, progress: Progr
     taking.tell_mended();
 
     let Taking { pool, manifest_files: files, directories, findings, notes, .. } = taking;
-    let checkpoint = Checkpoint { log: id, head, at: surroundings.now() }.sign(&key);
+    let checkpoint = Checkpoint { log: id, head, at_micros: surroundings.now().micros() }.sign(&key);
     let manifest = Manifest { checkpoint, directories, files };
     manifest.write(to, &key).map_err(BackupError::file(&to.join(manifest::FILE)))?;
 
@@ -187,7 +186,7 @@ impl Taking<'_> {
             )));
         }
 
-        let nothing = Head { position: Position(0), chain: chain::ChainHash::genesis(vouched.log) };
+        let nothing = Head { position: Position(0), chain: ChainHash::genesis(vouched.log) };
         let met = older.is_none_or(|older| older.head == nothing);
         let segments = walk::segments(&log.join("journal"))?;
         self.directory("log")?;
@@ -400,7 +399,7 @@ struct Copying<'c, 't> {
     last: Option<(String, u64)>,
 }
 
-impl Watch for Copying<'_, '_> {
+impl Watch<CommitDecoder> for Copying<'_, '_> {
     fn record(&mut self, record: &Walked<'_>) {
         self.met |= self.older == Some(record.end);
         self.head_met |= self.head == record.end;
@@ -410,7 +409,7 @@ impl Watch for Copying<'_, '_> {
         self.damage.get_or_insert(damage.into());
     }
 
-    fn segment(&mut self, path: &Path, used: &[u8]) -> Result<(), OpenError> {
+    fn segment(&mut self, path: &Path, used: &[u8]) -> Result<(), JournalError> {
         let length = fs::metadata(path).map_or(used.len() as u64, |file| file.len());
         self.taking.advance(length);
 
@@ -418,7 +417,7 @@ impl Watch for Copying<'_, '_> {
             return Ok(());
         }
 
-        let refused = OpenError::io("back up", path);
+        let refused = JournalError::io("back up", path);
         let digest = match self.taking.pool.put(used) {
             Ok(digest) => digest,
             Err(error) => return Err(refused(error)),

@@ -4,14 +4,9 @@
 use bincode::config::{self, Config};
 
 use super::envelope::{Commit, RecordedEvent};
+use super::journal::PayloadTooLarge;
 use super::log::{COMMIT_BYTES_MAX, EVENT_BYTES_MAX};
 use super::schema::{self, DecodeError, restore, store, v1, v2};
-
-/// A commit, or one of its events, exceeds the size limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooLarge {
-    pub bytes: usize,
-}
 
 const VERSION_BYTES: usize = size_of::<u16>();
 
@@ -25,7 +20,7 @@ fn configuration() -> impl Config {
 ///
 /// # Errors
 /// If an event exceeds [`EVENT_BYTES_MAX`], or the commit exceeds [`COMMIT_BYTES_MAX`].
-pub fn encode(events: &[RecordedEvent], out: &mut Vec<u8>) -> Result<(), TooLarge> {
+pub fn encode(events: &[RecordedEvent], out: &mut Vec<u8>) -> Result<(), PayloadTooLarge> {
     let start = out.len();
     out.extend_from_slice(&schema::VERSION.to_le_bytes());
     if let Some(commit) = store::commit(events) {
@@ -39,9 +34,9 @@ pub fn encode(events: &[RecordedEvent], out: &mut Vec<u8>) -> Result<(), TooLarg
 
     let largest = events.iter().map(event_bytes).max().unwrap_or(0);
     if largest > EVENT_BYTES_MAX {
-        Err(TooLarge { bytes: largest })
+        Err(PayloadTooLarge { bytes: largest })
     } else if bytes > COMMIT_BYTES_MAX {
-        Err(TooLarge { bytes })
+        Err(PayloadTooLarge { bytes })
     } else {
         Ok(())
     }

@@ -11,13 +11,12 @@
 
 use super::envelope::{Append, Commit, RecordedEvent};
 use super::stream::{Position, StreamId, Version};
-use crate::space::lacking;
 
 /// Maximum size of a stored event in bytes (DESIGN 3: small records; ADR 5: as small as the largest single field
 /// allows).
 pub const EVENT_BYTES_MAX: usize = 96 * 1024;
 /// Maximum size of all stored events of one append in bytes.
-pub const COMMIT_BYTES_MAX: usize = 1024 * 1024;
+pub const COMMIT_BYTES_MAX: usize = mediary_journal::PAYLOAD_BYTES_MAX;
 
 /// Reason why one append of a group was rejected. The others of the group are unaffected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,14 +60,6 @@ pub enum LogFailure {
     /// The data read is not the data written.
     #[error("damage in {place} at position {position}: {reason}")]
     Damaged { place: String, position: Position, reason: String },
-}
-
-impl LogFailure {
-    /// Converts an error about a temporary shortage, of disk space or file descriptors; `None` for other errors.
-    #[must_use]
-    pub fn full(doing: &str, error: &std::io::Error) -> Option<Self> {
-        lacking(error).map(|lacking| Self::Full { reason: format!("{lacking} to {doing}: {error}") })
-    }
 }
 
 /// The outcome of each append of a group, in the order of the group.

@@ -21,12 +21,11 @@ use serde_json::{Value, json};
 use crate::audit::record::{RecordJson, canonical};
 use crate::clock::Surroundings;
 use crate::data_dir::to_help;
-use crate::events::chain::{self, ChainHash, Head};
-use crate::events::checkpoint::{Checkpoint, SignedCheckpoint};
 use crate::events::envelope::RecordedEvent;
-use crate::events::hex;
-use crate::events::journal::OpenError;
-use crate::events::journal::walk::{self, Damage, Walked, Watch};
+use crate::events::journal::{
+    self, ChainHash, Checkpoint, CommitDecoder, Damage, Head, JournalError, SignedCheckpoint, Walked, Watch, hex, walk,
+};
+use crate::events::open_error::OpenError;
 use crate::events::schema;
 use crate::events::stream::Position;
 use crate::events::verify::Finding;
@@ -72,6 +71,12 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
+impl From<JournalError> for ExportError {
+    fn from(error: JournalError) -> Self {
+        OpenError::from(error).into()
+    }
+}
+
 impl ExportError {
     /// HEAD contradicts the journal.
     pub(crate) fn other_history(position: Position) -> Self {
@@ -97,7 +102,7 @@ pub fn vouched(directory: &Path) -> Result<Vouched, ExportError> {
         |path: &Path, what: &dyn std::fmt::Display| ExportError::Unvouched(format!("{}: {what}", path.display()));
     let key_path = directory.join("signing.key");
     let head_path = directory.join("journal/HEAD");
-    let key = chain::load_key(&key_path);
+    let key = journal::load_key(&key_path);
     let key = key.map_err(|error| unvouched(&key_path, &format!("{error}{}", to_help(&key_path, &error))))?;
     let key = key.ok_or_else(|| unvouched(&key_path, &"the signing key is missing"))?;
 
@@ -105,7 +110,7 @@ pub fn vouched(directory: &Path) -> Result<Vouched, ExportError> {
     let log =
         walk::log_of(&segments).ok_or_else(|| unvouched(&head_path, &"there is no segment with a whole header"))?;
     let head =
-        chain::read_head(&head_path, &key.verifying_key(), log).map_err(|error| unvouched(&head_path, &error))?;
+        journal::read_head(&head_path, &key.verifying_key(), log).map_err(|error| unvouched(&head_path, &error))?;
 
     Ok(Vouched { key, log, head })
 }
@@ -116,7 +121,7 @@ pub fn vouched(directory: &Path) -> Result<Vouched, ExportError> {
 /// See [`vouched`].
 pub fn checkpoint(directory: &Path, surroundings: &Surroundings) -> Result<SignedCheckpoint, ExportError> {
     let Vouched { key, log, head } = vouched(directory)?;
-    Ok(Checkpoint { log, head, at: surroundings.now() }.sign(&key))
+    Ok(Checkpoint { log, head, at_micros: surroundings.now().micros() }.sign(&key))
 }
 
 /// Exports a log directory up to its HEAD. Returns the final checkpoint.
@@ -131,7 +136,7 @@ pub fn export(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<SignedCheckpoint, ExportError> {
     let Vouched { key, log, head } = vouched(directory)?;
-    let signed = Checkpoint { log, head, at: surroundings.now() }.sign(&key);
+    let signed = Checkpoint { log, head, at_micros: surroundings.now().micros() }.sign(&key);
 
     writeln!(out, "{}", (style.canonical)(&header(&signed)))?;
 
@@ -204,9 +209,9 @@ impl Lines<'_> {
     fn write(&mut self, record: &Walked<'_>) -> io::Result<()> {
         self.reached = record.end.chain;
         writeln!(self.out, "{}", commit_line(self.style, &record.commit, record.payload, &record.end.chain))?;
-        let Checkpoint { log, head, at } = *self.signed.checkpoint();
+        let Checkpoint { log, head, at_micros } = *self.signed.checkpoint();
         if record.end.position.0 >= self.next && record.end != head {
-            let signed = Checkpoint { log, head: record.end, at }.sign(&self.key);
+            let signed = Checkpoint { log, head: record.end, at_micros }.sign(&self.key);
             writeln!(self.out, "{}", checkpoint_line(self.style, &signed))?;
         }
         self.next = self.next.max(after(record.end.position.0));
@@ -231,7 +236,7 @@ pub fn after(position: u64) -> u64 {
     (position / CHECKPOINT_EVERY + 1) * CHECKPOINT_EVERY
 }
 
-impl Watch for Lines<'_> {
+impl Watch<CommitDecoder> for Lines<'_> {
     fn record(&mut self, record: &Walked<'_>) {
         if self.failed.is_ok() {
             self.failed = self.write(record).map_err(ExportError::Write);
@@ -244,7 +249,7 @@ impl Watch for Lines<'_> {
         }
     }
 
-    fn segment(&mut self, _: &Path, _: &[u8]) -> Result<(), OpenError> {
+    fn segment(&mut self, _: &Path, _: &[u8]) -> Result<(), JournalError> {
         Ok(())
     }
 }

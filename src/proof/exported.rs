@@ -9,10 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::export::{self, FORMAT, Style};
-use crate::events::chain::{ChainHash, Head};
-use crate::events::checkpoint::SignedCheckpoint;
 use crate::events::codec;
-use crate::events::hex;
+use crate::events::journal::{ChainHash, Head, SignedCheckpoint, hex};
 use crate::events::schema;
 use crate::events::stream::Position;
 use crate::words::count;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::events::journal::walk::Walked;
+use crate::events::journal::Walked;
 use crate::events::verify::Finding;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;

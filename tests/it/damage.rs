@@ -145,7 +145,7 @@ fn outlive_whole(history: &History, harm: &Harm, directory: &Path) -> Outcome {
     let outcome = outlive(history, harm, directory);
     let expected = match &outcome {
         // Data that only sled holds is not in the journal's files.
-        Outcome::Refused(reason) => !reason.contains("sled holds"),
+        Outcome::Refused(reason) => !reason.contains("the index holds"),
         Outcome::Mended => harm.file().is_some_and(|file| file.starts_with("journal")),
         Outcome::Unharmed | Outcome::Broken(_) => false,
     };
@@ -158,7 +158,7 @@ fn outlive_whole(history: &History, harm: &Harm, directory: &Path) -> Outcome {
 /// Number of findings of a read-only verification.
 fn verified(directory: &Path) -> usize {
     let verification = Verification { directory, in_use: false, since: None, each: &mut |_| {}, progress: &mut |_| {} };
-    verification.run().map_or(1, |report| report.findings.len() + report.notes.len())
+    verification.run().map_or(1, |report| report.journal.findings.len() + report.journal.notes.len())
 }
 
 fn outlive(history: &History, harm: &Harm, directory: &Path) -> Outcome {

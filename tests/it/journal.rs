@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mediary::clock::Surroundings;
 use mediary::events::envelope::RecordedEvent;
-use mediary::events::journal::{Journal, OpenError};
+use mediary::events::journal::{Journal, JournalEnvironment, JournalError};
 use mediary::events::log::{EventLog, LogFailure};
+use mediary::events::open_error::OpenError;
 use mediary::events::sled_log::{OpenReport, SledLog, SledLogOptions};
 use mediary::events::stream::Position;
 use tempfile::TempDir;
@@ -171,9 +172,9 @@ fn every_damaged_byte_of_the_acknowledged_records_is_found() {
     let (segment, end) = house.end();
     for offset in RECORDS_START..end {
         flip(&segment, offset);
-        let opened =
-            Journal::open(house.options.journal.clone(), &Surroundings::manual(AT, 7), Position(0), |_| {}).map(drop);
-        assert!(matches!(opened, Err(OpenError::Damaged { .. })), "offset {offset}");
+        let environment = JournalEnvironment::new(&Surroundings::manual(AT, 7), &house.options.space);
+        let opened = Journal::open(house.options.journal.clone(), environment, Position(0), |_| {}).map(drop);
+        assert!(matches!(opened, Err(JournalError::Damaged { .. })), "offset {offset}");
         flip(&segment, offset);
     }
     assert_eq!(house.open().0.head(), Position(4));
@@ -244,7 +245,7 @@ fn sled_ahead_of_the_journal_stops_the_start() {
     let length = fs::metadata(&segment).unwrap().len();
     overwrite(&segment, end, &vec![0; usize::try_from(length - end).unwrap()]);
     let message = house.refusal().to_string();
-    assert!(message.contains("sled holds events up to position 6"), "{message}");
+    assert!(message.contains("the index holds events up to position 6"), "{message}");
 }
 
 #[test]

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use mediary::clock::Surroundings;
 use mediary::events::envelope::RecordedEvent;
-use mediary::events::journal::{MendedPart, OpenError};
+use mediary::events::journal::MendedPart;
 use mediary::events::log::EventLog;
+use mediary::events::open_error::OpenError;
 use mediary::events::sled_log::{OpenReport, SledLog};
 use mediary::events::stream::Position;
 use parking_lot::Mutex;
@@ -247,7 +248,7 @@ fn a_journal_is_healed_also_from_a_sled_that_is_to_be_made_anew() {
 
 #[test]
 fn what_no_copy_proves_stops_the_start_and_says_what_to_do() {
-    const REST: &str = "and no copy in sled is proven by the chain; keep a copy of the data directory, see all that is wrong with \
+    const REST: &str = "and no copy in the index is proven by the chain; keep a copy of the data directory, see all that is wrong with \
                         `mediary audit verify`, then put a backup into a fresh data directory with `mediary restore`";
     // Given a damaged record, and no sled
     let case = Case::of(3);
@@ -296,7 +297,7 @@ fn only_a_copy_that_reached_the_disk_heals() {
     assert_eq!(fs::metadata(dir.path().join("log/sled/db")).unwrap().len(), 0);
     // When a record is damaged, then the start names it and the remedy
     let told = started_with_damage(dir.path()).err().expect("no start");
-    assert!(told.contains("no copy in sled is proven") && told.contains("mediary restore"), "{told}");
+    assert!(told.contains("no copy in the index is proven") && told.contains("mediary restore"), "{told}");
     // Given another one, with a kill and a clean stop since
     let dir = tempfile::tempdir().unwrap();
     Process::start(dir.path()).kill();
@@ -320,7 +321,10 @@ fn a_lost_tail_that_no_head_vouches_for_stops_the_start() {
     write_more_and_forget(&case.house, &segment);
     // Then there is no evidence of the lost records
     let said = case.house.refusal().to_string();
-    assert!(said.contains("sled holds events up to position 6, and no copy in sled is proven by the chain"), "{said}");
+    assert!(
+        said.contains("the index holds events up to position 6, and no copy in the index is proven by the chain"),
+        "{said}"
+    );
 }
 
 /// Writes a third group that only sled keeps.

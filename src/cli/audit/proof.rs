@@ -13,7 +13,7 @@ use crate::cli::progress::{Progress, Unit};
 use crate::cli::{DirectoryFlags, Failure, SettingFlags, print};
 use crate::clock::Surroundings;
 use crate::data_dir::write_whole;
-use crate::events::checkpoint::SignedCheckpoint;
+use crate::events::journal::SignedCheckpoint;
 use crate::proof::export;
 use crate::words::count;
 

@@ -13,11 +13,12 @@ use super::scrub::{Scrub, ScrubState, Verified};
 use super::shared::Shared;
 use crate::clock::{Step, Surroundings};
 use crate::domain::value::Timestamp;
-use crate::events::checkpoint::SignedCheckpoint;
+use crate::events::codec;
 use crate::events::envelope::{Append, Commit, RecordedEvent};
 use crate::events::follower::{Handed, Queue};
-use crate::events::journal::{Anchor, Journal, JournalOptions, JournalReader, OpenError};
+use crate::events::journal::{Anchor, Journal, JournalOptions, JournalReader, SignedCheckpoint};
 use crate::events::log::{AppendRefused, EventLog, GroupOutcome, LogFailure};
+use crate::events::open_error::OpenError;
 use crate::events::stream::{Position, StreamId, Version};
 use crate::events::stream_versions::StreamVersions;
 use crate::events::tail::Tail;
@@ -32,6 +33,8 @@ pub(super) const BATCH_EVENTS: usize = 4096;
 #[derive(Clone)]
 pub struct SledLogOptions {
     pub journal: JournalOptions,
+    /// Free space on the disk.
+    pub space: Space,
     /// Maximum lag of sled in bytes of the journal; appends wait at the limit. The lagging events are also in memory,
     /// in about three times as many bytes.
     pub lag_bytes_max: usize,
@@ -42,11 +45,12 @@ pub struct SledLogOptions {
 }
 
 impl SledLogOptions {
-    /// Production options for a log directory.
+    /// Production options for a log directory, without a reserve of disk space.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         let journal = JournalOptions::new(directory);
-        Self { journal, lag_bytes_max: 128 * 1024 * 1024, versions_max: 100_000, progress: None }
+        let space = Space::default();
+        Self { journal, space, lag_bytes_max: 128 * 1024 * 1024, versions_max: 100_000, progress: None }
     }
 }
 
@@ -101,7 +105,7 @@ impl SledLog {
             queue: Queue::new(options.lag_bytes_max),
             journal: journal.place(),
             directory: options.journal.directory.join("sled"),
-            space: options.journal.space.clone(),
+            space: options.space.clone(),
             damage_mark: open::damage_mark(options),
             scrub: Scrub::of(older.as_ref(), journal.head(), surroundings),
             signed: AtomicU64::new(journal.signed().0),
@@ -190,7 +194,8 @@ impl SledLog {
     /// See [`Journal::read_from`]; also if the commit's segment is damaged.
     pub fn anchor(&self, position: Position) -> Result<Option<Anchor>, OpenError> {
         let reader = self.read_journal(Position(position.0.saturating_sub(1)));
-        reader.and_then(|reader| reader.anchor_at(position)).inspect_err(|error| self.shared.note_damage(error))
+        let anchor = reader.and_then(|reader| Ok(reader.anchor_at(position)?));
+        anchor.inspect_err(|error| self.shared.note_damage(error))
     }
 
     /// Sets the expected stream versions. Until the background check is complete, a stream that ends earlier counts as
@@ -217,13 +222,13 @@ impl SledLog {
     /// # Errors
     /// See [`Journal::read_from`].
     pub fn read_journal(&self, after: Position) -> Result<JournalReader, OpenError> {
-        self.writer.lock().journal.read_from(after)
+        Ok(self.writer.lock().journal.read_from(after)?)
     }
 
     /// Signs a checkpoint at the last acknowledged event. Waits for an append in progress.
     #[must_use]
     pub fn checkpoint(&self, at: Timestamp) -> SignedCheckpoint {
-        self.writer.lock().journal.checkpoint(at)
+        self.writer.lock().journal.checkpoint(at.micros())
     }
 
     /// Rejects further appends, updates sled from the journal, and makes HEAD and sled durable. Reads continue to work.
@@ -396,7 +401,7 @@ impl Writer {
     ) -> Result<Commit, AppendRefused> {
         let commit = append.record(self.journal.staged_head());
         if let Some(last) = commit.last() {
-            let staged = self.journal.stage(&commit);
+            let staged = self.journal.stage(commit.len() as u64, |payload| codec::encode(&commit, payload));
             let payload = staged.map_err(|refusal| AppendRefused::TooLarge { bytes: refusal.bytes })?;
             self.versions.set(&last.stream, last.version);
             records.push((commit.clone(), payload));

@@ -21,7 +21,8 @@ use crate::clock::{Step, Surroundings};
 use crate::data_dir::write_private;
 use crate::events::codec;
 use crate::events::envelope::Commit;
-use crate::events::journal::{Anchor, Found, Journal, JournalReader, Mended, MendedPart, OpenError, TornTail};
+use crate::events::journal::{Anchor, Found, Journal, JournalEnvironment, JournalReader, Mended, MendedPart, TornTail};
+use crate::events::open_error::OpenError;
 use crate::events::stream::Position;
 use crate::events::versions::VersionCache;
 
@@ -186,8 +187,9 @@ pub(super) fn open(
         let trusted = trees.as_ref().filter(|_| rebuilt.is_none() && deferred.is_none());
         let summing = trusted.map(|trees| scope.spawn(move || sum_of(trees, reach)));
         let copies = &mut |position| trees.as_ref().and_then(|trees| trees.payload_at(position));
+        let environment = JournalEnvironment::new(surroundings, &options.space);
         let options = options.journal.clone();
-        let found = Journal::open_healing(options, surroundings, reach.end, deferred, copies, |record| {
+        let found = Journal::open_healing(options, environment, reach.end, deferred, copies, |record| {
             filling.take(&record.commit, record.payload);
             if let Some(last) = record.commit.last() {
                 versions.set(&last.stream, last.version);

@@ -9,8 +9,9 @@ use super::Trees;
 use super::open::{catch_up, open_existing, refill, start_over};
 use super::shared::Shared;
 use crate::events::envelope::{Commit, RecordedEvent};
-use crate::events::journal::{JournalReader, OpenError};
+use crate::events::journal::{JournalError, JournalReader};
 use crate::events::log::LogFailure;
+use crate::events::open_error::OpenError;
 use crate::events::stream::{Position, StreamId, Version};
 
 /// Pause between attempts to reopen sled.
@@ -83,7 +84,7 @@ impl Shared {
     /// Reopens sled: inserts the events that it lacks, or rebuilds it if it differs from the journal.
     fn reopen(&self) -> Result<Trees, String> {
         let head = self.tail.read().head();
-        let journal = || self.journal.read(Position(0), head);
+        let journal = || Ok::<JournalReader, OpenError>(self.journal.read(Position(0), head)?);
         let said = |error: OpenError| {
             self.note_damage(&error);
             error.to_string()
@@ -158,11 +159,13 @@ impl Shared {
     }
 
     fn each_commit(&self, after: Position, until: Position, mut each: impl FnMut(&Commit)) -> Result<(), LogFailure> {
-        let failed = |error: OpenError| {
+        let failed = |error: JournalError| {
+            let error = OpenError::from(error);
             self.note_damage(&error);
             unread(error)
         };
-        let mut reader = self.journal.read(after, until).map_err(failed)?;
+
+        let mut reader: JournalReader = self.journal.read(after, until).map_err(failed)?;
         while let Some(record) = reader.next_record().map_err(failed)? {
             each(&record.commit);
         }

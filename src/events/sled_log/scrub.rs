@@ -17,7 +17,8 @@ use super::shared::Shared;
 use super::{Trees, guarded, stream_entry, u64_at};
 use crate::clock::{Place, Surroundings};
 use crate::domain::value::Timestamp;
-use crate::events::journal::{Anchor, Journal, JournalReader, OpenError};
+use crate::events::journal::{Anchor, Journal, JournalReader};
+use crate::events::open_error::OpenError;
 use crate::events::stream::Position;
 use crate::priority::{Work, yield_to_answers};
 

@@ -27,13 +27,16 @@ fn every_hazard_names_tests_that_exist_or_says_that_there_is_none() {
 }
 
 /// `true` if a test of this name exists: `crash::name` in `tests/it/crash.rs`, `media::store::name` in
-/// `src/media/store.rs`.
+/// `src/media/store.rs`, `mediary_journal::frame::name` in `crates/journal/src/frame.rs`.
 fn exists(root: &Path, name: &str) -> bool {
     let (module, name) = name.rsplit_once("::").expect("a name in a module");
-    let path = module.replace("::", "/");
-    let files = ["tests/it/", "src/"]
-        .into_iter()
-        .flat_map(|home| [".rs", "/mod.rs", "/tests.rs"].map(|ending| root.join(format!("{home}{path}{ending}"))));
+    let paths = match module.strip_prefix("mediary_").and_then(|module| module.split_once("::")) {
+        Some((member, module)) => vec![format!("crates/{member}/src/{}", module.replace("::", "/"))],
+        None => ["tests/it", "src"].map(|home| format!("{home}/{}", module.replace("::", "/"))).into(),
+    };
+    let files = paths
+        .iter()
+        .flat_map(|path| [".rs", "/mod.rs", "/tests.rs"].map(|ending| root.join(format!("{path}{ending}"))));
     let is_there = |text: &str| text.contains(&format!("fn {name}(")) && text.contains("test]");
     files.filter_map(|file| fs::read_to_string(file).ok()).any(|text| is_there(&text))
 }

@@ -25,8 +25,9 @@ impl Source {
 
     /// `true` if the code at `offset` is compiled only for tests: in a test item, or in a separate test file.
     pub fn is_test(&self, offset: usize) -> bool {
-        self.in_src().is_none_or(|file| file.ends_with("/tests.rs"))
-            || self.tests.iter().any(|range| range.contains(&offset))
+        let is_source =
+            self.path.starts_with("src/") || (self.path.starts_with("crates/") && self.path.contains("/src/"));
+        !is_source || self.path.ends_with("/tests.rs") || self.tests.iter().any(|range| range.contains(&offset))
     }
 
     /// Line number, starting at 1.

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
-use super::anchor::Anchor;
-use super::error::OpenError;
-use super::reader::{JournalReader, Record};
-use crate::events::chain::Head;
-use crate::events::envelope::Commit;
+use crate::anchor::Anchor;
+use crate::chain::Head;
+use crate::error::JournalError;
+use crate::payload::PayloadDecoder;
+use crate::reader::{JournalReader, Record};
 
 /// Bytes of payload per batch.
 const BATCH_BYTES: usize = 256 * 1024;
@@ -16,10 +16,15 @@ const BATCH_BYTES: usize = 256 * 1024;
 const WAITING: usize = 4;
 
 /// Consecutive records.
-#[derive(Default)]
-struct Batch {
+struct Batch<D: PayloadDecoder> {
     bytes: Vec<u8>,
-    records: Vec<(Commit, Range<usize>)>,
+    records: Vec<(D::Commit, Range<usize>)>,
+}
+
+impl<D: PayloadDecoder> Default for Batch<D> {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), records: Vec::new() }
+    }
 }
 
 /// Records that a reader must encounter, and those it has encountered.
@@ -33,13 +38,13 @@ pub struct Course {
 
 impl Course {
     /// Begins a course. The record before the reader counts as read.
-    pub fn start(reader: &JournalReader, head: Head, anchor: Option<&Anchor>) -> Self {
+    pub fn start<D: PayloadDecoder>(reader: &JournalReader<D>, head: Head, anchor: Option<&Anchor>) -> Self {
         let mut course = Self { head, vouched: None, missed: anchor.map(Anchor::head) };
         course.note(reader);
         course
     }
 
-    fn note(&mut self, reader: &JournalReader) {
+    fn note<D: PayloadDecoder>(&mut self, reader: &JournalReader<D>) {
         let reached = reader.reached();
         if reached == self.head {
             self.vouched = Some((reader.begun_at(), reader.offset));
@@ -52,16 +57,16 @@ impl Course {
 
 /// Calls `each` with all records of `reader` in order. Returns the reader at the place after the last intact record,
 /// with the damage there, if any.
-pub fn pump(
-    reader: JournalReader,
+pub fn pump<D: PayloadDecoder>(
+    reader: JournalReader<D>,
     course: Course,
-    each: &mut impl FnMut(Record<'_>),
-) -> (JournalReader, Course, Option<OpenError>) {
+    each: &mut impl FnMut(Record<'_, D>),
+) -> (JournalReader<D>, Course, Option<JournalError>) {
     thread::scope(|scope| {
-        let (full, batches) = sync_channel::<Batch>(WAITING);
+        let (full, batches) = sync_channel::<Batch<D>>(WAITING);
 
         // Processed batches go back to the reader thread, to be freed where they were allocated.
-        let (back, used) = channel::<Batch>();
+        let (back, used) = channel::<Batch<D>>();
         let reading = scope.spawn(move || read(reader, course, &full, &used));
 
         for batch in batches {
@@ -76,12 +81,12 @@ pub fn pump(
     })
 }
 
-fn read(
-    mut reader: JournalReader,
+fn read<D: PayloadDecoder>(
+    mut reader: JournalReader<D>,
     mut course: Course,
-    full: &SyncSender<Batch>,
-    used: &Receiver<Batch>,
-) -> (JournalReader, Course, Option<OpenError>) {
+    full: &SyncSender<Batch<D>>,
+    used: &Receiver<Batch<D>>,
+) -> (JournalReader<D>, Course, Option<JournalError>) {
     let mut batch = Batch::default();
 
     let stopped = loop {

@@ -14,8 +14,8 @@ use std::ops::Range;
 
 use uuid::Uuid;
 
-use crate::events::chain::ChainHash;
-use crate::events::log::COMMIT_BYTES_MAX;
+use crate::chain::ChainHash;
+use crate::payload::PAYLOAD_BYTES_MAX;
 
 const MAGIC: &[u8; 8] = b"MDYJRNL1";
 const FORMAT: u32 = 1;
@@ -110,7 +110,7 @@ pub fn parse(segment: &[u8], offset: usize) -> Result<Frame, &'static str> {
     let frame = rest.first_chunk::<FRAME_BYTES>().ok_or("the file ends within a record")?;
 
     let length = u32_at(frame, 0) as usize;
-    if length == 0 || length > COMMIT_BYTES_MAX {
+    if length == 0 || length > PAYLOAD_BYTES_MAX {
         return Err("the length of the record is impossible");
     }
 

@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::error::OpenError;
-use super::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
-use super::place::first_position;
-use super::segment;
-use crate::events::chain::{ChainHash, Head};
-use crate::events::codec;
-use crate::events::envelope::Commit;
-use crate::events::log::COMMIT_BYTES_MAX;
-use crate::events::stream::Position;
+use crate::chain::{ChainHash, Head};
+use crate::error::JournalError;
+use crate::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
+use crate::payload::{PAYLOAD_BYTES_MAX, PayloadDecoder};
+use crate::place::first_position;
+use crate::position::Position;
+use crate::segment;
 
 /// An intact record. Gaps before it have already been reported.
-pub struct Walked<'w> {
-    pub commit: Commit,
-    /// The bytes that [`codec::decode`] reads.
+pub struct Walked<'w, D: PayloadDecoder> {
+    /// The decoded payload.
+    pub commit: D::Commit,
+    /// The bytes that [`PayloadDecoder::decode`] reads.
     pub payload: &'w [u8],
     /// The last event of the record, with its chain hash.
     pub end: Head,
+    /// The segment.
     pub file: &'w Path,
     /// Offset of the record in the file.
     pub offset: u64,
@@ -32,24 +32,27 @@ pub struct Walked<'w> {
 /// A defect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
+    /// File of the damage.
     pub file: PathBuf,
+    /// Offset in the file.
     pub offset: u64,
     /// The affected position, or the next expected one.
     pub position: Position,
+    /// Description of the defect.
     pub reason: String,
 }
 
 /// Receives the results of a walk, in the order of the journal.
-pub trait Watch {
+pub trait Watch<D: PayloadDecoder> {
     /// Called for each intact record.
-    fn record(&mut self, record: &Walked<'_>);
+    fn record(&mut self, record: &Walked<'_, D>);
     /// Called for each defect.
     fn damage(&mut self, damage: Damage);
     /// Called at the end of a segment. `used` holds its bytes without the zeros after the last record.
     ///
     /// # Errors
     /// An error ends the walk.
-    fn segment(&mut self, path: &Path, used: &[u8]) -> Result<(), OpenError>;
+    fn segment(&mut self, path: &Path, used: &[u8]) -> Result<(), JournalError>;
 }
 
 /// End of a walk.
@@ -65,8 +68,8 @@ pub struct End {
 ///
 /// # Errors
 /// If the directory cannot be read.
-pub fn segments(directory: &Path) -> Result<Vec<PathBuf>, OpenError> {
-    segment::list(directory).map_err(OpenError::io("list", directory))
+pub fn segments(directory: &Path) -> Result<Vec<PathBuf>, JournalError> {
+    segment::list(directory).map_err(JournalError::io("list", directory))
 }
 
 /// The id of the log that these segments belong to, from the first intact header.
@@ -87,13 +90,13 @@ fn header_of(path: &Path) -> Option<Header> {
 ///
 /// # Errors
 /// If a file cannot be read, or the watcher ends the walk.
-pub fn walk(
+pub fn walk<D: PayloadDecoder>(
     segments: &[PathBuf],
     log: Uuid,
     acknowledged: Option<Head>,
     to_head: bool,
-    watch: &mut dyn Watch,
-) -> Result<End, OpenError> {
+    watch: &mut dyn Watch<D>,
+) -> Result<End, JournalError> {
     let until = acknowledged.filter(|_| to_head).map_or(u64::MAX, |head| head.position.0);
     let acknowledged = acknowledged.map_or(0, |head| head.position.0);
     let mut walk = Walk { log, next: 1, chain: Some(ChainHash::genesis(log)), acknowledged, until, torn: None, watch };
@@ -109,7 +112,7 @@ pub fn walk(
     Ok(End { head: Head { position: Position(walk.next - 1), chain }, torn: walk.torn })
 }
 
-struct Walk<'w> {
+struct Walk<'w, D> {
     log: Uuid,
     next: u64,
     /// `None` if damage hides the previous record.
@@ -117,12 +120,12 @@ struct Walk<'w> {
     acknowledged: u64,
     until: u64,
     torn: Option<(PathBuf, u64, String)>,
-    watch: &'w mut dyn Watch,
+    watch: &'w mut dyn Watch<D>,
 }
 
-impl Walk<'_> {
-    fn segment(&mut self, path: &Path, last: bool) -> Result<(), OpenError> {
-        let bytes = fs::read(path).map_err(OpenError::io("read", path))?;
+impl<D: PayloadDecoder> Walk<'_, D> {
+    fn segment(&mut self, path: &Path, last: bool) -> Result<(), JournalError> {
+        let bytes = fs::read(path).map_err(JournalError::io("read", path))?;
         self.begin(path, &bytes);
         let mut offset = RECORDS_START.min(bytes.len());
 
@@ -192,18 +195,18 @@ impl Walk<'_> {
         }
         (self.next, self.chain) = (frame.position, Some(frame.chain));
 
-        match codec::decode(payload) {
-            Ok(commit) if commit[0].position.0 == frame.position => {
-                self.next += commit.len() as u64;
+        match D::decode(payload) {
+            Ok(commit) if D::first_position(&commit).0 == frame.position => {
+                self.next += D::event_count(&commit);
                 let end = Head { position: Position(self.next - 1), chain: frame.chain };
                 self.watch.record(&Walked { commit, payload, end, file: path, offset: offset as u64 });
             }
             Ok(commit) => {
-                self.tell(path, offset, format!("the record holds position {}", commit[0].position));
-                self.next += commit.len() as u64;
+                self.tell(path, offset, format!("the record holds position {}", D::first_position(&commit)));
+                self.next += D::event_count(&commit);
             }
-            Err(error) => {
-                self.tell(path, offset, error.to_string());
+            Err(reason) => {
+                self.tell(path, offset, reason);
                 // The number of events is unknown, so the next record determines the position.
                 self.next = following(bytes, frame).unwrap_or(frame.position + 1);
             }
@@ -278,7 +281,7 @@ fn next_whole(bytes: &[u8], offset: usize, next: u64) -> Option<(usize, Frame)> 
     (offset..bytes.len().saturating_sub(FRAME_BYTES)).find_map(|at| {
         let number = |from: usize| bytes[from..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let length = bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize;
-        let likely = (1..=COMMIT_BYTES_MAX).contains(&length) && plausible.contains(&number(at + 8));
+        let likely = (1..=PAYLOAD_BYTES_MAX).contains(&length) && plausible.contains(&number(at + 8));
         let frame = likely.then(|| frame::parse(bytes, at))?.ok()?;
         Some((at, frame))
     })

@@ -3,8 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::journal::JournalError;
+use super::stream::Position;
 use crate::data_dir::to_help;
-use crate::events::stream::Position;
 
 const REMEDY: &str = "keep a copy of the data directory, see all that is wrong with `mediary audit \
                       verify`, then put a backup into a fresh data directory with `mediary restore`";
@@ -38,20 +39,21 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Adds to a damage report that no copy could repair it.
-    pub(crate) fn unhealed(self) -> Self {
-        match self {
-            Self::Damaged { file, offset, position, reason } => {
-                let reason = format!("{reason}, and no copy in sled is proven by the chain");
-                Self::Damaged { file, offset, position, reason }
-            }
-            other => other,
-        }
-    }
-
     /// Wraps a file system error.
     pub(crate) fn io(doing: &'static str, file: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let file = file.into();
         move |reason| Self::Io { doing, file, reason }
+    }
+}
+
+impl From<JournalError> for OpenError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::Io { doing, file, reason } => Self::Io { doing, file, reason },
+            JournalError::Damaged { file, offset, position, reason } => {
+                Self::Damaged { file, offset, position, reason }
+            }
+            JournalError::Unvouched { file, reason } => Self::Unvouched { file, reason },
+        }
     }
 }

@@ -1,57 +1,70 @@
 //! Sequential reading of the journal. Checks the checksum, position, chain and shape of every record.
 
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use super::anchor::Anchor;
-use super::error::OpenError;
-use super::frame::{Frame, RECORDS_START};
-use super::passing::Passing;
-use super::place::first_position;
-use crate::events::chain::{ChainHash, Head};
-use crate::events::codec;
-use crate::events::envelope::Commit;
-use crate::events::stream::Position;
+use crate::anchor::Anchor;
+use crate::chain::{ChainHash, Head};
+use crate::error::JournalError;
+use crate::frame::{Frame, RECORDS_START};
+use crate::passing::Passing;
+use crate::payload::PayloadDecoder;
+use crate::place::first_position;
+use crate::position::Position;
 
 /// One record of the journal.
-pub struct Record<'r> {
-    pub commit: Commit,
-    /// The bytes that [`codec::decode`] reads.
+pub struct Record<'r, D: PayloadDecoder> {
+    /// The decoded payload.
+    pub commit: D::Commit,
+    /// The bytes that [`PayloadDecoder::decode`] reads.
     pub payload: &'r [u8],
 }
 
 /// A sequential pass over the journal.
-pub struct JournalReader {
+pub struct JournalReader<D> {
     /// The segments after the current one.
     paths: std::vec::IntoIter<PathBuf>,
-    pub(super) segment: Option<Passing>,
-    pub(super) offset: usize,
+    pub(crate) segment: Option<Passing>,
+    pub(crate) offset: usize,
     /// Offset of the last record read.
     last: usize,
     /// The next position.
-    pub(super) next: u64,
-    pub(super) chain: ChainHash,
+    pub(crate) next: u64,
+    pub(crate) chain: ChainHash,
     /// Records that end at or before this position are checked but not returned.
     after: Position,
     /// The last position to read; `None` to read up to the last intact record.
     until: Option<Position>,
     /// Head that the history must contain.
     signed: Option<Head>,
+    decoder: PhantomData<fn() -> D>,
 }
 
-impl JournalReader {
+impl<D: PayloadDecoder> JournalReader<D> {
     /// Reads all of `paths`; the first begins at `next` after `chain`.
-    pub(super) fn new(paths: Vec<PathBuf>, next: u64, chain: ChainHash) -> Self {
+    pub(crate) fn new(paths: Vec<PathBuf>, next: u64, chain: ChainHash) -> Self {
         let paths = paths.into_iter();
         let segment = None;
         let offset = RECORDS_START;
-        Self { paths, segment, offset, last: offset, next, chain, after: Position(0), until: None, signed: None }
+        Self {
+            paths,
+            segment,
+            offset,
+            last: offset,
+            next,
+            chain,
+            after: Position(0),
+            until: None,
+            signed: None,
+            decoder: PhantomData,
+        }
     }
 
     /// Reads what comes after an anchor.
     ///
     /// # Errors
     /// Returns the reason if the anchor is not in these segments.
-    pub(super) fn resume(mut paths: Vec<PathBuf>, anchor: &Anchor) -> Result<Self, String> {
+    pub(crate) fn resume(mut paths: Vec<PathBuf>, anchor: &Anchor) -> Result<Self, String> {
         let missing = || format!("the journal has no segment that begins with position {}", anchor.segment);
         let at = paths.iter().position(|path| first_position(path) == Some(anchor.segment)).ok_or_else(missing)?;
         let path = paths.drain(..=at).next_back().ok_or_else(missing)?;
@@ -59,7 +72,7 @@ impl JournalReader {
         let mut segment = Passing::open(path, anchor.segment).map_err(|error| error.to_string())?;
         let last = usize::try_from(anchor.offset).unwrap_or(usize::MAX / 2);
         segment.reach(last).map_err(|error| error.to_string())?;
-        let frame = anchor.find(&segment.header, segment.from(last))?;
+        let frame = anchor.find::<D>(&segment.header, segment.from(last))?;
 
         let mut reader = Self::new(paths, anchor.position.0 + 1, anchor.chain);
         reader.segment = Some(segment);
@@ -69,12 +82,12 @@ impl JournalReader {
     }
 
     /// Limits the result to the records that hold events after `after`, up to `until` if it is given.
-    pub(super) fn between(self, after: Position, until: Option<Position>) -> Self {
+    pub(crate) fn between(self, after: Position, until: Option<Position>) -> Self {
         Self { after, until, ..self }
     }
 
     /// Requires the history to contain the signed head, if the reader reaches its position.
-    pub(super) fn vouched_by(self, signed: Head) -> Self {
+    pub(crate) fn vouched_by(self, signed: Head) -> Self {
         Self { signed: Some(signed), ..self }
     }
 
@@ -98,7 +111,7 @@ impl JournalReader {
     ///
     /// # Errors
     /// See [`JournalReader::next_record`].
-    pub fn anchor_at(mut self, position: Position) -> Result<Option<Anchor>, OpenError> {
+    pub fn anchor_at(mut self, position: Position) -> Result<Option<Anchor>, JournalError> {
         let found = self.next_record()?.is_some();
         Ok(self.anchor().filter(|anchor| found && anchor.position == position))
     }
@@ -107,7 +120,7 @@ impl JournalReader {
     ///
     /// # Errors
     /// If the journal is damaged here. Nothing can be read after that.
-    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, OpenError> {
+    pub fn next_record(&mut self) -> Result<Option<Record<'_, D>>, JournalError> {
         while self.until.is_none_or(|until| self.next <= until.0) {
             let Some((frame, commit)) = self.advance()? else { break };
             if self.next > self.after.0 + 1 {
@@ -118,7 +131,7 @@ impl JournalReader {
         Ok(None)
     }
 
-    fn advance(&mut self) -> Result<Option<(Frame, Commit)>, OpenError> {
+    fn advance(&mut self) -> Result<Option<(Frame, D::Commit)>, JournalError> {
         loop {
             let Some(segment) = &mut self.segment else {
                 let Some(path) = self.upcoming() else { return Ok(None) };
@@ -138,13 +151,14 @@ impl JournalReader {
             let Some(segment) = &self.segment else { continue };
             match self.check(segment) {
                 Ok((frame, commit)) => {
-                    let position = Position(self.next + commit.len() as u64 - 1);
+                    let next = self.next + D::event_count(&commit);
+                    let position = Position(next - 1);
                     self.check_signed(self.reached(), Head { position, chain: frame.chain })
                         .map_err(|flaw| segment.damaged(self.offset, self.next, flaw))?;
                     self.last = self.offset;
                     self.offset = frame.payload.end;
                     self.chain = frame.chain;
-                    self.next += commit.len() as u64;
+                    self.next = next;
                     return Ok(Some((frame, commit)));
                 }
                 Err(_) if self.paths.len() == 0 && self.until.is_none() => return Ok(None),
@@ -155,7 +169,7 @@ impl JournalReader {
     }
 
     /// Checks the record at the current place; returns the defect if it is bad.
-    fn check(&self, segment: &Passing) -> Result<(Frame, Commit), String> {
+    fn check(&self, segment: &Passing) -> Result<(Frame, D::Commit), String> {
         let frame = segment.parse(self.offset)?;
         let payload = segment.bytes(frame.payload.clone());
 
@@ -166,9 +180,10 @@ impl JournalReader {
             return Err("the record does not follow from the one before it (hash chain)".to_owned());
         }
 
-        let commit = codec::decode(payload).map_err(|error| error.to_string())?;
-        if commit[0].position.0 != self.next {
-            return Err(format!("the record holds position {}", commit[0].position));
+        let commit = D::decode(payload)?;
+        let first = D::first_position(&commit);
+        if first.0 != self.next {
+            return Err(format!("the record holds position {first}"));
         }
         Ok((frame, commit))
     }
@@ -186,12 +201,12 @@ impl JournalReader {
     }
 
     /// The segment after the current one, or the first segment if it could not be opened.
-    pub(super) fn upcoming(&self) -> Option<&Path> {
+    pub(crate) fn upcoming(&self) -> Option<&Path> {
         self.paths.as_slice().first().map(PathBuf::as_path)
     }
 
     /// Inserts a segment before the remaining ones.
-    pub(super) fn insert(&mut self, segment: PathBuf) {
+    pub(crate) fn insert(&mut self, segment: PathBuf) {
         let segments: Vec<_> = std::iter::once(segment).chain(self.paths.by_ref()).collect();
         self.paths = segments.into_iter();
     }
@@ -215,18 +230,18 @@ impl JournalReader {
     }
 
     /// The last record read.
-    pub(super) fn reached(&self) -> Head {
+    pub(crate) fn reached(&self) -> Head {
         Head { position: Position(self.next - 1), chain: self.chain }
     }
 
     /// The first position of the current segment.
-    pub(super) fn begun_at(&self) -> u64 {
+    pub(crate) fn begun_at(&self) -> u64 {
         self.segment.as_ref().map_or(1, |segment| segment.header.first)
     }
 
     /// After `None` was read without a bound: the last segment, the offset after the last intact record, and the defect
     /// at that offset.
-    pub(super) fn into_end(mut self) -> Option<(Passing, usize, String)> {
+    pub(crate) fn into_end(mut self) -> Option<(Passing, usize, String)> {
         let reached = self.segment.as_mut().map_or(Ok(()), |segment| segment.reach(self.offset));
         let flaw = reached.map_err(|error| error.to_string()).and_then(|()| {
             let segment = self.segment.as_ref();

@@ -4,12 +4,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use super::error::OpenError;
-use super::frame::{Header, RECORDS_START};
-use crate::clock::{Mishaps, Step};
-use crate::events::stream::Position;
+use crate::environment::{Environment, JournalStep};
+use crate::error::JournalError;
+use crate::frame::{Header, RECORDS_START};
+use crate::position::Position;
 
 const EXTENSION: &str = "seg";
 /// The segment in preparation.
@@ -42,10 +43,11 @@ pub struct Preparation(JoinHandle<io::Result<File>>);
 
 impl Preparation {
     /// Starts writing zeros.
-    pub fn start(directory: &Path, bytes: u64, mishaps: &Mishaps) -> Self {
+    pub fn start(directory: &Path, bytes: u64, environment: &Arc<dyn Environment>) -> Self {
         let path = directory.join(PREPARED);
-        let mishaps = mishaps.clone();
-        Self(thread::spawn(move || prepare(&path, bytes).inspect(|_| mishaps.done(Step::SegmentZeroed))))
+        let environment = Arc::clone(environment);
+        let prepare = move || prepare(&path, bytes).inspect(|_| environment.step_done(JournalStep::SegmentZeroed));
+        Self(thread::spawn(prepare))
     }
 
     /// Waits until the zeros are on disk.
@@ -105,29 +107,34 @@ pub fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (u64, Option<io:
 }
 
 /// Puts a prepared segment into use. Its header and name are durable when this returns.
-pub fn put_to_use(directory: &Path, file: &File, header: &Header, mishaps: &Mishaps) -> io::Result<PathBuf> {
+pub fn put_to_use(
+    directory: &Path,
+    file: &File,
+    header: &Header,
+    environment: &dyn Environment,
+) -> io::Result<PathBuf> {
     // Opened before the rename: if no descriptor were left afterwards, the name could not be made durable, and the
     // journal would have to close.
     let folder = File::open(directory)?;
 
     file.write_all_at(&header.to_bytes(), 0)?;
     file.sync_all()?;
-    mishaps.done(Step::SegmentBegun);
+    environment.step_done(JournalStep::SegmentBegun);
 
     let path = path_of(directory, header.first);
     fs::rename(directory.join(PREPARED), &path)?;
-    mishaps.done(Step::SegmentRenamed);
+    environment.step_done(JournalStep::SegmentRenamed);
 
     folder.sync_all()?;
-    mishaps.done(Step::SegmentNamed);
+    environment.step_done(JournalStep::SegmentNamed);
     Ok(path)
 }
 
 /// The header of a segment that should begin with position `expected`.
-pub fn header(path: &Path, expected: u64) -> Result<Header, OpenError> {
+pub fn header(path: &Path, expected: u64) -> Result<Header, JournalError> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(RECORDS_START as u64).read_to_end(&mut bytes));
-    read.map_err(OpenError::io("read", path))?;
+    read.map_err(JournalError::io("read", path))?;
     Header::parse(&bytes).map_err(|reason| damage(path, 0, expected, reason))
 }
 
@@ -140,8 +147,8 @@ pub struct Segment {
 
 impl Segment {
     /// Loads a segment and checks its header. `expected` is the position that it should begin with.
-    pub fn load(path: PathBuf, expected: u64) -> Result<Self, OpenError> {
-        let bytes = fs::read(&path).map_err(OpenError::io("read", &path))?;
+    pub fn load(path: PathBuf, expected: u64) -> Result<Self, JournalError> {
+        let bytes = fs::read(&path).map_err(JournalError::io("read", &path))?;
         match Header::parse(&bytes) {
             Ok(header) => Ok(Self { path, bytes, header }),
             Err(reason) => Err(damage(&path, 0, expected, reason)),
@@ -159,14 +166,14 @@ impl Segment {
     }
 
     /// Describes damage in this segment.
-    pub fn damaged(&self, offset: usize, position: u64, reason: impl Into<String>) -> OpenError {
+    pub fn damaged(&self, offset: usize, position: u64, reason: impl Into<String>) -> JournalError {
         damage(&self.path, offset, position, reason)
     }
 }
 
 /// Describes damage in a segment.
-pub fn damage(file: &Path, offset: usize, position: u64, reason: impl Into<String>) -> OpenError {
-    OpenError::Damaged {
+pub fn damage(file: &Path, offset: usize, position: u64, reason: impl Into<String>) -> JournalError {
+    JournalError::Damaged {
         file: file.to_owned(),
         offset: offset as u64,
         position: Position(position),

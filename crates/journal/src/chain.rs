@@ -18,11 +18,9 @@ use ed25519_dalek::{Signature, Signer, SigningKey, Verifier, VerifyingKey};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::checkpoint::{Checkpoint, SignedCheckpoint};
-use super::stream::Position;
-use crate::clock::Surroundings;
-use crate::data_dir::write_private;
-use crate::domain::value::Timestamp;
+use crate::checkpoint::{Checkpoint, SignedCheckpoint};
+use crate::files::write_private;
+use crate::position::Position;
 
 const MAGIC: &[u8; 8] = b"MDYHEAD1";
 /// Each slot has its own page.
@@ -60,6 +58,7 @@ pub struct Head {
 /// Reason why HEAD cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadError {
+    /// A file system error.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// No slot is intact.
@@ -86,12 +85,12 @@ pub fn load_key(path: &Path) -> io::Result<Option<SigningKey>> {
     }
 }
 
-/// Creates a signing key in a file that only its owner can read.
+/// Writes a signing key to a file that only its owner can read. `seed` must come from a cryptographic random number
+/// generator.
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn create_key(path: &Path, surroundings: &Surroundings) -> io::Result<SigningKey> {
-    let seed: [u8; 32] = surroundings.secret();
+pub fn create_key(path: &Path, seed: [u8; 32]) -> io::Result<SigningKey> {
     write_private(path, &seed)?;
     Ok(SigningKey::from_bytes(&seed))
 }
@@ -151,10 +150,10 @@ impl HeadFile {
         Ok(())
     }
 
-    /// Signs a checkpoint at `head`, to be kept elsewhere.
+    /// Signs a checkpoint at `head`, to be kept elsewhere. `at_micros` is the time in microseconds since 1970.
     #[must_use]
-    pub fn checkpoint(&self, head: Head, at: Timestamp) -> SignedCheckpoint {
-        Checkpoint { log: self.log, head, at }.sign(&self.key)
+    pub fn checkpoint(&self, head: Head, at_micros: i64) -> SignedCheckpoint {
+        Checkpoint { log: self.log, head, at_micros }.sign(&self.key)
     }
 
     /// Makes the last write durable.
@@ -238,10 +237,6 @@ fn read_slot(key: &VerifyingKey, log: Uuid, bytes: &[u8; SLOT_BYTES]) -> Result<
 mod tests {
     use super::*;
 
-    fn surroundings() -> Surroundings {
-        Surroundings::manual(Timestamp::from_micros(0), 1)
-    }
-
     fn head(position: u64) -> Head {
         Head { position: Position(position), chain: ChainHash([7; 32]) }
     }
@@ -249,7 +244,7 @@ mod tests {
     /// A HEAD file to which positions 1 to 3 were written.
     fn written(directory: &Path) -> (std::path::PathBuf, SigningKey) {
         let path = directory.join("HEAD");
-        let key = create_key(&directory.join("key"), &surroundings()).unwrap();
+        let key = create_key(&directory.join("key"), [1; 32]).unwrap();
         let (mut file, _) = HeadFile::create(&path, key.clone(), Uuid::nil()).unwrap();
         for position in 1..=3 {
             file.write(&head(position)).unwrap();
@@ -289,7 +284,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("key");
-        let key = create_key(&path, &surroundings()).unwrap();
+        let key = create_key(&path, [1; 32]).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(load_key(&path).unwrap().unwrap(), key);
     }

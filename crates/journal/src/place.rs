@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::error::OpenError;
-use super::reader::JournalReader;
-use super::segment;
-use crate::events::chain::ChainHash;
-use crate::events::stream::Position;
+use crate::chain::ChainHash;
+use crate::error::JournalError;
+use crate::payload::PayloadDecoder;
+use crate::position::Position;
+use crate::reader::JournalReader;
+use crate::segment;
 
 /// A journal, for reading.
 #[derive(Debug, Clone)]
@@ -19,7 +20,7 @@ pub struct Place {
 
 impl Place {
     /// The journal of a log in its directory.
-    pub(super) fn new(directory: PathBuf, log: Uuid) -> Self {
+    pub(crate) fn new(directory: PathBuf, log: Uuid) -> Self {
         Self { directory, log }
     }
 
@@ -28,7 +29,7 @@ impl Place {
     ///
     /// # Errors
     /// If the file system fails, or the first segment to read is damaged.
-    pub fn read(&self, after: Position, until: Position) -> Result<JournalReader, OpenError> {
+    pub fn read<D: PayloadDecoder>(&self, after: Position, until: Position) -> Result<JournalReader<D>, JournalError> {
         let segments = segments_in(&self.directory)?;
         reader_of(segments, after, Some(until), self.log)
     }
@@ -37,27 +38,27 @@ impl Place {
     ///
     /// # Errors
     /// See [`Place::read`].
-    pub(super) fn read_on(&self, after: Position) -> Result<JournalReader, OpenError> {
+    pub(crate) fn read_on<D: PayloadDecoder>(&self, after: Position) -> Result<JournalReader<D>, JournalError> {
         reader_of(segments_in(&self.directory)?, after, None, self.log)
     }
 
     /// The directory of the segments.
-    pub(super) fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 }
 
-fn segments_in(directory: &Path) -> Result<Vec<PathBuf>, OpenError> {
-    segment::list(directory).map_err(OpenError::io("list", directory))
+fn segments_in(directory: &Path) -> Result<Vec<PathBuf>, JournalError> {
+    segment::list(directory).map_err(JournalError::io("list", directory))
 }
 
 /// Returns a reader of the records that hold events after `after`.
-pub(super) fn reader_of(
+pub(crate) fn reader_of<D: PayloadDecoder>(
     mut segments: Vec<PathBuf>,
     after: Position,
     until: Option<Position>,
     log: Uuid,
-) -> Result<JournalReader, OpenError> {
+) -> Result<JournalReader<D>, JournalError> {
     let begins_after = |path: &PathBuf| first_position(path).is_none_or(|first| first > after.0 + 1);
     let skipped = segments.partition_point(|path| !begins_after(path)).saturating_sub(1);
     segments.drain(..skipped);
@@ -74,6 +75,6 @@ pub(super) fn reader_of(
 }
 
 /// The position in the name of a segment.
-pub(super) fn first_position(path: &Path) -> Option<u64> {
+pub(crate) fn first_position(path: &Path) -> Option<u64> {
     path.file_stem()?.to_str()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Repair of a damaged journal in place, during startup, from the follower's (sled's) copy of every record.
+//! Repair of a damaged journal in place, during startup, from an index that holds a copy of every record.
 //!
 //! A copy is written back only if the hash chain proves it. The hash of everything before it, continued with the copy
 //! or with copies of consecutive records, must match a hash that the damage did not reach:
@@ -16,21 +16,22 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ed25519_dalek::SigningKey;
 use uuid::Uuid;
 
-use super::JournalOptions;
-use super::error::OpenError;
-use super::frame::{self, FRAME_BYTES, Header, RECORDS_START};
-use super::passing::Passing;
-use super::place::first_position;
-use super::reader::JournalReader;
-use super::segment::{self, Preparation, Segment};
-use crate::clock::Mishaps;
-use crate::events::chain::{ChainHash, Head, HeadFile};
-use crate::events::codec;
-use crate::events::stream::Position;
+use crate::chain::{ChainHash, Head, HeadFile};
+use crate::environment::Environment;
+use crate::error::JournalError;
+use crate::frame::{self, FRAME_BYTES, Header, RECORDS_START};
+use crate::journal::JournalOptions;
+use crate::passing::Passing;
+use crate::payload::PayloadDecoder;
+use crate::place::first_position;
+use crate::position::Position;
+use crate::reader::JournalReader;
+use crate::segment::{self, Preparation, Segment};
 
 /// Maximum distance of a record from the beginning of its group.
 const GROUP_MAX: u64 = 1024;
@@ -41,11 +42,13 @@ pub type Copies<'c> = dyn FnMut(Position) -> Option<Vec<u8>> + 'c;
 /// A repaired part of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mended {
+    /// The repaired or recreated file.
     pub file: PathBuf,
     /// Offset of the damaged part.
     pub offset: u64,
     /// The first affected position.
     pub position: Position,
+    /// Kind and size of the part.
     pub part: MendedPart,
 }
 
@@ -54,6 +57,7 @@ pub struct Mended {
 pub enum MendedPart {
     /// This many records.
     Records(usize),
+    /// The header of a segment.
     Header,
     /// A whole missing file with this many records.
     Segment(usize),
@@ -64,6 +68,7 @@ pub enum MendedPart {
 /// Repairs the damage at which a reader stops.
 pub struct Healer<'c> {
     pub options: &'c JournalOptions,
+    pub environment: &'c Arc<dyn Environment>,
     pub log: Uuid,
     /// The signed HEAD.
     pub head: Head,
@@ -93,7 +98,7 @@ impl Healer<'_> {
     ///
     /// # Errors
     /// If the file system fails, or does not keep what is written.
-    pub fn mend(&mut self, reader: &mut JournalReader) -> Result<bool, OpenError> {
+    pub fn mend<D: PayloadDecoder>(&mut self, reader: &mut JournalReader<D>) -> Result<bool, JournalError> {
         match reader.segment.take() {
             Some(passing) => self.mend_records(reader, passing.whole()?),
             None => match reader.upcoming().map(Path::to_owned) {
@@ -104,7 +109,11 @@ impl Healer<'_> {
     }
 
     /// Repairs the records from the reader's place on, or the rest of a full segment.
-    fn mend_records(&mut self, reader: &mut JournalReader, segment: Segment) -> Result<bool, OpenError> {
+    fn mend_records<D: PayloadDecoder>(
+        &mut self,
+        reader: &mut JournalReader<D>,
+        segment: Segment,
+    ) -> Result<bool, JournalError> {
         let offset = reader.offset;
         let next = reader.next;
         let chain = reader.chain;
@@ -116,7 +125,7 @@ impl Healer<'_> {
             return Ok(true);
         }
 
-        let Some(run) = self.run_in(&segment, offset, (next, chain), following) else {
+        let Some(run) = self.run_in::<D>(&segment, offset, (next, chain), following) else {
             reader.segment = Some(Passing::open(segment.path, segment.header.first)?);
             return Ok(false);
         };
@@ -128,17 +137,21 @@ impl Healer<'_> {
     }
 
     /// Repairs the header of the next segment, or recreates a segment that is missing before it.
-    fn mend_beginning(&mut self, reader: &mut JournalReader, path: PathBuf) -> Result<bool, OpenError> {
+    fn mend_beginning<D: PayloadDecoder>(
+        &mut self,
+        reader: &mut JournalReader<D>,
+        path: PathBuf,
+    ) -> Result<bool, JournalError> {
         let next = reader.next;
         let chain = reader.chain;
-        let mut bytes = fs::read(&path).map_err(OpenError::io("read", &path))?;
+        let mut bytes = fs::read(&path).map_err(JournalError::io("read", &path))?;
         let header = Header { log: self.log, first: next, chain };
 
         match Header::parse(&bytes) {
             Ok(found) if found.log == self.log && found.first > next => {
                 let fits = |reached: &Reached| reached.next < found.first;
                 let proven = |reached: &Reached| reached.next == found.first && reached.chain == found.chain;
-                let Some(run) = self.run((next, chain), fits, proven) else { return Ok(false) };
+                let Some(run) = self.run::<D>((next, chain), fits, proven) else { return Ok(false) };
 
                 let made = self.make_segment(&header, &run)?;
                 self.note(&made, 0, next, MendedPart::Segment(run.len()));
@@ -155,7 +168,7 @@ impl Healer<'_> {
 
                 let proven = follows
                     || candidate.is_unused()
-                    || self.run_in(&candidate, RECORDS_START, (next, chain), None).is_some();
+                    || self.run_in::<D>(&candidate, RECORDS_START, (next, chain), None).is_some();
 
                 if proven {
                     rewritten(&candidate, 0, &candidate.bytes[..RECORDS_START])?;
@@ -168,7 +181,7 @@ impl Healer<'_> {
     }
 
     /// Collects proven copies for the records at `offset` of a segment.
-    fn run_in(
+    fn run_in<D: PayloadDecoder>(
         &mut self,
         segment: &Segment,
         offset: usize,
@@ -193,11 +206,11 @@ impl Healer<'_> {
             None => reached.end < bytes.len() || reached.next <= head.position.0,
         };
 
-        self.run(start, fits, proven)
+        self.run::<D>(start, fits, proven)
     }
 
     /// Collects copies from a position on, until they are proven.
-    fn run(
+    fn run<D: PayloadDecoder>(
         &mut self,
         (mut next, mut chain): (u64, ChainHash),
         fits: impl Fn(&Reached) -> bool,
@@ -208,10 +221,10 @@ impl Healer<'_> {
         loop {
             let position = next;
             let payload = (self.copies)(Position(position))?;
-            let commit = codec::decode(&payload).ok().filter(|commit| commit[0].position.0 == position)?;
+            let commit = D::decode(&payload).ok().filter(|commit| D::first_position(commit).0 == position)?;
 
             chain = chain.next(&payload);
-            next += commit.len() as u64;
+            next += D::event_count(&commit);
             let end = at + FRAME_BYTES + payload.len();
 
             run.push(Piece { payload, position, chain });
@@ -227,16 +240,16 @@ impl Healer<'_> {
         }
     }
 
-    fn make_segment(&self, header: &Header, run: &[Piece]) -> Result<PathBuf, OpenError> {
+    fn make_segment(&self, header: &Header, run: &[Piece]) -> Result<PathBuf, JournalError> {
         let directory = self.options.journal_directory();
         let records = sealed(run, &[]);
         let length = self.options.segment_bytes.max((RECORDS_START + records.len()) as u64);
         let make = || -> io::Result<PathBuf> {
-            let file = Preparation::start(&directory, length, &Mishaps::default()).finish()?;
+            let file = Preparation::start(&directory, length, self.environment).finish()?;
             file.write_all_at(&records, RECORDS_START as u64)?;
-            segment::put_to_use(&directory, &file, header, &Mishaps::default())
+            segment::put_to_use(&directory, &file, header, self.environment.as_ref())
         };
-        make().map_err(OpenError::io("make a segment anew in", &directory))
+        make().map_err(JournalError::io("make a segment anew in", &directory))
     }
 
     fn note(&mut self, file: &Path, offset: usize, position: u64, part: MendedPart) {
@@ -255,12 +268,12 @@ pub fn mend_first_header(
     path: &Path,
     head: &Path,
     key: &SigningKey,
-    damage: OpenError,
-) -> Result<(Passing, Mended), OpenError> {
+    damage: JournalError,
+) -> Result<(Passing, Mended), JournalError> {
     let log = HeadFile::log_of(head, key).filter(|_| first_position(path) == Some(1));
     let Some(log) = log else { return Err(damage) };
 
-    let bytes = fs::read(path).map_err(OpenError::io("read", path))?;
+    let bytes = fs::read(path).map_err(JournalError::io("read", path))?;
     let header = Header { log, first: 1, chain: ChainHash::genesis(log) };
     if Header::parse(&bytes).is_ok() || bytes.len() < RECORDS_START {
         return Err(damage);
@@ -291,14 +304,14 @@ fn header_of(path: &Path) -> Option<Header> {
 }
 
 /// Writes into a segment durably, and reads it back.
-fn rewritten(segment: &Segment, offset: usize, bytes: &[u8]) -> Result<Passing, OpenError> {
+fn rewritten(segment: &Segment, offset: usize, bytes: &[u8]) -> Result<Passing, JournalError> {
     let write = || -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(&segment.path)?;
         file.write_all_at(bytes, offset as u64)?;
         file.sync_all()
     };
 
-    write().map_err(OpenError::io("heal", &segment.path))?;
+    write().map_err(JournalError::io("heal", &segment.path))?;
     let healed = Segment::load(segment.path.clone(), segment.header.first)?;
     if healed.bytes.get(offset..offset + bytes.len()) != Some(bytes) {
         return Err(segment.damaged(offset, segment.header.first, "the disk does not keep what is written"));

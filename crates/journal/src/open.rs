@@ -5,7 +5,7 @@
 //! - Bad bytes after HEAD, followed only by zeros or records of the same group: a group that was never acknowledged is
 //!   incomplete. It is removed and reported.
 //! - Bad bytes at or before HEAD, an intact record of a later group after bad bytes, an intact record that does not
-//!   follow from the previous one or that this release cannot read, or a HEAD or a sled beyond the last record: the
+//!   follow from the previous one or that this release cannot read, or a HEAD or an index beyond the last record: the
 //!   journal was damaged or cut. The start fails.
 //!
 //! A start may be killed at any moment. The first start creates files in an order that makes every intermediate state
@@ -16,22 +16,24 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ed25519_dalek::SigningKey;
 
-use super::anchor::{Anchor, reader_from};
-use super::error::OpenError;
-use super::frame::{self, Header, RECORDS_START};
-use super::heal::{self, Copies, Healer, Mended};
-use super::passing::Passing;
-use super::pump::{Course, pump};
-use super::reader::{JournalReader, Record};
-use super::segment::{self, Preparation, Segment};
-use super::{JournalOptions, TornTail};
-use crate::clock::{Step, Surroundings};
-use crate::data_dir::{create_durably, sync_parent};
-use crate::events::chain::{self, ChainHash, Head, HeadError, HeadFile};
-use crate::events::stream::Position;
+use crate::anchor::{Anchor, reader_from};
+use crate::chain::{self, ChainHash, Head, HeadError, HeadFile};
+use crate::environment::{Environment, JournalStep};
+use crate::error::JournalError;
+use crate::files::{create_durably, sync_parent};
+use crate::frame::{self, Header, RECORDS_START};
+use crate::heal::{self, Copies, Healer, Mended};
+use crate::journal::{JournalOptions, TornTail};
+use crate::passing::Passing;
+use crate::payload::PayloadDecoder;
+use crate::position::Position;
+use crate::pump::{Course, pump};
+use crate::reader::{JournalReader, Record};
+use crate::segment::{self, Preparation, Segment};
 
 /// A journal that was checked to its end.
 pub struct Opened {
@@ -49,7 +51,7 @@ pub struct Opened {
 /// Events that the journal must contain.
 struct Known {
     head: Head,
-    /// The position of the follower.
+    /// The position up to which the index holds events.
     followed: Position,
 }
 
@@ -59,30 +61,30 @@ impl Known {
         if self.head.position > end {
             Some(format!("HEAD says that events up to position {} were acknowledged", self.head.position))
         } else {
-            (self.followed > end).then(|| format!("sled holds events up to position {}", self.followed))
+            (self.followed > end).then(|| format!("the index holds events up to position {}", self.followed))
         }
     }
 }
 
 /// Creates or checks the journal, and calls `each` with every record.
-pub fn open<'c>(
+pub fn open<'c, D: PayloadDecoder>(
     options: &'c JournalOptions,
-    surroundings: &Surroundings,
+    environment: &'c Arc<dyn Environment>,
     (followed, anchor): (Position, Option<&Anchor>),
     copies: &'c mut Copies<'c>,
-    each: impl FnMut(Record<'_>),
-) -> Result<Opened, OpenError> {
+    each: impl FnMut(Record<'_, D>),
+) -> Result<Opened, JournalError> {
     let directory = options.journal_directory();
-    create_durably(&directory).map_err(OpenError::io("create", &directory))?;
+    create_durably(&directory).map_err(JournalError::io("create", &directory))?;
 
     // An interrupted start may have created the directory without syncing its parent.
-    sync_parent(&directory).map_err(OpenError::io("sync", &directory))?;
-    segment::remove_unfinished(&directory).map_err(OpenError::io("clean", &directory))?;
+    sync_parent(&directory).map_err(JournalError::io("sync", &directory))?;
+    segment::remove_unfinished(&directory).map_err(JournalError::io("clean", &directory))?;
 
-    let found = segment::list(&directory).map_err(OpenError::io("list", &directory))?;
+    let found = segment::list(&directory).map_err(JournalError::io("list", &directory))?;
     let head_path = directory.join("HEAD");
-    let key = signing_key(options, surroundings, found.is_empty() && !head_path.exists())?;
-    let segments = if found.is_empty() { vec![first_segment(options, surroundings, &head_path)?] } else { found };
+    let key = signing_key(options, environment.as_ref(), found.is_empty() && !head_path.exists())?;
+    let segments = if found.is_empty() { vec![first_segment(options, environment, &head_path)?] } else { found };
 
     sync_last(&segments)?;
     let (first, mended) = match Passing::open(segments[0].clone(), 1) {
@@ -93,7 +95,7 @@ pub fn open<'c>(
     let is_new = !head_path.exists();
     let (head_file, head) = head_of(&head_path, key, &first, segments.len())?;
     if is_new {
-        surroundings.mishaps().done(Step::HeadMade);
+        environment.step_done(JournalStep::HeadCreated);
     }
 
     let known = Known { head, followed };
@@ -104,74 +106,78 @@ pub fn open<'c>(
         Some(anchor) => reader_from(segments, anchor, known.head.position.min(known.followed))?,
     };
 
-    let repairs = Healer { options, log: header.log, head, copies, mended };
+    let repairs = Healer { options, environment, log: header.log, head, copies, mended };
     walk(reader, header, (head_file, anchor), &known, repairs, each)
 }
 
-fn signing_key(options: &JournalOptions, surroundings: &Surroundings, new: bool) -> Result<SigningKey, OpenError> {
+fn signing_key(options: &JournalOptions, environment: &dyn Environment, new: bool) -> Result<SigningKey, JournalError> {
     let path = options.directory.join("signing.key");
     match chain::load_key(&path) {
         Ok(Some(key)) => Ok(key),
         Ok(None) if new => {
-            let key = chain::create_key(&path, surroundings).map_err(OpenError::io("create", &path))?;
-            surroundings.mishaps().done(Step::KeyMade);
+            let key =
+                chain::create_key(&path, environment.new_key_seed()).map_err(JournalError::io("create", &path))?;
+            environment.step_done(JournalStep::KeyCreated);
             Ok(key)
         }
-        Ok(None) => Err(OpenError::Unvouched { file: path, reason: "the signing key is missing".to_owned() }),
+        Ok(None) => Err(JournalError::Unvouched { file: path, reason: "the signing key is missing".to_owned() }),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Err(OpenError::Unvouched { file: path, reason: error.to_string() })
+            Err(JournalError::Unvouched { file: path, reason: error.to_string() })
         }
-        Err(error) => Err(OpenError::io("read", &path)(error)),
+        Err(error) => Err(JournalError::io("read", &path)(error)),
     }
 }
 
-fn first_segment(options: &JournalOptions, surroundings: &Surroundings, head: &Path) -> Result<PathBuf, OpenError> {
+fn first_segment(
+    options: &JournalOptions,
+    environment: &Arc<dyn Environment>,
+    head: &Path,
+) -> Result<PathBuf, JournalError> {
     if head.exists() {
-        return Err(OpenError::Unvouched { file: head.to_owned(), reason: "all segments are missing".to_owned() });
+        return Err(JournalError::Unvouched { file: head.to_owned(), reason: "all segments are missing".to_owned() });
     }
     let directory = options.journal_directory();
-    let log = surroundings.uuid();
+    let log = environment.new_log_id();
     let header = Header { log, first: 1, chain: ChainHash::genesis(log) };
 
-    let mishaps = surroundings.mishaps();
-    Preparation::start(&directory, options.segment_bytes, &mishaps)
+    Preparation::start(&directory, options.segment_bytes, environment)
         .finish()
-        .and_then(|file| segment::put_to_use(&directory, &file, &header, &mishaps))
-        .map_err(OpenError::io("create a segment in", &directory))
+        .and_then(|file| segment::put_to_use(&directory, &file, &header, environment.as_ref()))
+        .map_err(JournalError::io("create a segment in", &directory))
 }
 
 /// Syncs the last segment, because the records served from now on must be durable. After kill -9 the last group may be
 /// in the page cache only.
-fn sync_last(segments: &[PathBuf]) -> Result<(), OpenError> {
+fn sync_last(segments: &[PathBuf]) -> Result<(), JournalError> {
     let Some(path) = segments.last() else { return Ok(()) };
-    File::open(path).and_then(|file| file.sync_all()).map_err(OpenError::io("sync", path))
+    File::open(path).and_then(|file| file.sync_all()).map_err(JournalError::io("sync", path))
 }
 
-fn head_of(path: &Path, key: SigningKey, first: &Passing, segments: usize) -> Result<(HeadFile, Head), OpenError> {
-    let unvouched = |reason: String| OpenError::Unvouched { file: path.to_owned(), reason };
+fn head_of(path: &Path, key: SigningKey, first: &Passing, segments: usize) -> Result<(HeadFile, Head), JournalError> {
+    let unvouched = |reason: String| JournalError::Unvouched { file: path.to_owned(), reason };
     let log = first.header.log;
     if path.exists() {
         return HeadFile::open(path, key, log).map_err(|error| match error {
-            HeadError::Io(reason) => OpenError::io("read", path)(reason),
+            HeadError::Io(reason) => JournalError::io("read", path)(reason),
             other => unvouched(other.to_string()),
         });
     }
 
     if segments == 1 && first.is_blank_from(RECORDS_START)? {
-        HeadFile::create(path, key, log).map_err(OpenError::io("create", path))
+        HeadFile::create(path, key, log).map_err(JournalError::io("create", path))
     } else {
         Err(unvouched("it is missing, and the journal is not empty".to_owned()))
     }
 }
 
-fn walk(
-    mut reader: JournalReader,
+fn walk<D: PayloadDecoder>(
+    mut reader: JournalReader<D>,
     header: Header,
     (mut head_file, anchor): (HeadFile, Option<&Anchor>),
     known: &Known,
     mut repairs: Healer<'_>,
-    mut each: impl FnMut(Record<'_>),
-) -> Result<Opened, OpenError> {
+    mut each: impl FnMut(Record<'_, D>),
+) -> Result<Opened, JournalError> {
     let mut course = Course::start(&reader, known.head, anchor);
 
     loop {
@@ -190,10 +196,10 @@ fn walk(
     let directory = options.journal_directory();
 
     let Some((segment, offset, flaw)) = reader.into_end() else {
-        return Err(OpenError::Unvouched { file: directory, reason: "it has no segments".to_owned() });
+        return Err(JournalError::Unvouched { file: directory, reason: "it has no segments".to_owned() });
     };
 
-    let torn = judge_tail(&segment, offset, &flaw, &end, known).map_err(OpenError::unhealed)?;
+    let torn = judge_tail(&segment, offset, &flaw, &end, known).map_err(JournalError::unhealed)?;
 
     if let Some(missed) = course.missed {
         let reason = format!("the journal has another history up to position {}", missed.position);
@@ -207,15 +213,15 @@ fn walk(
     };
 
     let file = OpenOptions::new().read(true).write(true).open(&segment.path);
-    let file = file.map_err(OpenError::io("open", &segment.path))?;
+    let file = file.map_err(JournalError::io("open", &segment.path))?;
     if torn.is_some() {
         let length = file.metadata().map_or(0, |metadata| metadata.len()).max(options.segment_bytes);
-        blank(&file, offset as u64, length).map_err(OpenError::io("cut the tail of", &segment.path))?;
+        blank(&file, offset as u64, length).map_err(JournalError::io("cut the tail of", &segment.path))?;
     }
 
     let unsigned = if signed_in == last { signed_to } else { RECORDS_START };
-    heal::write_again(&file, unsigned, offset).map_err(OpenError::io("sync", &segment.path))?;
-    head_file.write(&end).map_err(OpenError::io("write HEAD in", &directory))?;
+    heal::write_again(&file, unsigned, offset).map_err(JournalError::io("sync", &segment.path))?;
+    head_file.write(&end).map_err(JournalError::io("write HEAD in", &directory))?;
 
     Ok(Opened { header, head_file, head: end, file, offset: offset as u64, torn, mended })
 }
@@ -227,7 +233,7 @@ fn judge_tail(
     flaw: &str,
     end: &Head,
     known: &Known,
-) -> Result<Option<TornTail>, OpenError> {
+) -> Result<Option<TornTail>, JournalError> {
     let next = end.position.0 + 1;
     let blank = passing.is_blank_from(offset)?;
 

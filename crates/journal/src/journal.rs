@@ -1,60 +1,26 @@
-//! The journal: append-only segment files, synced once per group. A commit is acknowledged only after it is durable
-//! here.
-//!
-//! ```text
-//! signing.key                            signs HEAD; readable by its owner only
-//! journal/HEAD                           end of the acknowledged records, signed
-//! journal/00000000000000000001.seg       positions from 1 on, full
-//! journal/00000000000000170001.seg       positions from 170001 on, in use: records, then zeros
-//! journal/next.tmp                       zeros, for the next segment
-//! ```
-//!
-//! A record is a commit, so a commit is in the journal completely or not at all. A group is one write and one sync. If
-//! the sync fails, the state of the disk is unknown: nothing of the group is acknowledged, this process writes nothing
-//! more, and the next start decides. It may find the group intact and keep it; as after any command without a response,
-//! the client cannot know.
-//!
-//! A full disk is different: the remains of the failed write are wiped, so that nothing of the group exists, and the
-//! next group is tried normally.
-
-mod anchor;
-mod error;
-mod frame;
-mod heal;
-mod open;
-mod passing;
-mod place;
-mod pump;
-mod reader;
-mod segment;
-mod stopped;
-pub mod walk;
+//! The writer of a journal. A commit is acknowledged only after it is durable here.
 
 use std::fs::File;
 use std::io;
+use std::marker::PhantomData;
 use std::mem;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use anchor::Anchor;
-pub use error::OpenError;
-pub use heal::{Mended, MendedPart};
-pub use place::Place;
-pub use reader::{JournalReader, Record};
-pub use stopped::StoppedJournal;
-
-use super::chain::{Head, HeadFile};
-use super::checkpoint::SignedCheckpoint;
-use super::codec::{self, TooLarge};
-use super::envelope::RecordedEvent;
-use super::log::LogFailure;
-use super::stream::Position;
-use crate::clock::{Mishaps, Step, Surroundings};
-use crate::domain::value::Timestamp;
-use crate::space::{Part, Space, lacking};
-use frame::{FRAME_BYTES, Header, RECORDS_START};
-use segment::Preparation;
+use crate::anchor::Anchor;
+use crate::chain::{Head, HeadFile};
+use crate::checkpoint::SignedCheckpoint;
+use crate::environment::{Environment, JournalStep};
+use crate::error::{JournalError, WriteError, missing_resource};
+use crate::frame::{self, FRAME_BYTES, Header, RECORDS_START};
+use crate::heal::{Copies, Mended};
+use crate::open;
+use crate::payload::{PAYLOAD_BYTES_MAX, PayloadDecoder, PayloadTooLarge};
+use crate::place::Place;
+use crate::position::Position;
+use crate::reader::{JournalReader, Record};
+use crate::segment::{self, Preparation};
 
 /// Makes the data of a file durable. Tests count the calls, or fail them.
 pub type SyncFile = Arc<dyn Fn(&File) -> io::Result<()> + Send + Sync>;
@@ -68,19 +34,17 @@ pub struct JournalOptions {
     pub segment_bytes: u64,
     /// Makes a group durable.
     pub sync: SyncFile,
-    /// Free space on the disk.
-    pub space: Space,
 }
 
 impl JournalOptions {
-    /// Segments of 64 MiB, synced by fdatasync, without a reserve of disk space.
+    /// Segments of 64 MiB, synced by fdatasync.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         let sync = Arc::new(File::sync_data);
-        Self { directory: directory.into(), segment_bytes: 64 * 1024 * 1024, sync, space: Space::default() }
+        Self { directory: directory.into(), segment_bytes: 64 * 1024 * 1024, sync }
     }
 
-    fn journal_directory(&self) -> PathBuf {
+    pub(crate) fn journal_directory(&self) -> PathBuf {
         self.directory.join("journal")
     }
 }
@@ -88,6 +52,7 @@ impl JournalOptions {
 /// The end of a group that was never acknowledged, removed at the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TornTail {
+    /// The segment.
     pub file: PathBuf,
     /// Offset of the first bad byte.
     pub offset: u64,
@@ -95,18 +60,22 @@ pub struct TornTail {
     pub position: Position,
     /// Number of bytes removed.
     pub bytes: u64,
+    /// Defect of the first bad byte.
     pub reason: String,
 }
 
 /// An opened journal, with what had to be removed and repaired.
-pub struct Found {
-    pub journal: Journal,
+pub struct Found<D: PayloadDecoder> {
+    /// The journal.
+    pub journal: Journal<D>,
+    /// The removed torn tail.
     pub torn: Option<TornTail>,
+    /// The repaired parts.
     pub mended: Vec<Mended>,
 }
 
 /// A journal open for appending by one thread.
-pub struct Journal {
+pub struct Journal<D: PayloadDecoder> {
     options: JournalOptions,
     header: Header,
     head_file: HeadFile,
@@ -119,7 +88,8 @@ pub struct Journal {
     next: Option<Preparation>,
     group: Group,
     syncs: u64,
-    mishaps: Mishaps,
+    environment: Arc<dyn Environment>,
+    decoder: PhantomData<fn() -> D>,
 }
 
 /// Purpose of the required disk space, in messages for operators.
@@ -132,19 +102,20 @@ struct Group {
     end: Head,
 }
 
-impl Journal {
-    /// Opens or creates the journal. `followed` is the position of the follower, which only receives durable events: a
-    /// journal that ends earlier was cut. Calls `each` with every verified record in order.
+impl<D: PayloadDecoder> Journal<D> {
+    /// Opens or creates the journal. `followed` is the position up to which an index holds events; 0 without one. An
+    /// index only receives durable events, so a journal that ends earlier was cut. Calls `each` with every verified
+    /// record in order.
     ///
     /// # Errors
     /// If the journal is damaged, or the file system fails.
     pub fn open(
         options: JournalOptions,
-        surroundings: &Surroundings,
+        environment: Arc<dyn Environment>,
         followed: Position,
-        each: impl FnMut(Record<'_>),
-    ) -> Result<(Self, Option<TornTail>), OpenError> {
-        Self::open_healing(options, surroundings, followed, None, &mut |_| None, each)
+        each: impl FnMut(Record<'_, D>),
+    ) -> Result<(Self, Option<TornTail>), JournalError> {
+        Self::open_healing(options, environment, followed, None, &mut |_| None, each)
             .map(|found| (found.journal, found.torn))
     }
 
@@ -156,19 +127,29 @@ impl Journal {
     /// See [`Journal::open`]; also if the journal does not hold the anchor.
     pub fn open_healing(
         options: JournalOptions,
-        surroundings: &Surroundings,
+        environment: Arc<dyn Environment>,
         followed: Position,
         anchor: Option<&Anchor>,
-        copies: &mut dyn FnMut(Position) -> Option<Vec<u8>>,
-        each: impl FnMut(Record<'_>),
-    ) -> Result<Found, OpenError> {
+        copies: &mut Copies<'_>,
+        each: impl FnMut(Record<'_, D>),
+    ) -> Result<Found<D>, JournalError> {
         let open::Opened { header, head_file, head, file, offset, torn, mended } =
-            open::open(&options, surroundings, (followed, anchor), copies, each)?;
-        let signed = head.position;
-        let group = Group { bytes: Vec::new(), end: head };
-        let mishaps = surroundings.mishaps();
-        let journal =
-            Self { options, header, head_file, head, signed, file, offset, next: None, group, syncs: 0, mishaps };
+            open::open(&options, &environment, (followed, anchor), copies, each)?;
+
+        let journal = Self {
+            options,
+            header,
+            head_file,
+            head,
+            signed: head.position,
+            file,
+            offset,
+            next: None,
+            group: Group { bytes: Vec::new(), end: head },
+            syncs: 0,
+            environment,
+            decoder: PhantomData,
+        };
         Ok(Found { journal, torn, mended })
     }
 
@@ -196,35 +177,46 @@ impl Journal {
         self.syncs
     }
 
-    /// Adds a commit, which must begin after [`Journal::staged_head`], to the group. Returns the range of its payload
-    /// in the result of [`Journal::write_group`].
+    /// Adds a commit of `events` events to the group. `encode` appends its payload, in which the first event must have
+    /// the position after [`Journal::staged_head`]. Returns the range of the payload in the result of
+    /// [`Journal::write_group`].
     ///
     /// # Errors
-    /// If the commit is too large. The group is then unchanged.
-    pub fn stage(&mut self, commit: &[RecordedEvent]) -> Result<Range<usize>, TooLarge> {
+    /// If `encode` fails, or the payload exceeds [`PAYLOAD_BYTES_MAX`]. The group is then unchanged.
+    pub fn stage(
+        &mut self,
+        events: u64,
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), PayloadTooLarge>,
+    ) -> Result<Range<usize>, PayloadTooLarge> {
         let Group { bytes, end } = &mut self.group;
         let start = bytes.len();
-        bytes.resize(start + FRAME_BYTES, 0);
-        if let Err(refusal) = codec::encode(commit, bytes) {
+        let payload_start = start + FRAME_BYTES;
+        bytes.resize(payload_start, 0);
+
+        let encoded = encode(bytes).and_then(|()| match bytes.len() - payload_start {
+            fits if fits <= PAYLOAD_BYTES_MAX => Ok(()),
+            too_many => Err(PayloadTooLarge { bytes: too_many }),
+        });
+        if let Err(refusal) = encoded {
             bytes.truncate(start);
             return Err(refusal);
         }
 
-        let payload = start + FRAME_BYTES..bytes.len();
+        let payload = payload_start..bytes.len();
         let chain = end.chain.next(&bytes[payload.clone()]);
         frame::seal(&mut bytes[start..], end.position.0 + 1, self.head.position.0 + 1, &chain);
-        *end = Head { position: Position(end.position.0 + commit.len() as u64), chain };
+        *end = Head { position: Position(end.position.0 + events), chain };
 
-        self.mishaps.done(Step::Staged);
+        self.environment.step_done(JournalStep::Staged);
         Ok(payload)
     }
 
     /// Makes the group durable with one write and one sync, and returns its bytes.
     ///
     /// # Errors
-    /// Returns [`LogFailure::Full`] if there is no disk space: the group is dropped and the journal unchanged. After
+    /// Returns [`WriteError::Full`] if there is no disk space: the group is dropped and the journal unchanged. After
     /// any other failure the state of the disk is unknown, and the journal must not be written again.
-    pub fn write_group(&mut self) -> Result<Vec<u8>, LogFailure> {
+    pub fn write_group(&mut self) -> Result<Vec<u8>, WriteError> {
         self.make_durable().inspect_err(|_| self.forget_group())?;
         self.offset += self.group.bytes.len() as u64;
         self.head = self.group.end;
@@ -239,74 +231,71 @@ impl Journal {
         self.group = Group { bytes: Vec::new(), end: self.head };
     }
 
-    fn make_durable(&mut self) -> Result<(), LogFailure> {
+    fn make_durable(&mut self) -> Result<(), WriteError> {
         let room = self.options.segment_bytes.saturating_sub(self.offset);
         if self.group.bytes.len() as u64 > room && self.offset > RECORDS_START as u64 {
             self.roll()?;
         }
         self.write()?;
-        self.mishaps.done(Step::Written);
+        self.environment.step_done(JournalStep::Written);
         self.syncs += 1;
-        (self.options.sync)(&self.file).map_err(storage("sync the journal"))?;
-        self.mishaps.done(Step::Synced);
+        (self.options.sync)(&self.file).map_err(WriteError::storage("sync the journal"))?;
+        self.environment.step_done(JournalStep::Synced);
         Ok(())
     }
 
     /// Writes the group. If the disk is full, removes the partial write.
-    fn write(&self) -> Result<(), LogFailure> {
-        let length = self.file.metadata().map_err(storage("look at the journal"))?.len();
+    fn write(&self) -> Result<(), WriteError> {
+        let length = self.file.metadata().map_err(WriteError::storage("look at the journal"))?.len();
         let (written, error) = segment::write_counted(&self.file, &self.group.bytes, self.offset);
         let Some(error) = error else { return Ok(()) };
 
-        let Some(full) = LogFailure::full("write to the journal", &error) else {
-            return Err(storage("write to the journal")(error));
+        let Some(full) = WriteError::full("write to the journal", &error) else {
+            return Err(WriteError::storage("write to the journal")(error));
         };
 
         segment::wipe(&self.file, self.offset, self.offset + written, length)
             .and_then(|()| (self.options.sync)(&self.file))
-            .map_err(storage("take back what did not fit into the journal"))?;
+            .map_err(WriteError::storage("take back what did not fit into the journal"))?;
         Err(full)
     }
 
     /// Starts preparing the next segment when the current one is half full, if there is disk space.
     fn prepare_next(&mut self) {
         let bytes = self.options.segment_bytes;
-        if self.next.is_none()
-            && self.offset >= bytes / 2
-            && self.options.space.check_for(Part::Log, SEGMENT, bytes).is_ok()
-        {
-            self.next = Some(Preparation::start(&self.options.journal_directory(), bytes, &self.mishaps));
+        if self.next.is_none() && self.offset >= bytes / 2 && self.environment.check_space(SEGMENT, bytes).is_ok() {
+            self.next = Some(Preparation::start(&self.options.journal_directory(), bytes, &self.environment));
         }
     }
 
-    fn roll(&mut self) -> Result<(), LogFailure> {
+    fn roll(&mut self) -> Result<(), WriteError> {
         let directory = self.options.journal_directory();
         let file = self.prepared(&directory)?;
         let header = Header { log: self.header.log, first: self.head.position.0 + 1, chain: self.head.chain };
 
-        segment::put_to_use(&directory, &file, &header, &self.mishaps).map_err(|error| {
+        segment::put_to_use(&directory, &file, &header, self.environment.as_ref()).map_err(|error| {
             // A segment whose name may or may not be durable would be read at the next start.
             if segment::path_of(&directory, header.first).exists() {
-                return storage("begin a journal segment")(error);
+                return WriteError::storage("begin a journal segment")(error);
             }
             let _ = segment::remove_unfinished(&directory);
-            refused("begin a journal segment")(error)
+            WriteError::before_write("begin a journal segment")(error)
         })?;
         self.file = file;
         self.offset = RECORDS_START as u64;
 
         match self.sign_head().and_then(|()| self.head_file.sync()) {
             // An older HEAD covers less, but nothing wrong.
-            Err(error) if lacking(&error).is_some() => {
+            Err(error) if missing_resource(&error).is_some() => {
                 tracing::warn!(%error, "HEAD could not be written; it is tried again");
             }
-            signed => signed.map_err(storage("sign the end of a journal segment"))?,
+            signed => signed.map_err(WriteError::storage("sign the end of a journal segment"))?,
         }
         Ok(())
     }
 
     /// Returns the prepared segment, or prepares one now, even if there was no space for it before.
-    fn prepared(&mut self, directory: &Path) -> Result<File, LogFailure> {
+    fn prepared(&mut self, directory: &Path) -> Result<File, WriteError> {
         let ready = self.next.take().map(Preparation::finish);
         if let Some(ready) = ready {
             match ready {
@@ -316,9 +305,9 @@ impl Journal {
         }
 
         let bytes = self.options.segment_bytes;
-        let shortage = self.options.space.check_for(Part::Log, SEGMENT, bytes);
-        shortage.map_err(|shortage| LogFailure::Full { reason: shortage.to_string() })?;
-        Preparation::start(directory, bytes, &self.mishaps).finish().map_err(refused("prepare a journal segment"))
+        self.environment.check_space(SEGMENT, bytes).map_err(|reason| WriteError::Full { reason })?;
+        let preparation = Preparation::start(directory, bytes, &self.environment);
+        preparation.finish().map_err(WriteError::before_write("prepare a journal segment"))
     }
 
     /// Signs the end of the acknowledged records into HEAD, without syncing.
@@ -329,15 +318,15 @@ impl Journal {
         if self.signed != self.head.position {
             self.head_file.write(&self.head)?;
             self.signed = self.head.position;
-            self.mishaps.done(Step::HeadSigned);
+            self.environment.step_done(JournalStep::HeadSigned);
         }
         Ok(())
     }
 
-    /// Signs a checkpoint at the last durable record.
+    /// Signs a checkpoint at the last durable record. `at_micros` is the time in microseconds since 1970.
     #[must_use]
-    pub fn checkpoint(&self, at: Timestamp) -> SignedCheckpoint {
-        self.head_file.checkpoint(self.head, at)
+    pub fn checkpoint(&self, at_micros: i64) -> SignedCheckpoint {
+        self.head_file.checkpoint(self.head, at_micros)
     }
 
     /// Makes HEAD durable and joins the preparing thread.
@@ -347,7 +336,7 @@ impl Journal {
     pub fn close(&mut self) -> io::Result<()> {
         self.sign_head()?;
         self.head_file.sync()?;
-        self.mishaps.done(Step::HeadSynced);
+        self.environment.step_done(JournalStep::HeadSynced);
         self.let_go();
         Ok(())
     }
@@ -364,7 +353,7 @@ impl Journal {
     ///
     /// # Errors
     /// If the file system fails, or the first segment to read is damaged.
-    pub fn read_from(&self, after: Position) -> Result<JournalReader, OpenError> {
+    pub fn read_from(&self, after: Position) -> Result<JournalReader<D>, JournalError> {
         self.place().read(after, self.head.position)
     }
 
@@ -375,18 +364,8 @@ impl Journal {
     }
 }
 
-impl Drop for Journal {
+impl<D: PayloadDecoder> Drop for Journal<D> {
     fn drop(&mut self) {
         self.let_go();
     }
-}
-
-/// A failure after which the state of the disk is unknown.
-fn storage(doing: &'static str) -> impl FnOnce(io::Error) -> LogFailure {
-    move |error| LogFailure::Storage { doing: doing.to_owned(), reason: error.to_string() }
-}
-
-/// A failure before anything of the group was written.
-fn refused(doing: &'static str) -> impl FnOnce(io::Error) -> LogFailure {
-    move |error| LogFailure::full(doing, &error).unwrap_or_else(|| storage(doing)(error))
 }

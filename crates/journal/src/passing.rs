@@ -6,14 +6,14 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use super::error::OpenError;
-use super::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
-use super::segment::{Segment, damage};
-use crate::events::chain::ChainHash;
-use crate::events::log::COMMIT_BYTES_MAX;
+use crate::chain::ChainHash;
+use crate::error::JournalError;
+use crate::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
+use crate::payload::PAYLOAD_BYTES_MAX;
+use crate::segment::{Segment, damage};
 
 /// Maximum size of a record in bytes.
-const RECORD_BYTES_MAX: usize = FRAME_BYTES + COMMIT_BYTES_MAX;
+const RECORD_BYTES_MAX: usize = FRAME_BYTES + PAYLOAD_BYTES_MAX;
 /// Bytes read ahead beyond the largest record. This many are consumed before the remaining bytes are moved to the
 /// front.
 const AHEAD_BYTES: usize = 4 << 20;
@@ -32,13 +32,13 @@ pub struct Passing {
 
 impl Passing {
     /// Reads the header of a segment that should begin with position `expected`.
-    pub fn open(path: PathBuf, expected: u64) -> Result<Self, OpenError> {
+    pub fn open(path: PathBuf, expected: u64) -> Result<Self, JournalError> {
         let mut bytes = Vec::new();
         let opened = File::open(&path).and_then(|file| {
             (&file).take(RECORDS_START as u64).read_to_end(&mut bytes)?;
             Ok(file)
         });
-        let file = opened.map_err(OpenError::io("read", &path))?;
+        let file = opened.map_err(JournalError::io("read", &path))?;
 
         match Header::parse(&bytes) {
             Ok(header) => Ok(Self { path, header, file, start: 0, part: bytes, ended: false }),
@@ -47,7 +47,7 @@ impl Passing {
     }
 
     /// Loads the record that begins at `offset`, if there is one. Earlier bytes are dropped.
-    pub fn reach(&mut self, offset: usize) -> Result<(), OpenError> {
+    pub fn reach(&mut self, offset: usize) -> Result<(), JournalError> {
         let end = self.start + self.part.len();
         if self.ended || (offset >= self.start && offset + RECORD_BYTES_MAX <= end) {
             return Ok(());
@@ -56,7 +56,7 @@ impl Passing {
         let kept = if (self.start..end).contains(&offset) { offset - self.start } else { self.part.len() };
         self.part.drain(..kept);
         self.start = offset;
-        self.fill(RECORD_BYTES_MAX + AHEAD_BYTES).map_err(OpenError::io("read", &self.path))
+        self.fill(RECORD_BYTES_MAX + AHEAD_BYTES).map_err(JournalError::io("read", &self.path))
     }
 
     /// Reads until this many bytes are in memory, or the file ends.
@@ -90,11 +90,11 @@ impl Passing {
     }
 
     /// Returns `true` if there are only zeros from `offset` on.
-    pub fn is_blank_from(&self, offset: usize) -> Result<bool, OpenError> {
+    pub fn is_blank_from(&self, offset: usize) -> Result<bool, JournalError> {
         let mut at = offset;
         let mut part = vec![0; AHEAD_BYTES];
         loop {
-            let read = read_at(&self.file, &mut part, at).map_err(OpenError::io("read", &self.path))?;
+            let read = read_at(&self.file, &mut part, at).map_err(JournalError::io("read", &self.path))?;
             if part[..read].iter().any(|byte| *byte != 0) {
                 return Ok(false);
             }
@@ -106,7 +106,7 @@ impl Passing {
     }
 
     /// Checks that the segment continues where the previous one ended.
-    pub fn check_continues(&self, position: u64, chain: ChainHash) -> Result<(), OpenError> {
+    pub fn check_continues(&self, position: u64, chain: ChainHash) -> Result<(), JournalError> {
         let Header { first, chain: before, .. } = self.header;
         if first != position {
             let reason = format!("the segment begins with position {first}: events are missing");
@@ -119,12 +119,12 @@ impl Passing {
     }
 
     /// Loads the whole segment.
-    pub fn whole(self) -> Result<Segment, OpenError> {
+    pub fn whole(self) -> Result<Segment, JournalError> {
         Segment::load(self.path, self.header.first)
     }
 
     /// Describes damage in this segment.
-    pub fn damaged(&self, offset: usize, position: u64, reason: impl Into<String>) -> OpenError {
+    pub fn damaged(&self, offset: usize, position: u64, reason: impl Into<String>) -> JournalError {
         damage(&self.path, offset, position, reason)
     }
 }
