@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-pub use mediary_journal::files::{create_durably, sync_parent, write_private, write_whole};
+pub use mediary_journal::files::{create_durably, sync_parent, write_atomically, write_private};
 use owner::{as_owner, own_id, user};
 pub use owner::{quoted, to_help};
 

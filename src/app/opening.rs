@@ -163,11 +163,11 @@ fn open_with<E>(
 
     let (log, report) = opened?;
     if let Some(models) = loaded.as_ref().ok().filter(|_| anchor.is_some()) {
-        log.expect(models.streams.clone());
+        log.set_expected_versions(models.streams.clone());
     }
 
     let snapshot = anchor.map_or(Position(0), |anchor| anchor.position);
-    Ok(loaded.map(|models| OpenedLog { log: Arc::new(log), models, reports: report.sentences(), snapshot }))
+    Ok(loaded.map(|models| OpenedLog { log: Arc::new(log), models, reports: report.messages(), snapshot }))
 }
 
 /// Returns a callback that logs the progress of a long opening.

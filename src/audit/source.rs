@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::domain::value::Timestamp;
 use crate::events::envelope::RecordedEvent;
-use crate::events::journal::{JournalError, StoppedJournal};
+use crate::events::journal::{JournalError, ReadOnlyJournal};
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::open_error::OpenError;
 use crate::events::stream::{Position, StreamId, Version};
@@ -111,7 +111,7 @@ impl Source for Live {
 }
 
 /// The journal of a stopped service.
-pub struct Stopped(StoppedJournal);
+pub struct Stopped(ReadOnlyJournal);
 
 impl Stopped {
     /// Opens a log without changing it.
@@ -119,7 +119,7 @@ impl Stopped {
     /// # Errors
     /// If there is no log, it cannot be read, or HEAD was signed for another log.
     pub fn open(directory: &Path) -> Result<Self, SourceFailure> {
-        let journal = StoppedJournal::open(directory)?;
+        let journal = ReadOnlyJournal::open(directory)?;
 
         // Checks HEAD before any output; most queries need it only at the end.
         journal.head()?;

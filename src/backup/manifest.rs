@@ -157,13 +157,13 @@ pub fn mode(text: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::journal::{ChainHash, Checkpoint, Head};
+    use crate::events::journal::{ChainHash, Checkpoint, JournalHead};
     use crate::events::stream::Position;
 
     fn written(path: &str) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let key = SigningKey::from_bytes(&[9; 32]);
-        let head = Head { position: Position(3), chain: ChainHash([7; 32]) };
+        let head = JournalHead { position: Position(3), chain: ChainHash([7; 32]) };
         let checkpoint = Checkpoint { log: uuid::Uuid::nil(), head, at_micros: 0 }.sign(&key);
         let path = path.to_owned();
         let mode = "600".to_owned();

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-pub use mediary_journal::walk::{self, Damage, Watch};
+pub use mediary_journal::scan::{self, JournalDamage, ScanVisitor};
 pub use mediary_journal::{
-    Anchor, ChainHash, Checkpoint, CheckpointError, Environment, Found, Head, JournalError, JournalOptions,
-    JournalStep, Mended, MendedPart, PayloadDecoder, PayloadTooLarge, Place, Position, SignedCheckpoint, SyncFile,
-    TornTail, WriteError, head_bytes, hex, load_key, read_head,
+    Anchor, ChainHash, Checkpoint, CheckpointError, Environment, JournalError, JournalHead, JournalLocation,
+    JournalOptions, JournalRepair, JournalStep, OpenedJournal, PayloadDecoder, PayloadTooLarge, Position, RepairedPart,
+    SignedCheckpoint, SyncFile, TornTail, WriteError, encode_head_file, hex, load_signing_key, read_head,
 };
 
 use super::codec;
@@ -23,11 +23,11 @@ pub type Journal = mediary_journal::Journal<CommitDecoder>;
 /// A sequential pass over the journal.
 pub type JournalReader = mediary_journal::JournalReader<CommitDecoder>;
 /// One record of the journal.
-pub type Record<'r> = mediary_journal::Record<'r, CommitDecoder>;
+pub type JournalRecord<'r> = mediary_journal::JournalRecord<'r, CommitDecoder>;
 /// Read-only access to the journal of a stopped service.
-pub type StoppedJournal = mediary_journal::StoppedJournal<CommitDecoder>;
-/// An intact record that a walk has found.
-pub type Walked<'w> = mediary_journal::walk::Walked<'w, CommitDecoder>;
+pub type ReadOnlyJournal = mediary_journal::ReadOnlyJournal<CommitDecoder>;
+/// An intact record that a scan has found.
+pub type ScannedRecord<'w> = mediary_journal::scan::ScannedRecord<'w, CommitDecoder>;
 
 /// Decoder of the payloads that [`codec::encode`] writes.
 pub struct CommitDecoder;

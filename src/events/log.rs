@@ -20,7 +20,7 @@ pub const COMMIT_BYTES_MAX: usize = mediary_journal::PAYLOAD_BYTES_MAX;
 
 /// Reason why one append of a group was rejected. The others of the group are unaffected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AppendRefused {
+pub enum AppendRejection {
     /// Another append came first.
     #[error("stream {stream} has version {actual}, the append expected {expected}")]
     Conflict { stream: StreamId, expected: Version, actual: Version },
@@ -35,12 +35,12 @@ impl Append {
     /// Checks that the stream has the version that the append expects.
     ///
     /// # Errors
-    /// Returns [`AppendRefused::Conflict`] if it does not.
-    pub fn check(&self, actual: Version) -> Result<(), AppendRefused> {
+    /// Returns [`AppendRejection::Conflict`] if it does not.
+    pub fn check_version(&self, actual: Version) -> Result<(), AppendRejection> {
         if actual == self.expected {
             return Ok(());
         }
-        Err(AppendRefused::Conflict { stream: self.stream.clone(), expected: self.expected, actual })
+        Err(AppendRejection::Conflict { stream: self.stream.clone(), expected: self.expected, actual })
     }
 }
 
@@ -63,7 +63,7 @@ pub enum LogFailure {
 }
 
 /// The outcome of each append of a group, in the order of the group.
-pub type GroupOutcome = Vec<Result<Commit, AppendRefused>>;
+pub type GroupOutcome = Vec<Result<Commit, AppendRejection>>;
 
 /// An append-only log of events with one global order.
 ///

@@ -13,4 +13,4 @@ pub mod stream;
 pub mod stream_versions;
 mod tail;
 pub mod verify;
-mod versions;
+mod version_cache;

@@ -21,7 +21,7 @@ pub enum OpenError {
     Damaged { file: PathBuf, offset: u64, position: Position, reason: String },
     /// A file that is necessary to verify the journal is unusable.
     #[error("{} cannot vouch for the journal: {reason}; {REMEDY}", file.display())]
-    Unvouched { file: PathBuf, reason: String },
+    Unverifiable { file: PathBuf, reason: String },
     /// A snapshot proves that the log once held more events.
     #[error(
         "events are lost: {} was taken at position {taken}, and the log ends at position {head}; put the newer log back, or {REMEDY}; to \
@@ -53,7 +53,7 @@ impl From<JournalError> for OpenError {
             JournalError::Damaged { file, offset, position, reason } => {
                 Self::Damaged { file, offset, position, reason }
             }
-            JournalError::Unvouched { file, reason } => Self::Unvouched { file, reason },
+            JournalError::Unverifiable { file, reason } => Self::Unverifiable { file, reason },
         }
     }
 }

@@ -5,12 +5,12 @@ use std::path::Path;
 
 pub use mediary_journal::{Finding, JournalReport};
 
-use super::journal::{SignedCheckpoint, Walked};
+use super::journal::{ScannedRecord, SignedCheckpoint};
 use super::open_error::OpenError;
 use super::stream::StreamId;
 
 /// Parameters of a verification.
-pub struct Verification<'v> {
+pub struct LogVerification<'v> {
     /// The directory of the log.
     pub directory: &'v Path,
     /// `true` if a service writes to the journal, which is then read up to HEAD only.
@@ -18,7 +18,7 @@ pub struct Verification<'v> {
     /// Checkpoint that the history must contain.
     pub since: Option<&'v SignedCheckpoint>,
     /// Called for every intact record, in order.
-    pub each: &'v mut dyn FnMut(&Walked<'_>),
+    pub each: &'v mut dyn FnMut(&ScannedRecord<'_>),
     /// Called with the number of segment bytes read since the last call.
     pub progress: &'v mut dyn FnMut(u64),
 }
@@ -31,7 +31,7 @@ pub struct LogReport {
     pub schemas: BTreeMap<u16, u64>,
 }
 
-impl Verification<'_> {
+impl LogVerification<'_> {
     /// Runs the verification. Writes nothing.
     ///
     /// # Errors
@@ -40,12 +40,13 @@ impl Verification<'_> {
         let Self { directory, in_use, since, each, progress } = self;
         let mut contents = LogContents::default();
 
-        let mut check = |record: &Walked<'_>| {
+        let mut check = |record: &ScannedRecord<'_>| {
             let defect = contents.check(record);
             each(record);
             defect
         };
-        let verification = mediary_journal::Verification { directory, in_use, since, each: &mut check, progress };
+        let verification =
+            mediary_journal::JournalVerification { directory, in_use, since, each: &mut check, progress };
         let journal = verification.run()?;
 
         Ok(LogReport { journal, schemas: contents.schemas })
@@ -61,7 +62,7 @@ struct LogContents {
 
 impl LogContents {
     /// Counts a record. Returns a description if its version does not follow from the previous one of its stream.
-    fn check(&mut self, record: &Walked<'_>) -> Option<String> {
+    fn check(&mut self, record: &ScannedRecord<'_>) -> Option<String> {
         if let Some(schema) = record.payload.first_chunk() {
             *self.schemas.entry(u16::from_le_bytes(*schema)).or_default() += 1;
         }

@@ -14,9 +14,9 @@ use super::sled_copy::SledCopy;
 use super::{Found, Progress, findings_json, key_text};
 use crate::clock::Surroundings;
 use crate::data_dir::{is_directory, to_help};
-use crate::events::journal::{SignedCheckpoint, Walked, hex};
+use crate::events::journal::{ScannedRecord, SignedCheckpoint, hex};
 use crate::events::open_error::OpenError;
-use crate::events::verify::{Finding, JournalReport, LogReport, Verification};
+use crate::events::verify::{Finding, JournalReport, LogReport, LogVerification};
 use crate::media::contents::{self, AREAS, Contents};
 use crate::projections::read_models::Models;
 use crate::words::count;
@@ -114,7 +114,7 @@ pub fn verify(
         found.notes.push(note.to_owned());
     }
 
-    let mut each = |record: &Walked<'_>| {
+    let mut each = |record: &ScannedRecord<'_>| {
         record.commit.iter().for_each(|event| models.apply(event));
         saved.compare(record, &models);
         if let Some(sled) = &mut sled {
@@ -124,7 +124,7 @@ pub fn verify(
 
     let directory = root.join("log");
     let verification =
-        Verification { directory: &directory, in_use: running, since, each: &mut each, progress: &mut advance };
+        LogVerification { directory: &directory, in_use: running, since, each: &mut each, progress: &mut advance };
     let LogReport { mut journal, schemas } = verification.run()?;
 
     found.findings = std::mem::take(&mut journal.findings);
@@ -156,7 +156,7 @@ pub fn verify(
     let Contents { archives, pictures, findings: files } =
         contents::check(root, &named, advance).map_err(Unverifiable::file(root))?;
     let Found { mut findings, unverified, notes } = found;
-    findings.extend(files.into_iter().map(|(file, what)| Finding::of_file(file, what)));
+    findings.extend(files.into_iter().map(|(file, what)| Finding::in_file(file, what)));
     Ok(Report { journal, schemas, archives, pictures, findings, unverified, notes })
 }
 

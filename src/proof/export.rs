@@ -23,7 +23,8 @@ use crate::clock::Surroundings;
 use crate::data_dir::to_help;
 use crate::events::envelope::RecordedEvent;
 use crate::events::journal::{
-    self, ChainHash, Checkpoint, CommitDecoder, Damage, Head, JournalError, SignedCheckpoint, Walked, Watch, hex, walk,
+    self, ChainHash, Checkpoint, CommitDecoder, JournalDamage, JournalError, JournalHead, ScanVisitor, ScannedRecord,
+    SignedCheckpoint, hex, scan,
 };
 use crate::events::open_error::OpenError;
 use crate::events::schema;
@@ -90,7 +91,7 @@ impl ExportError {
 pub struct Vouched {
     pub key: SigningKey,
     pub log: uuid::Uuid,
-    pub head: Head,
+    pub head: JournalHead,
 }
 
 /// Reads the signing key and HEAD of a log directory. Writes nothing, and works while a service writes to the log.
@@ -102,13 +103,13 @@ pub fn vouched(directory: &Path) -> Result<Vouched, ExportError> {
         |path: &Path, what: &dyn std::fmt::Display| ExportError::Unvouched(format!("{}: {what}", path.display()));
     let key_path = directory.join("signing.key");
     let head_path = directory.join("journal/HEAD");
-    let key = journal::load_key(&key_path);
+    let key = journal::load_signing_key(&key_path);
     let key = key.map_err(|error| unvouched(&key_path, &format!("{error}{}", to_help(&key_path, &error))))?;
     let key = key.ok_or_else(|| unvouched(&key_path, &"the signing key is missing"))?;
 
-    let segments = walk::segments(&directory.join("journal"))?;
-    let log =
-        walk::log_of(&segments).ok_or_else(|| unvouched(&head_path, &"there is no segment with a whole header"))?;
+    let segments = scan::segments(&directory.join("journal"))?;
+    let log = scan::read_log_id(&segments)
+        .ok_or_else(|| unvouched(&head_path, &"there is no segment with a whole header"))?;
     let head =
         journal::read_head(&head_path, &key.verifying_key(), log).map_err(|error| unvouched(&head_path, &error))?;
 
@@ -152,8 +153,8 @@ pub fn export(
     };
 
     if head.position.0 > 0 {
-        let segments = walk::segments(&directory.join("journal"))?;
-        walk::walk(&segments, log, Some(head), true, &mut lines)?;
+        let segments = scan::segments(&directory.join("journal"))?;
+        scan::scan(&segments, log, Some(head), true, &mut lines)?;
     }
 
     lines.finish()?;
@@ -206,7 +207,7 @@ struct Lines<'l> {
 }
 
 impl Lines<'_> {
-    fn write(&mut self, record: &Walked<'_>) -> io::Result<()> {
+    fn write(&mut self, record: &ScannedRecord<'_>) -> io::Result<()> {
         self.reached = record.end.chain;
         writeln!(self.out, "{}", commit_line(self.style, &record.commit, record.payload, &record.end.chain))?;
         let Checkpoint { log, head, at_micros } = *self.signed.checkpoint();
@@ -221,7 +222,7 @@ impl Lines<'_> {
 
     fn finish(self) -> Result<(), ExportError> {
         self.failed?;
-        let Head { position, chain } = self.signed.checkpoint().head;
+        let JournalHead { position, chain } = self.signed.checkpoint().head;
         if self.reached != chain {
             return Err(ExportError::other_history(position));
         }
@@ -236,20 +237,20 @@ pub fn after(position: u64) -> u64 {
     (position / CHECKPOINT_EVERY + 1) * CHECKPOINT_EVERY
 }
 
-impl Watch<CommitDecoder> for Lines<'_> {
-    fn record(&mut self, record: &Walked<'_>) {
+impl ScanVisitor<CommitDecoder> for Lines<'_> {
+    fn visit_record(&mut self, record: &ScannedRecord<'_>) {
         if self.failed.is_ok() {
             self.failed = self.write(record).map_err(ExportError::Write);
         }
     }
 
-    fn damage(&mut self, damage: Damage) {
+    fn visit_damage(&mut self, damage: JournalDamage) {
         if self.failed.is_ok() {
             self.failed = Err(ExportError::Damaged(damage.into()));
         }
     }
 
-    fn segment(&mut self, _: &Path, _: &[u8]) -> Result<(), JournalError> {
+    fn visit_segment(&mut self, _: &Path, _: &[u8]) -> Result<(), JournalError> {
         Ok(())
     }
 }

@@ -348,7 +348,7 @@ impl Service {
         let mut commits = Vec::new();
         let opened = SledLog::open(&options, &Surroundings::real(), |commit| commits.extend_from_slice(commit));
         let (log, report) = opened.unwrap();
-        assert_eq!((report.torn, report.mended), (None, Vec::new()));
+        assert_eq!((report.torn_tail, report.repairs), (None, Vec::new()));
         assert_eq!(all(&log), commits);
         for folder in ["archives/incoming", "log/journal"] {
             for entry in fs::read_dir(data.join(folder)).unwrap() {

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
-use crate::chain::{ChainHash, Head};
+use crate::chain::{ChainHash, JournalHead};
 use crate::error::JournalError;
-use crate::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
+use crate::frame::{self, FRAME_BYTES, RECORDS_START, RecordFrame, SegmentHeader};
 use crate::journal::JournalOptions;
-use crate::passing::read_at;
+use crate::location::{open_reader, position_in_name};
 use crate::payload::{PAYLOAD_BYTES_MAX, PayloadDecoder};
-use crate::place::{first_position, reader_of};
 use crate::position::Position;
 use crate::reader::JournalReader;
 use crate::segment;
+use crate::segment_reader::read_at;
 
 /// End of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,8 +63,8 @@ impl Anchor {
 
     /// The record as a head.
     #[must_use]
-    pub fn head(&self) -> Head {
-        Head { position: self.position, chain: self.chain }
+    pub fn head(&self) -> JournalHead {
+        JournalHead { position: self.position, chain: self.chain }
     }
 
     /// Verifies that the journal holds this record at this place. Returns the number of bytes of the journal before the
@@ -76,25 +76,30 @@ impl Anchor {
         let directory = options.journal_directory();
         let segments = segment::list(&directory).map_err(|error| error.to_string())?;
 
-        let before = segments.iter().take_while(|path| first_position(path).is_some_and(|first| first < self.segment));
+        let before =
+            segments.iter().take_while(|path| position_in_name(path).is_some_and(|first| first < self.segment));
         let bytes: u64 = before.filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
 
-        let path = segments.iter().find(|path| first_position(path) == Some(self.segment));
+        let path = segments.iter().find(|path| position_in_name(path) == Some(self.segment));
         let path =
             path.ok_or_else(|| format!("the journal has no segment that begins with position {}", self.segment))?;
-        let header = segment::header(path, self.segment).map_err(|error| error.to_string())?;
+        let header = segment::read_header(path, self.segment).map_err(|error| error.to_string())?;
 
         let mut record = vec![0; FRAME_BYTES + PAYLOAD_BYTES_MAX];
         let file = File::open(path).map_err(|error| error.to_string())?;
         let from = usize::try_from(self.offset).unwrap_or(usize::MAX / 2);
         let read = read_at(&file, &mut record, from).map_err(|error| error.to_string())?;
 
-        self.find::<D>(&header, &record[..read])?;
+        self.parse_record::<D>(&header, &record[..read])?;
         Ok(bytes + self.offset.saturating_sub(RECORDS_START as u64))
     }
 
     /// The anchor's record, which must be at the beginning of `bytes`, from a segment with this header.
-    pub(crate) fn find<D: PayloadDecoder>(&self, header: &Header, bytes: &[u8]) -> Result<Frame, String> {
+    pub(crate) fn parse_record<D: PayloadDecoder>(
+        &self,
+        header: &SegmentHeader,
+        bytes: &[u8],
+    ) -> Result<RecordFrame, String> {
         if header.log != self.log || header.first != self.segment {
             return Err("the journal is that of another log".to_owned());
         }
@@ -116,8 +121,8 @@ pub(crate) fn reader_from<D: PayloadDecoder>(
     known: Position,
 ) -> Result<JournalReader<D>, JournalError> {
     if known < anchor.position {
-        return reader_of(segments, known, None, anchor.log);
+        return open_reader(segments, known, None, anchor.log);
     }
     let file = segments.last().cloned().unwrap_or_default();
-    JournalReader::resume(segments, anchor).map_err(|reason| JournalError::Unvouched { file, reason })
+    JournalReader::from_anchor(segments, anchor).map_err(|reason| JournalError::Unverifiable { file, reason })
 }

@@ -12,7 +12,7 @@ use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::chain::{ChainHash, Head};
+use crate::chain::{ChainHash, JournalHead};
 use crate::hex;
 use crate::position::Position;
 
@@ -25,7 +25,7 @@ pub struct Checkpoint {
     /// The id of the log.
     pub log: Uuid,
     /// The last event, and the hash of everything up to it.
-    pub head: Head,
+    pub head: JournalHead,
     /// Time at which the checkpoint was taken, in microseconds since 1970.
     pub at_micros: i64,
 }
@@ -57,11 +57,11 @@ impl Checkpoint {
     /// Signs the checkpoint with the key of the log.
     #[must_use]
     pub fn sign(self, key: &SigningKey) -> SignedCheckpoint {
-        let signature = key.sign(&self.message()).to_bytes();
+        let signature = key.sign(&self.signed_message()).to_bytes();
         SignedCheckpoint { checkpoint: self, public_key: key.verifying_key().to_bytes(), signature }
     }
 
-    fn message(&self) -> Vec<u8> {
+    fn signed_message(&self) -> Vec<u8> {
         let Self { log, head, at_micros } = self;
         let position = head.position.0.to_le_bytes();
         let at = at_micros.to_le_bytes();
@@ -123,15 +123,15 @@ impl SignedCheckpoint {
         let public_key = hex::decode(text("public_key")?).ok_or(CheckpointError::Field("public_key"))?;
         let signature = hex::decode(text("signature")?).ok_or(CheckpointError::Field("signature"))?;
 
-        let checkpoint = Checkpoint { log, head: Head { position, chain }, at_micros: at.timestamp_micros() };
+        let checkpoint = Checkpoint { log, head: JournalHead { position, chain }, at_micros: at.timestamp_micros() };
         let signed = Self { checkpoint, public_key, signature };
-        if signed.is_genuine() { Ok(signed) } else { Err(CheckpointError::Forged) }
+        if signed.has_valid_signature() { Ok(signed) } else { Err(CheckpointError::Forged) }
     }
 
-    fn is_genuine(&self) -> bool {
+    fn has_valid_signature(&self) -> bool {
         let signature = Signature::from_bytes(&self.signature);
         VerifyingKey::from_bytes(&self.public_key)
-            .is_ok_and(|key| key.verify_strict(&self.checkpoint.message(), &signature).is_ok())
+            .is_ok_and(|key| key.verify_strict(&self.checkpoint.signed_message(), &signature).is_ok())
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn signed() -> SignedCheckpoint {
-        let head = Head { position: Position(12_034), chain: ChainHash([7; 32]) };
+        let head = JournalHead { position: Position(12_034), chain: ChainHash([7; 32]) };
         let at_micros = 1_764_000_000_123_456;
         Checkpoint { log: Uuid::from_u128(5), head, at_micros }.sign(&SigningKey::from_bytes(&[9; 32]))
     }

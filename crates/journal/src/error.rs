@@ -34,7 +34,7 @@ pub enum JournalError {
     },
     /// A file that is necessary to verify the journal is unusable.
     #[error("{} cannot vouch for the journal: {reason}", file.display())]
-    Unvouched {
+    Unverifiable {
         /// The unusable file.
         file: PathBuf,
         /// Description of the defect.
@@ -44,7 +44,7 @@ pub enum JournalError {
 
 impl JournalError {
     /// Adds to a damage report that no copy could repair it.
-    pub(crate) fn unhealed(self) -> Self {
+    pub(crate) fn without_copy(self) -> Self {
         match self {
             Self::Damaged { file, offset, position, reason } => {
                 let reason = format!("{reason}, and no copy in the index is proven by the chain");

@@ -23,12 +23,12 @@ pub fn create_durably(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file that only its owner may read, with [`write_whole`].
+/// Writes a file that only its owner may read, with [`write_atomically`].
 ///
 /// # Errors
 /// If the file cannot be written.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_whole(path, 0o600, bytes)
+    write_atomically(path, 0o600, bytes)
 }
 
 /// Writes a small file atomically, also across a power cut: writes it under a temporary name, syncs and renames it, and
@@ -36,7 +36,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write_whole(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
+pub fn write_atomically(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     let draft = path.with_extension("draft");
     let write = || -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&draft)?;

@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::anchor::Anchor;
-use crate::chain::{Head, HeadFile};
+use crate::chain::{HeadFile, JournalHead};
 use crate::checkpoint::SignedCheckpoint;
 use crate::environment::{Environment, JournalStep};
 use crate::error::{JournalError, WriteError, missing_resource};
-use crate::frame::{self, FRAME_BYTES, Header, RECORDS_START};
-use crate::heal::{Copies, Mended};
+use crate::frame::{self, FRAME_BYTES, RECORDS_START, SegmentHeader};
+use crate::location::JournalLocation;
 use crate::open;
 use crate::payload::{PAYLOAD_BYTES_MAX, PayloadDecoder, PayloadTooLarge};
-use crate::place::Place;
 use crate::position::Position;
-use crate::reader::{JournalReader, Record};
-use crate::segment::{self, Preparation};
+use crate::reader::{JournalReader, JournalRecord};
+use crate::repair::{CopySource, JournalRepair};
+use crate::segment::{self, SegmentPreparation};
 
 /// Makes the data of a file durable. Tests count the calls, or fail them.
 pub type SyncFile = Arc<dyn Fn(&File) -> io::Result<()> + Send + Sync>;
@@ -65,41 +65,41 @@ pub struct TornTail {
 }
 
 /// An opened journal, with what had to be removed and repaired.
-pub struct Found<D: PayloadDecoder> {
+pub struct OpenedJournal<D: PayloadDecoder> {
     /// The journal.
     pub journal: Journal<D>,
     /// The removed torn tail.
-    pub torn: Option<TornTail>,
+    pub torn_tail: Option<TornTail>,
     /// The repaired parts.
-    pub mended: Vec<Mended>,
+    pub repairs: Vec<JournalRepair>,
 }
 
 /// A journal open for appending by one thread.
 pub struct Journal<D: PayloadDecoder> {
     options: JournalOptions,
-    header: Header,
+    header: SegmentHeader,
     head_file: HeadFile,
     /// The last durable record.
-    head: Head,
+    head: JournalHead,
     /// The position in the signed HEAD.
     signed: Position,
     file: File,
     offset: u64,
-    next: Option<Preparation>,
-    group: Group,
-    syncs: u64,
+    next: Option<SegmentPreparation>,
+    group: StagedGroup,
+    sync_count: u64,
     environment: Arc<dyn Environment>,
     decoder: PhantomData<fn() -> D>,
 }
 
 /// Purpose of the required disk space, in messages for operators.
-const SEGMENT: &str = "a new journal segment";
+const SEGMENT_PURPOSE: &str = "a new journal segment";
 
 /// The records that the next write makes durable together.
-struct Group {
+struct StagedGroup {
     bytes: Vec<u8>,
     /// The last record of the group, or the head of the journal if the group is empty.
-    end: Head,
+    end: JournalHead,
 }
 
 impl<D: PayloadDecoder> Journal<D> {
@@ -113,10 +113,10 @@ impl<D: PayloadDecoder> Journal<D> {
         options: JournalOptions,
         environment: Arc<dyn Environment>,
         followed: Position,
-        each: impl FnMut(Record<'_, D>),
+        each: impl FnMut(JournalRecord<'_, D>),
     ) -> Result<(Self, Option<TornTail>), JournalError> {
-        Self::open_healing(options, environment, followed, None, &mut |_| None, each)
-            .map(|found| (found.journal, found.torn))
+        Self::open_and_repair(options, environment, followed, None, &mut |_| None, each)
+            .map(|found| (found.journal, found.torn_tail))
     }
 
     /// Opens the journal like [`Journal::open`], and repairs damaged records. `copies` returns the payload of the
@@ -125,16 +125,16 @@ impl<D: PayloadDecoder> Journal<D> {
     ///
     /// # Errors
     /// See [`Journal::open`]; also if the journal does not hold the anchor.
-    pub fn open_healing(
+    pub fn open_and_repair(
         options: JournalOptions,
         environment: Arc<dyn Environment>,
         followed: Position,
         anchor: Option<&Anchor>,
-        copies: &mut Copies<'_>,
-        each: impl FnMut(Record<'_, D>),
-    ) -> Result<Found<D>, JournalError> {
-        let open::Opened { header, head_file, head, file, offset, torn, mended } =
-            open::open(&options, &environment, (followed, anchor), copies, each)?;
+        copies: &mut CopySource<'_>,
+        each: impl FnMut(JournalRecord<'_, D>),
+    ) -> Result<OpenedJournal<D>, JournalError> {
+        let open::JournalState { header, head_file, head, file, offset, torn_tail, repairs } =
+            open::open(&options, &environment, followed, anchor, copies, each)?;
 
         let journal = Self {
             options,
@@ -145,12 +145,12 @@ impl<D: PayloadDecoder> Journal<D> {
             file,
             offset,
             next: None,
-            group: Group { bytes: Vec::new(), end: head },
-            syncs: 0,
+            group: StagedGroup { bytes: Vec::new(), end: head },
+            sync_count: 0,
             environment,
             decoder: PhantomData,
         };
-        Ok(Found { journal, torn, mended })
+        Ok(OpenedJournal { journal, torn_tail, repairs })
     }
 
     /// The last durable event.
@@ -161,7 +161,7 @@ impl<D: PayloadDecoder> Journal<D> {
 
     /// The position up to which HEAD is signed.
     #[must_use]
-    pub fn signed(&self) -> Position {
+    pub fn signed_position(&self) -> Position {
         self.signed
     }
 
@@ -174,7 +174,7 @@ impl<D: PayloadDecoder> Journal<D> {
     /// Number of groups synced since the journal was opened.
     #[must_use]
     pub fn sync_count(&self) -> u64 {
-        self.syncs
+        self.sync_count
     }
 
     /// Adds a commit of `events` events to the group. `encode` appends its payload, in which the first event must have
@@ -188,7 +188,7 @@ impl<D: PayloadDecoder> Journal<D> {
         events: u64,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), PayloadTooLarge>,
     ) -> Result<Range<usize>, PayloadTooLarge> {
-        let Group { bytes, end } = &mut self.group;
+        let StagedGroup { bytes, end } = &mut self.group;
         let start = bytes.len();
         let payload_start = start + FRAME_BYTES;
         bytes.resize(payload_start, 0);
@@ -204,8 +204,8 @@ impl<D: PayloadDecoder> Journal<D> {
 
         let payload = payload_start..bytes.len();
         let chain = end.chain.next(&bytes[payload.clone()]);
-        frame::seal(&mut bytes[start..], end.position.0 + 1, self.head.position.0 + 1, &chain);
-        *end = Head { position: Position(end.position.0 + events), chain };
+        frame::write_frame(&mut bytes[start..], end.position.0 + 1, self.head.position.0 + 1, &chain);
+        *end = JournalHead { position: Position(end.position.0 + events), chain };
 
         self.environment.step_done(JournalStep::Staged);
         Ok(payload)
@@ -217,7 +217,7 @@ impl<D: PayloadDecoder> Journal<D> {
     /// Returns [`WriteError::Full`] if there is no disk space: the group is dropped and the journal unchanged. After
     /// any other failure the state of the disk is unknown, and the journal must not be written again.
     pub fn write_group(&mut self) -> Result<Vec<u8>, WriteError> {
-        self.make_durable().inspect_err(|_| self.forget_group())?;
+        self.make_durable().inspect_err(|_| self.discard_group())?;
         self.offset += self.group.bytes.len() as u64;
         self.head = self.group.end;
         let next_group = Vec::with_capacity(self.group.bytes.len());
@@ -227,8 +227,8 @@ impl<D: PayloadDecoder> Journal<D> {
     }
 
     /// Drops the staged commits.
-    pub fn forget_group(&mut self) {
-        self.group = Group { bytes: Vec::new(), end: self.head };
+    pub fn discard_group(&mut self) {
+        self.group = StagedGroup { bytes: Vec::new(), end: self.head };
     }
 
     fn make_durable(&mut self) -> Result<(), WriteError> {
@@ -236,16 +236,16 @@ impl<D: PayloadDecoder> Journal<D> {
         if self.group.bytes.len() as u64 > room && self.offset > RECORDS_START as u64 {
             self.roll()?;
         }
-        self.write()?;
+        self.write_staged()?;
         self.environment.step_done(JournalStep::Written);
-        self.syncs += 1;
+        self.sync_count += 1;
         (self.options.sync)(&self.file).map_err(WriteError::storage("sync the journal"))?;
         self.environment.step_done(JournalStep::Synced);
         Ok(())
     }
 
     /// Writes the group. If the disk is full, removes the partial write.
-    fn write(&self) -> Result<(), WriteError> {
+    fn write_staged(&self) -> Result<(), WriteError> {
         let length = self.file.metadata().map_err(WriteError::storage("look at the journal"))?.len();
         let (written, error) = segment::write_counted(&self.file, &self.group.bytes, self.offset);
         let Some(error) = error else { return Ok(()) };
@@ -254,7 +254,7 @@ impl<D: PayloadDecoder> Journal<D> {
             return Err(WriteError::storage("write to the journal")(error));
         };
 
-        segment::wipe(&self.file, self.offset, self.offset + written, length)
+        segment::revert_write(&self.file, self.offset, self.offset + written, length)
             .and_then(|()| (self.options.sync)(&self.file))
             .map_err(WriteError::storage("take back what did not fit into the journal"))?;
         Err(full)
@@ -263,19 +263,22 @@ impl<D: PayloadDecoder> Journal<D> {
     /// Starts preparing the next segment when the current one is half full, if there is disk space.
     fn prepare_next(&mut self) {
         let bytes = self.options.segment_bytes;
-        if self.next.is_none() && self.offset >= bytes / 2 && self.environment.check_space(SEGMENT, bytes).is_ok() {
-            self.next = Some(Preparation::start(&self.options.journal_directory(), bytes, &self.environment));
+        if self.next.is_none()
+            && self.offset >= bytes / 2
+            && self.environment.check_space(SEGMENT_PURPOSE, bytes).is_ok()
+        {
+            self.next = Some(SegmentPreparation::start(&self.options.journal_directory(), bytes, &self.environment));
         }
     }
 
     fn roll(&mut self) -> Result<(), WriteError> {
         let directory = self.options.journal_directory();
-        let file = self.prepared(&directory)?;
-        let header = Header { log: self.header.log, first: self.head.position.0 + 1, chain: self.head.chain };
+        let file = self.take_prepared_segment(&directory)?;
+        let header = SegmentHeader { log: self.header.log, first: self.head.position.0 + 1, chain: self.head.chain };
 
-        segment::put_to_use(&directory, &file, &header, self.environment.as_ref()).map_err(|error| {
+        segment::activate(&directory, &file, &header, self.environment.as_ref()).map_err(|error| {
             // A segment whose name may or may not be durable would be read at the next start.
-            if segment::path_of(&directory, header.first).exists() {
+            if segment::segment_path(&directory, header.first).exists() {
                 return WriteError::storage("begin a journal segment")(error);
             }
             let _ = segment::remove_unfinished(&directory);
@@ -295,8 +298,8 @@ impl<D: PayloadDecoder> Journal<D> {
     }
 
     /// Returns the prepared segment, or prepares one now, even if there was no space for it before.
-    fn prepared(&mut self, directory: &Path) -> Result<File, WriteError> {
-        let ready = self.next.take().map(Preparation::finish);
+    fn take_prepared_segment(&mut self, directory: &Path) -> Result<File, WriteError> {
+        let ready = self.next.take().map(SegmentPreparation::finish);
         if let Some(ready) = ready {
             match ready {
                 Ok(file) => return Ok(file),
@@ -305,8 +308,8 @@ impl<D: PayloadDecoder> Journal<D> {
         }
 
         let bytes = self.options.segment_bytes;
-        self.environment.check_space(SEGMENT, bytes).map_err(|reason| WriteError::Full { reason })?;
-        let preparation = Preparation::start(directory, bytes, &self.environment);
+        self.environment.check_space(SEGMENT_PURPOSE, bytes).map_err(|reason| WriteError::Full { reason })?;
+        let preparation = SegmentPreparation::start(directory, bytes, &self.environment);
         preparation.finish().map_err(WriteError::before_write("prepare a journal segment"))
     }
 
@@ -337,14 +340,14 @@ impl<D: PayloadDecoder> Journal<D> {
         self.sign_head()?;
         self.head_file.sync()?;
         self.environment.step_done(JournalStep::HeadSynced);
-        self.let_go();
+        self.join_preparation();
         Ok(())
     }
 
     /// Waits for the segment in preparation, so that its thread does not interfere with a journal opened next in the
     /// same directory.
-    fn let_go(&mut self) {
-        if let Some(Err(error)) = self.next.take().map(Preparation::finish) {
+    fn join_preparation(&mut self) {
+        if let Some(Err(error)) = self.next.take().map(SegmentPreparation::finish) {
             tracing::warn!(%error, "a journal segment could not be prepared");
         }
     }
@@ -354,18 +357,18 @@ impl<D: PayloadDecoder> Journal<D> {
     /// # Errors
     /// If the file system fails, or the first segment to read is damaged.
     pub fn read_from(&self, after: Position) -> Result<JournalReader<D>, JournalError> {
-        self.place().read(after, self.head.position)
+        self.location().read(after, self.head.position)
     }
 
     /// The location of the records, for readers other than the writer.
     #[must_use]
-    pub fn place(&self) -> Place {
-        Place::new(self.options.journal_directory(), self.header.log)
+    pub fn location(&self) -> JournalLocation {
+        JournalLocation::new(self.options.journal_directory(), self.header.log)
     }
 }
 
 impl<D: PayloadDecoder> Drop for Journal<D> {
     fn drop(&mut self) {
-        self.let_go();
+        self.join_preparation();
     }
 }

@@ -20,8 +20,8 @@
 //! random numbers, free disk space and fail points.
 //!
 //! - [`Journal`] appends, and repairs at the start what the hash chain proves.
-//! - [`JournalReader`] reads records in order; [`StoppedJournal`] opens a journal without changing it.
-//! - [`walk`] and [`Verification`] report every defect of a journal.
+//! - [`JournalReader`] reads records in order; [`ReadOnlyJournal`] opens a journal without changing it.
+//! - [`scan`] and [`JournalVerification`] report every defect of a journal.
 //! - [`Checkpoint`]s are signed states of the history, to be kept elsewhere.
 
 mod anchor;
@@ -31,31 +31,33 @@ mod environment;
 mod error;
 pub mod files;
 mod frame;
-mod heal;
 pub mod hex;
 mod journal;
+mod location;
 mod open;
-mod passing;
 mod payload;
-mod place;
 mod position;
-mod pump;
+mod prefetch;
+mod read_only;
 mod reader;
+mod repair;
+pub mod scan;
 mod segment;
-mod stopped;
+mod segment_reader;
 mod verify;
-pub mod walk;
 
 pub use anchor::Anchor;
-pub use chain::{ChainHash, Head, HeadError, HeadFile, create_key, head_bytes, load_key, read_head};
+pub use chain::{
+    ChainHash, HeadError, HeadFile, JournalHead, create_signing_key, encode_head_file, load_signing_key, read_head,
+};
 pub use checkpoint::{Checkpoint, CheckpointError, SignedCheckpoint};
 pub use environment::{Environment, JournalStep};
 pub use error::{JournalError, WriteError, missing_resource};
-pub use heal::{Copies, Mended, MendedPart};
-pub use journal::{Found, Journal, JournalOptions, SyncFile, TornTail};
+pub use journal::{Journal, JournalOptions, OpenedJournal, SyncFile, TornTail};
+pub use location::JournalLocation;
 pub use payload::{PAYLOAD_BYTES_MAX, PayloadDecoder, PayloadTooLarge};
-pub use place::Place;
 pub use position::Position;
-pub use reader::{JournalReader, Record};
-pub use stopped::StoppedJournal;
-pub use verify::{Finding, JournalReport, Verification};
+pub use read_only::ReadOnlyJournal;
+pub use reader::{JournalReader, JournalRecord};
+pub use repair::{CopySource, JournalRepair, RepairedPart};
+pub use verify::{Finding, JournalReport, JournalVerification};

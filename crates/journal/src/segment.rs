@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::environment::{Environment, JournalStep};
 use crate::error::JournalError;
-use crate::frame::{Header, RECORDS_START};
+use crate::frame::{RECORDS_START, SegmentHeader};
 use crate::position::Position;
 
 const EXTENSION: &str = "seg";
@@ -39,9 +39,9 @@ pub fn remove_unfinished(directory: &Path) -> io::Result<()> {
 }
 
 /// A segment of zeros, written by its own thread.
-pub struct Preparation(JoinHandle<io::Result<File>>);
+pub struct SegmentPreparation(JoinHandle<io::Result<File>>);
 
-impl Preparation {
+impl SegmentPreparation {
     /// Starts writing zeros.
     pub fn start(directory: &Path, bytes: u64, environment: &Arc<dyn Environment>) -> Self {
         let path = directory.join(PREPARED);
@@ -81,12 +81,12 @@ fn write_zeros(path: &Path, bytes: u64) -> io::Result<File> {
 }
 
 /// Path of the segment that begins with this position.
-pub fn path_of(directory: &Path, first: u64) -> PathBuf {
+pub fn segment_path(directory: &Path, first: u64) -> PathBuf {
     directory.join(format!("{first:020}.{EXTENSION}"))
 }
 
 /// Reverts a write from `from` to `to` into a file that had `length` bytes.
-pub fn wipe(file: &File, from: u64, to: u64, length: u64) -> io::Result<()> {
+pub fn revert_write(file: &File, from: u64, to: u64, length: u64) -> io::Result<()> {
     let inside = usize::try_from(to.min(length).saturating_sub(from)).unwrap_or(0);
     file.write_all_at(&vec![0; inside], from)?;
     if to > length { file.set_len(length) } else { Ok(()) }
@@ -107,10 +107,10 @@ pub fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (u64, Option<io:
 }
 
 /// Puts a prepared segment into use. Its header and name are durable when this returns.
-pub fn put_to_use(
+pub fn activate(
     directory: &Path,
     file: &File,
-    header: &Header,
+    header: &SegmentHeader,
     environment: &dyn Environment,
 ) -> io::Result<PathBuf> {
     // Opened before the rename: if no descriptor were left afterwards, the name could not be made durable, and the
@@ -121,7 +121,7 @@ pub fn put_to_use(
     file.sync_all()?;
     environment.step_done(JournalStep::SegmentBegun);
 
-    let path = path_of(directory, header.first);
+    let path = segment_path(directory, header.first);
     fs::rename(directory.join(PREPARED), &path)?;
     environment.step_done(JournalStep::SegmentRenamed);
 
@@ -131,27 +131,27 @@ pub fn put_to_use(
 }
 
 /// The header of a segment that should begin with position `expected`.
-pub fn header(path: &Path, expected: u64) -> Result<Header, JournalError> {
+pub fn read_header(path: &Path, expected: u64) -> Result<SegmentHeader, JournalError> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(RECORDS_START as u64).read_to_end(&mut bytes));
     read.map_err(JournalError::io("read", path))?;
-    Header::parse(&bytes).map_err(|reason| damage(path, 0, expected, reason))
+    SegmentHeader::parse(&bytes).map_err(|reason| damage_error(path, 0, expected, reason))
 }
 
 /// A segment in memory.
-pub struct Segment {
+pub struct LoadedSegment {
     pub path: PathBuf,
     pub bytes: Vec<u8>,
-    pub header: Header,
+    pub header: SegmentHeader,
 }
 
-impl Segment {
+impl LoadedSegment {
     /// Loads a segment and checks its header. `expected` is the position that it should begin with.
     pub fn load(path: PathBuf, expected: u64) -> Result<Self, JournalError> {
         let bytes = fs::read(&path).map_err(JournalError::io("read", &path))?;
-        match Header::parse(&bytes) {
+        match SegmentHeader::parse(&bytes) {
             Ok(header) => Ok(Self { path, bytes, header }),
-            Err(reason) => Err(damage(&path, 0, expected, reason)),
+            Err(reason) => Err(damage_error(&path, 0, expected, reason)),
         }
     }
 
@@ -161,18 +161,18 @@ impl Segment {
     }
 
     /// Returns `true` if the segment contains no record.
-    pub fn is_unused(&self) -> bool {
+    pub fn has_no_records(&self) -> bool {
         self.is_blank_from(RECORDS_START)
     }
 
     /// Describes damage in this segment.
-    pub fn damaged(&self, offset: usize, position: u64, reason: impl Into<String>) -> JournalError {
-        damage(&self.path, offset, position, reason)
+    pub fn damage_error(&self, offset: usize, position: u64, reason: impl Into<String>) -> JournalError {
+        damage_error(&self.path, offset, position, reason)
     }
 }
 
 /// Describes damage in a segment.
-pub fn damage(file: &Path, offset: usize, position: u64, reason: impl Into<String>) -> JournalError {
+pub fn damage_error(file: &Path, offset: usize, position: u64, reason: impl Into<String>) -> JournalError {
     JournalError::Damaged {
         file: file.to_owned(),
         offset: offset as u64,

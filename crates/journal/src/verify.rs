@@ -9,17 +9,17 @@ use std::time::Duration;
 use ed25519_dalek::SigningKey;
 use uuid::Uuid;
 
-use crate::chain::{self, ChainHash, Head, HeadError};
+use crate::chain::{self, ChainHash, HeadError, JournalHead};
 use crate::checkpoint::SignedCheckpoint;
 use crate::error::JournalError;
 use crate::hex;
 use crate::payload::PayloadDecoder;
 use crate::position::Position;
-use crate::walk::{self, Damage, End, Walked, Watch};
+use crate::scan::{self, JournalDamage, ScanEnd, ScanVisitor, ScannedRecord};
 
 /// Number and length of the pauses in which HEAD of a running service may catch up with its responses.
-const HEAD_MOMENTS: u32 = 20;
-const HEAD_MOMENT: Duration = Duration::from_millis(50);
+const HEAD_RETRIES: u32 = 20;
+const HEAD_RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// A defect and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,13 +37,13 @@ pub struct Finding {
 impl Finding {
     /// A defect of a whole file.
     #[must_use]
-    pub fn of_file(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+    pub fn in_file(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self { file: file.into(), offset: None, position: None, what: what.into() }
     }
 }
 
-impl From<Damage> for Finding {
-    fn from(Damage { file, offset, position, reason }: Damage) -> Self {
+impl From<JournalDamage> for Finding {
+    fn from(JournalDamage { file, offset, position, reason }: JournalDamage) -> Self {
         Self { file, offset: Some(offset), position: Some(position), what: reason }
     }
 }
@@ -56,7 +56,7 @@ pub struct JournalReport {
     /// The key that signs HEAD, checkpoints and exports.
     pub public_key: Option<[u8; 32]>,
     /// The last intact record.
-    pub head: Option<Head>,
+    pub head: Option<JournalHead>,
     /// Number of events read.
     pub events: u64,
     /// All defects.
@@ -68,13 +68,13 @@ pub struct JournalReport {
 }
 
 /// Returns the positions that were read after a signed HEAD.
-fn unsigned(head: Option<Head>, end: Head) -> Option<RangeInclusive<u64>> {
+fn unsigned_positions(head: Option<JournalHead>, end: JournalHead) -> Option<RangeInclusive<u64>> {
     let signed = head?.position.0;
     (end.position.0 > signed).then(|| signed + 1..=end.position.0)
 }
 
 /// Parameters of a verification.
-pub struct Verification<'v, D: PayloadDecoder> {
+pub struct JournalVerification<'v, D: PayloadDecoder> {
     /// The directory of the log: `signing.key`, and `journal/` with HEAD and segments.
     pub directory: &'v Path,
     /// `true` if a service writes to the journal, which is then read up to HEAD only.
@@ -83,18 +83,18 @@ pub struct Verification<'v, D: PayloadDecoder> {
     pub since: Option<&'v SignedCheckpoint>,
     /// Called for every intact record, in order. Returns a defect of the record's content, which is reported unless an
     /// earlier defect may have caused it.
-    pub each: &'v mut dyn FnMut(&Walked<'_, D>) -> Option<String>,
+    pub each: &'v mut dyn FnMut(&ScannedRecord<'_, D>) -> Option<String>,
     /// Called with the number of segment bytes read since the last call.
     pub progress: &'v mut dyn FnMut(u64),
 }
 
-/// Files that vouch for the journal.
-struct Vouchers {
+/// Key and HEAD that authenticate the journal.
+struct SignedState {
     key: Option<SigningKey>,
-    head: Option<Head>,
+    head: Option<JournalHead>,
 }
 
-impl<D: PayloadDecoder> Verification<'_, D> {
+impl<D: PayloadDecoder> JournalVerification<'_, D> {
     /// Runs the verification.
     ///
     /// # Errors
@@ -105,25 +105,25 @@ impl<D: PayloadDecoder> Verification<'_, D> {
         let mut report = JournalReport::default();
 
         // Reads HEAD first, because everything it covers is on disk then, whatever is written during the verification.
-        let log = walk::log_of(&walk::segments(&journal)?);
+        let log = scan::read_log_id(&scan::segments(&journal)?);
         let wanted = since.filter(|_| in_use).map_or(Position(0), |since| since.checkpoint().head.position);
-        let Vouchers { key, head } = vouchers(directory, log, wanted, &mut report);
-        let segments = walk::segments(&journal)?;
+        let SignedState { key, head } = read_signed_state(directory, log, wanted, &mut report);
+        let segments = scan::segments(&journal)?;
         report.log = log;
         report.public_key = key.map(|key| key.verifying_key().to_bytes());
 
         let Some(log) = log else {
             let what = if segments.is_empty() { "all segments are missing" } else { "no segment has a whole header" };
-            report.findings.push(Finding::of_file(journal, what));
+            report.findings.push(Finding::in_file(journal, what));
             return Ok(report);
         };
 
-        let mut seen = Seen::new(&mut report, head, since, each, progress);
-        let end = walk::walk(&segments, log, head, in_use, &mut seen)?;
-        seen.finish(&journal, log, &end);
+        let mut visitor = VerificationVisitor::new(&mut report, head, since, each, progress);
+        let end = scan::scan(&segments, log, head, in_use, &mut visitor)?;
+        visitor.finish(&journal, log, &end);
 
         report.head = Some(end.head);
-        report.unsigned = unsigned(head, end.head);
+        report.unsigned = unsigned_positions(head, end.head);
 
         if let Some((file, offset, what)) = end.torn {
             let place = format!("{} from offset {offset} on", file.display());
@@ -137,10 +137,10 @@ impl<D: PayloadDecoder> Verification<'_, D> {
 }
 
 /// Reads the signing key and HEAD; reports their defects.
-fn vouchers(directory: &Path, log: Option<Uuid>, wanted: Position, report: &mut JournalReport) -> Vouchers {
+fn read_signed_state(directory: &Path, log: Option<Uuid>, wanted: Position, report: &mut JournalReport) -> SignedState {
     let key_path = directory.join("signing.key");
-    let mut tell = |file: &Path, what: String| report.findings.push(Finding::of_file(file, what));
-    let key = chain::load_key(&key_path).unwrap_or_else(|error| {
+    let mut tell = |file: &Path, what: String| report.findings.push(Finding::in_file(file, what));
+    let key = chain::load_signing_key(&key_path).unwrap_or_else(|error| {
         tell(&key_path, format!("the signing key cannot be read: {error}"));
         None
     });
@@ -151,7 +151,7 @@ fn vouchers(directory: &Path, log: Option<Uuid>, wanted: Position, report: &mut 
         if !key_path.exists() {
             tell(&key_path, "the signing key is missing: nothing vouches for the journal".to_owned());
         }
-        return Vouchers { key: None, head: None };
+        return SignedState { key: None, head: None };
     };
 
     let head = match read_head(&head_path, &key, log, wanted) {
@@ -166,47 +166,47 @@ fn vouchers(directory: &Path, log: Option<Uuid>, wanted: Position, report: &mut 
         }
     };
 
-    Vouchers { key: Some(key), head }
+    SignedState { key: Some(key), head }
 }
 
 /// Reads HEAD. Waits for a limited time until it reaches `wanted`, because a service writes HEAD shortly after its
 /// responses.
-fn read_head(path: &Path, key: &SigningKey, log: Uuid, wanted: Position) -> Result<Head, HeadError> {
-    let mut moments = 0..HEAD_MOMENTS;
+fn read_head(path: &Path, key: &SigningKey, log: Uuid, wanted: Position) -> Result<JournalHead, HeadError> {
+    let mut moments = 0..HEAD_RETRIES;
     loop {
         let head = chain::read_head(path, &key.verifying_key(), log)?;
         if head.position >= wanted || moments.next().is_none() {
             return Ok(head);
         }
-        std::thread::sleep(HEAD_MOMENT);
+        std::thread::sleep(HEAD_RETRY_PAUSE);
     }
 }
 
-/// Intermediate result of the walk.
-struct Seen<'s, D: PayloadDecoder> {
+/// Intermediate result of the scan.
+struct VerificationVisitor<'s, D: PayloadDecoder> {
     report: &'s mut JournalReport,
-    head: Option<Head>,
+    head: Option<JournalHead>,
     head_met: bool,
     since: Option<&'s SignedCheckpoint>,
     since_met: bool,
-    each: &'s mut dyn FnMut(&Walked<'_, D>) -> Option<String>,
+    each: &'s mut dyn FnMut(&ScannedRecord<'_, D>) -> Option<String>,
     progress: &'s mut dyn FnMut(u64),
 }
 
-impl<'s, D: PayloadDecoder> Seen<'s, D> {
+impl<'s, D: PayloadDecoder> VerificationVisitor<'s, D> {
     fn new(
         report: &'s mut JournalReport,
-        head: Option<Head>,
+        head: Option<JournalHead>,
         since: Option<&'s SignedCheckpoint>,
-        each: &'s mut dyn FnMut(&Walked<'_, D>) -> Option<String>,
+        each: &'s mut dyn FnMut(&ScannedRecord<'_, D>) -> Option<String>,
         progress: &'s mut dyn FnMut(u64),
     ) -> Self {
         Self { report, head, head_met: false, since, since_met: false, each, progress }
     }
 
-    /// Adds the findings that require the whole walk.
-    fn finish(&mut self, journal: &Path, log: Uuid, end: &End) {
-        let genesis = Head { position: Position(0), chain: ChainHash::genesis(log) };
+    /// Adds the findings that require the whole scan.
+    fn finish(&mut self, journal: &Path, log: Uuid, end: &ScanEnd) {
+        let genesis = JournalHead { position: Position(0), chain: ChainHash::genesis(log) };
         let reached = end.head.position;
 
         if let Some(head) = self.head
@@ -215,12 +215,12 @@ impl<'s, D: PayloadDecoder> Seen<'s, D> {
             && head.position <= reached
         {
             let what = format!("HEAD was signed for another history up to position {}", head.position);
-            self.report.findings.push(Finding::of_file(journal.join("HEAD"), what));
+            self.report.findings.push(Finding::in_file(journal.join("HEAD"), what));
         }
 
         if let Some(since) = self.since {
             let met = self.since_met || since.checkpoint().head == genesis;
-            if let Some(what) = misfit(since, log, self.report.public_key, reached, met) {
+            if let Some(what) = checkpoint_mismatch(since, log, self.report.public_key, reached, met) {
                 let position = Some(since.checkpoint().head.position);
                 self.report.findings.push(Finding { file: journal.to_owned(), offset: None, position, what });
             }
@@ -229,7 +229,13 @@ impl<'s, D: PayloadDecoder> Seen<'s, D> {
 }
 
 /// Returns the reason why a history does not match a checkpoint.
-fn misfit(since: &SignedCheckpoint, log: Uuid, key: Option<[u8; 32]>, reached: Position, met: bool) -> Option<String> {
+fn checkpoint_mismatch(
+    since: &SignedCheckpoint,
+    log: Uuid,
+    key: Option<[u8; 32]>,
+    reached: Position,
+    met: bool,
+) -> Option<String> {
     let checkpoint = since.checkpoint();
     let position = checkpoint.head.position;
 
@@ -256,8 +262,8 @@ fn misfit(since: &SignedCheckpoint, log: Uuid, key: Option<[u8; 32]>, reached: P
     })
 }
 
-impl<D: PayloadDecoder> Watch<D> for Seen<'_, D> {
-    fn record(&mut self, record: &Walked<'_, D>) {
+impl<D: PayloadDecoder> ScanVisitor<D> for VerificationVisitor<'_, D> {
+    fn visit_record(&mut self, record: &ScannedRecord<'_, D>) {
         self.report.events += D::event_count(&record.commit);
         self.head_met |= self.head == Some(record.end);
         self.since_met |= self.since.is_some_and(|since| since.checkpoint().head == record.end);
@@ -272,11 +278,11 @@ impl<D: PayloadDecoder> Watch<D> for Seen<'_, D> {
         }
     }
 
-    fn damage(&mut self, damage: Damage) {
+    fn visit_damage(&mut self, damage: JournalDamage) {
         self.report.findings.push(damage.into());
     }
 
-    fn segment(&mut self, path: &Path, used: &[u8]) -> Result<(), JournalError> {
+    fn visit_segment(&mut self, path: &Path, used: &[u8]) -> Result<(), JournalError> {
         (self.progress)(fs::metadata(path).map_or(used.len() as u64, |file| file.len()));
         Ok(())
     }

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mediary_journal::{
-    Environment, Found, Journal, JournalError, JournalOptions, JournalReader, MendedPart, PAYLOAD_BYTES_MAX,
-    PayloadDecoder, PayloadTooLarge, Position, SignedCheckpoint, StoppedJournal, Verification, WriteError,
+    Environment, Journal, JournalError, JournalOptions, JournalReader, JournalVerification, OpenedJournal,
+    PAYLOAD_BYTES_MAX, PayloadDecoder, PayloadTooLarge, Position, ReadOnlyJournal, RepairedPart, SignedCheckpoint,
+    WriteError,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -99,19 +100,19 @@ impl TestLog {
         options
     }
 
-    fn open(&self) -> Found<TextDecoder> {
+    fn open(&self) -> OpenedJournal<TextDecoder> {
         self.try_open().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn try_open(&self) -> Result<Found<TextDecoder>, JournalError> {
+    fn try_open(&self) -> Result<OpenedJournal<TextDecoder>, JournalError> {
         self.open_with_copies(&mut |_| None)
     }
 
     fn open_with_copies(
         &self,
         copies: &mut dyn FnMut(Position) -> Option<Vec<u8>>,
-    ) -> Result<Found<TextDecoder>, JournalError> {
-        Journal::open_healing(self.options(), self.environment.clone(), Position(0), None, copies, |_| {})
+    ) -> Result<OpenedJournal<TextDecoder>, JournalError> {
+        Journal::open_and_repair(self.options(), self.environment.clone(), Position(0), None, copies, |_| {})
     }
 
     fn write_group(&mut self, journal: &mut Journal<TextDecoder>) -> Result<(), WriteError> {
@@ -146,7 +147,7 @@ impl TestLog {
     }
 
     fn verify(&self, since: Option<&SignedCheckpoint>) -> Vec<String> {
-        let verification = Verification::<TextDecoder> {
+        let verification = JournalVerification::<TextDecoder> {
             directory: self.directory.path(),
             in_use: false,
             since,
@@ -185,7 +186,7 @@ fn segments_follow_each_other() {
     let log = TestLog::with_groups(100);
     assert!(log.segments().len() > 3);
 
-    let stopped = StoppedJournal::<TextDecoder>::open(log.directory.path()).unwrap();
+    let stopped = ReadOnlyJournal::<TextDecoder>::open(log.directory.path()).unwrap();
 
     assert_eq!(stopped.head().unwrap(), Position(400));
     assert_eq!(texts(stopped.read_from(Position(0)).unwrap()).len(), 200);
@@ -218,9 +219,9 @@ fn a_torn_tail_is_removed_and_reported() {
 
     let found = log.open();
 
-    let torn = found.torn.unwrap();
+    let torn = found.torn_tail.unwrap();
     assert_eq!((torn.position, torn.offset, torn.bytes), (Position(5), end, 7));
-    assert_eq!(log.open().torn, None);
+    assert_eq!(log.open().torn_tail, None);
 }
 
 #[test]
@@ -240,7 +241,7 @@ fn a_damaged_record_is_repaired_from_a_proven_copy_only() {
 
     // When there is a copy that the chain proves, then the record is repaired
     let found = log.open_with_copies(&mut |position| log.copy_at(position)).unwrap();
-    assert_eq!(found.mended.iter().map(|mended| mended.part).collect::<Vec<_>>(), [MendedPart::Records(1)]);
+    assert_eq!(found.repairs.iter().map(|repair| repair.part).collect::<Vec<_>>(), [RepairedPart::Records(1)]);
     drop(found);
     assert_eq!(log.verify(None), [""; 0]);
 }

@@ -5,24 +5,24 @@ use std::io::Read;
 use std::marker::PhantomData;
 use std::path::Path;
 
-use crate::chain::{self, Head};
+use crate::chain::{self, JournalHead};
 use crate::error::JournalError;
-use crate::frame::{Header, RECORDS_START};
+use crate::frame::{RECORDS_START, SegmentHeader};
+use crate::location::JournalLocation;
 use crate::payload::PayloadDecoder;
-use crate::place::Place;
 use crate::position::Position;
 use crate::reader::JournalReader;
 use crate::segment;
 
 /// A journal without a writer, which the caller must ensure.
-pub struct StoppedJournal<D> {
-    place: Place,
+pub struct ReadOnlyJournal<D> {
+    place: JournalLocation,
     /// The signed HEAD.
-    signed: Head,
+    signed: JournalHead,
     decoder: PhantomData<fn() -> D>,
 }
 
-impl<D: PayloadDecoder> StoppedJournal<D> {
+impl<D: PayloadDecoder> ReadOnlyJournal<D> {
     /// Opens the journal of the log in `directory`.
     ///
     /// # Errors
@@ -30,15 +30,15 @@ impl<D: PayloadDecoder> StoppedJournal<D> {
     pub fn open(directory: &Path) -> Result<Self, JournalError> {
         let journal = directory.join("journal");
         let key = directory.join("signing.key");
-        let unvouched = |file: &Path, reason: String| JournalError::Unvouched { file: file.to_owned(), reason };
+        let unvouched = |file: &Path, reason: String| JournalError::Unverifiable { file: file.to_owned(), reason };
 
         let segments = segment::list(&journal).map_err(JournalError::io("list", &journal))?;
         let Some(first) = segments.first() else {
             return Err(unvouched(&journal, "it has no segments".to_owned()));
         };
-        let log = header_of(first)?.log;
+        let log = read_header(first)?.log;
 
-        let signing = chain::load_key(&key).map_err(JournalError::io("read", &key))?;
+        let signing = chain::load_signing_key(&key).map_err(JournalError::io("read", &key))?;
         let signing = signing.ok_or_else(|| unvouched(&key, "the signing key is missing".to_owned()))?;
 
         let head = journal.join("HEAD");
@@ -48,7 +48,7 @@ impl<D: PayloadDecoder> StoppedJournal<D> {
             Err(other) => return Err(unvouched(&head, other.to_string())),
         };
 
-        Ok(Self { place: Place::new(journal, log), signed, decoder: PhantomData })
+        Ok(Self { place: JournalLocation::new(journal, log), signed, decoder: PhantomData })
     }
 
     /// Reads the records that hold events after `after`, up to the last intact one. The reader fails at the position of
@@ -58,8 +58,8 @@ impl<D: PayloadDecoder> StoppedJournal<D> {
     /// If the file system fails, or the first segment to read is damaged.
     pub fn read_from(&self, after: Position) -> Result<JournalReader<D>, JournalError> {
         // Starts at HEAD or earlier: otherwise nothing would vouch for the records after HEAD.
-        let reader = self.place.read_on(after.min(self.signed.position))?;
-        Ok(reader.between(after, None).vouched_by(self.signed))
+        let reader = self.place.read_to_end(after.min(self.signed.position))?;
+        Ok(reader.with_bounds(after, None).with_signed_head(self.signed))
     }
 
     /// The position of the last intact record.
@@ -97,7 +97,7 @@ impl<D: PayloadDecoder> StoppedJournal<D> {
     }
 }
 
-fn header_of(path: &Path) -> Result<Header, JournalError> {
+fn read_header(path: &Path) -> Result<SegmentHeader, JournalError> {
     let mut bytes = [0; RECORDS_START];
     File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).map_err(JournalError::io("read", path))?;
     let damaged = |reason: &str| JournalError::Damaged {
@@ -106,5 +106,5 @@ fn header_of(path: &Path) -> Result<Header, JournalError> {
         position: Position(1),
         reason: reason.to_owned(),
     };
-    Header::parse(&bytes).map_err(damaged)
+    SegmentHeader::parse(&bytes).map_err(damaged)
 }

@@ -5,73 +5,73 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
 use crate::anchor::Anchor;
-use crate::chain::Head;
+use crate::chain::JournalHead;
 use crate::error::JournalError;
 use crate::payload::PayloadDecoder;
-use crate::reader::{JournalReader, Record};
+use crate::reader::{JournalReader, JournalRecord};
 
 /// Bytes of payload per batch.
 const BATCH_BYTES: usize = 256 * 1024;
 /// Maximum number of batches in the channel.
-const WAITING: usize = 4;
+const BATCHES_MAX: usize = 4;
 
 /// Consecutive records.
-struct Batch<D: PayloadDecoder> {
+struct RecordBatch<D: PayloadDecoder> {
     bytes: Vec<u8>,
     records: Vec<(D::Commit, Range<usize>)>,
 }
 
-impl<D: PayloadDecoder> Default for Batch<D> {
+impl<D: PayloadDecoder> Default for RecordBatch<D> {
     fn default() -> Self {
         Self { bytes: Vec::new(), records: Vec::new() }
     }
 }
 
 /// Records that a reader must encounter, and those it has encountered.
-pub struct Course {
-    head: Head,
+pub struct ExpectedRecords {
+    head: JournalHead,
     /// Place where the record of HEAD ends, once it was read: the first position of its segment, and the offset.
-    pub vouched: Option<(u64, usize)>,
+    pub head_end: Option<(u64, usize)>,
     /// The record of the anchor, until it was read.
-    pub missed: Option<Head>,
+    pub missing_anchor: Option<JournalHead>,
 }
 
-impl Course {
-    /// Begins a course. The record before the reader counts as read.
-    pub fn start<D: PayloadDecoder>(reader: &JournalReader<D>, head: Head, anchor: Option<&Anchor>) -> Self {
-        let mut course = Self { head, vouched: None, missed: anchor.map(Anchor::head) };
-        course.note(reader);
-        course
+impl ExpectedRecords {
+    /// Expects the records of HEAD and of the anchor. The record before the reader counts as read.
+    pub fn new<D: PayloadDecoder>(reader: &JournalReader<D>, head: JournalHead, anchor: Option<&Anchor>) -> Self {
+        let mut expected = Self { head, head_end: None, missing_anchor: anchor.map(Anchor::head) };
+        expected.observe(reader);
+        expected
     }
 
-    fn note<D: PayloadDecoder>(&mut self, reader: &JournalReader<D>) {
-        let reached = reader.reached();
+    fn observe<D: PayloadDecoder>(&mut self, reader: &JournalReader<D>) {
+        let reached = reader.last_record();
         if reached == self.head {
-            self.vouched = Some((reader.begun_at(), reader.offset));
+            self.head_end = Some((reader.segment_start(), reader.offset));
         }
-        if self.missed == Some(reached) {
-            self.missed = None;
+        if self.missing_anchor == Some(reached) {
+            self.missing_anchor = None;
         }
     }
 }
 
 /// Calls `each` with all records of `reader` in order. Returns the reader at the place after the last intact record,
 /// with the damage there, if any.
-pub fn pump<D: PayloadDecoder>(
+pub fn prefetch<D: PayloadDecoder>(
     reader: JournalReader<D>,
-    course: Course,
-    each: &mut impl FnMut(Record<'_, D>),
-) -> (JournalReader<D>, Course, Option<JournalError>) {
+    expected: ExpectedRecords,
+    each: &mut impl FnMut(JournalRecord<'_, D>),
+) -> (JournalReader<D>, ExpectedRecords, Option<JournalError>) {
     thread::scope(|scope| {
-        let (full, batches) = sync_channel::<Batch<D>>(WAITING);
+        let (full, batches) = sync_channel::<RecordBatch<D>>(BATCHES_MAX);
 
         // Processed batches go back to the reader thread, to be freed where they were allocated.
-        let (back, used) = channel::<Batch<D>>();
-        let reading = scope.spawn(move || read(reader, course, &full, &used));
+        let (back, used) = channel::<RecordBatch<D>>();
+        let reading = scope.spawn(move || read_batches(reader, expected, &full, &used));
 
         for batch in batches {
             for (commit, place) in &batch.records {
-                each(Record { commit: commit.clone(), payload: &batch.bytes[place.clone()] });
+                each(JournalRecord { commit: commit.clone(), payload: &batch.bytes[place.clone()] });
             }
             // The send fails if the reader thread has ended.
             let _ = back.send(batch);
@@ -81,17 +81,17 @@ pub fn pump<D: PayloadDecoder>(
     })
 }
 
-fn read<D: PayloadDecoder>(
+fn read_batches<D: PayloadDecoder>(
     mut reader: JournalReader<D>,
-    mut course: Course,
-    full: &SyncSender<Batch<D>>,
-    used: &Receiver<Batch<D>>,
-) -> (JournalReader<D>, Course, Option<JournalError>) {
-    let mut batch = Batch::default();
+    mut expected: ExpectedRecords,
+    full: &SyncSender<RecordBatch<D>>,
+    used: &Receiver<RecordBatch<D>>,
+) -> (JournalReader<D>, ExpectedRecords, Option<JournalError>) {
+    let mut batch = RecordBatch::default();
 
     let stopped = loop {
         match reader.next_record() {
-            Ok(Some(Record { commit, payload })) => {
+            Ok(Some(JournalRecord { commit, payload })) => {
                 let start = batch.bytes.len();
                 batch.bytes.extend_from_slice(payload);
                 batch.records.push((commit, start..batch.bytes.len()));
@@ -100,7 +100,7 @@ fn read<D: PayloadDecoder>(
             Err(damage) => break Some(damage),
         }
 
-        course.note(&reader);
+        expected.observe(&reader);
         if batch.bytes.len() >= BATCH_BYTES {
             let mut next = used.try_recv().unwrap_or_default();
             next.bytes.clear();
@@ -111,5 +111,5 @@ fn read<D: PayloadDecoder>(
     };
 
     let _ = full.send(batch);
-    (reader, course, stopped)
+    (reader, expected, stopped)
 }

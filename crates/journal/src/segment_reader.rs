@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use crate::chain::ChainHash;
 use crate::error::JournalError;
-use crate::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
+use crate::frame::{self, FRAME_BYTES, RECORDS_START, RecordFrame, SegmentHeader};
 use crate::payload::PAYLOAD_BYTES_MAX;
-use crate::segment::{Segment, damage};
+use crate::segment::{LoadedSegment, damage_error};
 
 /// Maximum size of a record in bytes.
 const RECORD_BYTES_MAX: usize = FRAME_BYTES + PAYLOAD_BYTES_MAX;
@@ -19,18 +19,18 @@ const RECORD_BYTES_MAX: usize = FRAME_BYTES + PAYLOAD_BYTES_MAX;
 const AHEAD_BYTES: usize = 4 << 20;
 
 /// A segment being read sequentially. Offsets are offsets in the file.
-pub struct Passing {
+pub struct SegmentReader {
     pub path: PathBuf,
-    pub header: Header,
+    pub header: SegmentHeader,
     file: File,
     /// Offset in the file of the part in memory.
-    start: usize,
-    part: Vec<u8>,
+    buffer_start: usize,
+    buffer: Vec<u8>,
     /// `true` if the part extends to the end of the file.
-    ended: bool,
+    is_at_end: bool,
 }
 
-impl Passing {
+impl SegmentReader {
     /// Reads the header of a segment that should begin with position `expected`.
     pub fn open(path: PathBuf, expected: u64) -> Result<Self, JournalError> {
         let mut bytes = Vec::new();
@@ -40,53 +40,54 @@ impl Passing {
         });
         let file = opened.map_err(JournalError::io("read", &path))?;
 
-        match Header::parse(&bytes) {
-            Ok(header) => Ok(Self { path, header, file, start: 0, part: bytes, ended: false }),
-            Err(reason) => Err(damage(&path, 0, expected, reason)),
+        match SegmentHeader::parse(&bytes) {
+            Ok(header) => Ok(Self { path, header, file, buffer_start: 0, buffer: bytes, is_at_end: false }),
+            Err(reason) => Err(damage_error(&path, 0, expected, reason)),
         }
     }
 
     /// Loads the record that begins at `offset`, if there is one. Earlier bytes are dropped.
-    pub fn reach(&mut self, offset: usize) -> Result<(), JournalError> {
-        let end = self.start + self.part.len();
-        if self.ended || (offset >= self.start && offset + RECORD_BYTES_MAX <= end) {
+    pub fn load_record(&mut self, offset: usize) -> Result<(), JournalError> {
+        let end = self.buffer_start + self.buffer.len();
+        if self.is_at_end || (offset >= self.buffer_start && offset + RECORD_BYTES_MAX <= end) {
             return Ok(());
         }
 
-        let kept = if (self.start..end).contains(&offset) { offset - self.start } else { self.part.len() };
-        self.part.drain(..kept);
-        self.start = offset;
+        let kept =
+            if (self.buffer_start..end).contains(&offset) { offset - self.buffer_start } else { self.buffer.len() };
+        self.buffer.drain(..kept);
+        self.buffer_start = offset;
         self.fill(RECORD_BYTES_MAX + AHEAD_BYTES).map_err(JournalError::io("read", &self.path))
     }
 
     /// Reads until this many bytes are in memory, or the file ends.
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
-        let have = self.part.len();
-        self.part.resize(have.max(wanted), 0);
-        let read = read_at(&self.file, &mut self.part[have..], self.start + have)?;
-        self.part.truncate(have + read);
-        self.ended = self.part.len() < wanted;
+        let have = self.buffer.len();
+        self.buffer.resize(have.max(wanted), 0);
+        let read = read_at(&self.file, &mut self.buffer[have..], self.buffer_start + have)?;
+        self.buffer.truncate(have + read);
+        self.is_at_end = self.buffer.len() < wanted;
         Ok(())
     }
 
     /// The bytes in memory from an offset on.
-    pub fn from(&self, offset: usize) -> &[u8] {
-        offset.checked_sub(self.start).and_then(|from| self.part.get(from..)).unwrap_or_default()
+    pub fn bytes_from(&self, offset: usize) -> &[u8] {
+        offset.checked_sub(self.buffer_start).and_then(|from| self.buffer.get(from..)).unwrap_or_default()
     }
 
     /// The record at `offset`, which must be loaded.
     ///
     /// # Errors
     /// Returns the reason if no intact record begins there.
-    pub fn parse(&self, offset: usize) -> Result<Frame, &'static str> {
-        let frame = frame::parse(self.from(offset), 0)?;
-        Ok(Frame { payload: frame.payload.start + offset..frame.payload.end + offset, ..frame })
+    pub fn parse(&self, offset: usize) -> Result<RecordFrame, &'static str> {
+        let frame = frame::parse(self.bytes_from(offset), 0)?;
+        Ok(RecordFrame { payload: frame.payload.start + offset..frame.payload.end + offset, ..frame })
     }
 
     /// Bytes in memory.
     pub fn bytes(&self, place: Range<usize>) -> &[u8] {
-        let from = place.start.checked_sub(self.start);
-        from.and_then(|from| self.part.get(from..place.end - self.start)).unwrap_or_default()
+        let from = place.start.checked_sub(self.buffer_start);
+        from.and_then(|from| self.buffer.get(from..place.end - self.buffer_start)).unwrap_or_default()
     }
 
     /// Returns `true` if there are only zeros from `offset` on.
@@ -107,25 +108,25 @@ impl Passing {
 
     /// Checks that the segment continues where the previous one ended.
     pub fn check_continues(&self, position: u64, chain: ChainHash) -> Result<(), JournalError> {
-        let Header { first, chain: before, .. } = self.header;
+        let SegmentHeader { first, chain: before, .. } = self.header;
         if first != position {
             let reason = format!("the segment begins with position {first}: events are missing");
-            return Err(self.damaged(0, position, reason));
+            return Err(self.damage_error(0, position, reason));
         }
         if before != chain {
-            return Err(self.damaged(0, position, "the segment belongs to another history"));
+            return Err(self.damage_error(0, position, "the segment belongs to another history"));
         }
         Ok(())
     }
 
     /// Loads the whole segment.
-    pub fn whole(self) -> Result<Segment, JournalError> {
-        Segment::load(self.path, self.header.first)
+    pub fn load_segment(self) -> Result<LoadedSegment, JournalError> {
+        LoadedSegment::load(self.path, self.header.first)
     }
 
     /// Describes damage in this segment.
-    pub fn damaged(&self, offset: usize, position: u64, reason: impl Into<String>) -> JournalError {
-        damage(&self.path, offset, position, reason)
+    pub fn damage_error(&self, offset: usize, position: u64, reason: impl Into<String>) -> JournalError {
+        damage_error(&self.path, offset, position, reason)
     }
 }
 
