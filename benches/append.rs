@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mediary::actors::Circumstances;
+use mediary::actors::CommandContext;
 use mediary::actors::router::RouterOptions;
 use mediary::actors::system::{ActorOptions, Actors, Dispatch};
 use mediary::clock::Surroundings;
@@ -185,8 +185,8 @@ async fn client(name: String, dispatch: Dispatch, surroundings: Surroundings, en
     }
 }
 
-fn why(surroundings: &Surroundings) -> Circumstances {
-    Circumstances::of_system(None, surroundings.now())
+fn why(surroundings: &Surroundings) -> CommandContext {
+    CommandContext::from_system(None, surroundings.now())
 }
 
 /// Writes groups of the same bytes to a plain file, each followed by fdatasync; returns groups a second.

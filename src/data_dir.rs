@@ -1,12 +1,13 @@
 //! The data directory: its lock, and files that only their owner may read.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+pub use mediary_journal::files::{create_durably, sync_parent, write_atomically, write_private};
 use owner::{as_owner, own_id, user};
 pub use owner::{quoted, to_help};
 
@@ -185,24 +186,6 @@ pub fn is_directory(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Creates a directory for its owner only. Its name, and those of created parents, survive a power cut.
-///
-/// # Errors
-/// If the directory cannot be created, or its parent cannot be synced.
-pub fn create_durably(directory: &Path) -> io::Result<()> {
-    if directory.is_dir() {
-        return Ok(());
-    }
-    if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        create_durably(parent)?;
-    }
-
-    match DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => sync_parent(directory),
-    }
-}
-
 /// Reads a file meant for its owner only, and warns if others can read it; `None` if it does not exist.
 ///
 /// # Errors
@@ -218,44 +201,6 @@ pub fn read_private(path: &Path) -> io::Result<Option<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// Writes a file that only its owner may read, with [`write_whole`].
-///
-/// # Errors
-/// If the file cannot be written.
-pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_whole(path, 0o600, bytes)
-}
-
-/// Writes a small file atomically, also across a power cut: writes it under a temporary name, syncs and renames it, and
-/// syncs the directory.
-///
-/// # Errors
-/// If the file cannot be written.
-pub fn write_whole(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
-    let draft = path.with_extension("draft");
-    let write = || -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&draft)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&draft, path)
-    };
-
-    write().inspect_err(|_| {
-        // Removes the partial file, which also frees its space on a full disk.
-        let _ = fs::remove_file(&draft);
-    })?;
-    sync_parent(path)
-}
-
-/// Makes the name of a file durable.
-///
-/// # Errors
-/// If the file's directory cannot be synced.
-pub fn sync_parent(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]

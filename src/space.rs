@@ -4,14 +4,13 @@
 //! Checks measure at most once a second. A write that the file system refused counts as a full disk for a second.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rustix::io::Errno;
 use serde::Serialize;
 
 /// Maximum age of a measurement, and the time for which a refused write counts.
@@ -100,10 +99,7 @@ pub enum StorageKind {
 /// or open files of the process or the system. `None` for other errors.
 #[must_use]
 pub fn lacking(error: &io::Error) -> Option<&'static str> {
-    if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge) {
-        return Some("no room on the disk");
-    }
-    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE)).then_some("too many files are open")
+    mediary_journal::missing_resource(error)
 }
 
 impl Default for Space {

@@ -12,7 +12,7 @@ use mediary::domain::token::{TokenEvent, TokenGrant, TokenSubject};
 use mediary::domain::user::{UserEvent, UserOpening};
 use mediary::domain::value::{Digest, Label, Labels, Link, Name, Text, Timestamp};
 use mediary::domain::version::{Archive, SemVer, VersionDraft, VersionFields, VersionStatus};
-use mediary::events::envelope::{Actor, Append, Circumstances, NewEvent};
+use mediary::events::envelope::{Actor, Append, CommandContext, NewEvent};
 use mediary::events::stream::{StreamId, Version};
 use uuid::Uuid;
 
@@ -83,11 +83,11 @@ impl History {
         *version += events.len() as u64;
         self.events += events.len() as u64;
         let user = UserId(Uuid::from_u128(1 + u128::from(self.events) % u128::from(USERS)));
-        let mut circumstances = Circumstances::of_system(None, Timestamp::from_micros(self.now));
-        circumstances.actor = Actor::User(user);
+        let mut context = CommandContext::from_system(None, Timestamp::from_micros(self.now));
+        context.actor = Actor::User(user);
         let events =
             events.into_iter().map(|event| NewEvent { id: EventId(Uuid::from_u128(self.id())), event }).collect();
-        Append { stream, expected, circumstances, events }
+        Append { stream, expected, context, events }
     }
 
     fn node_commit(&mut self, node: u64, events: Vec<NodeEvent>) -> Append {

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use mediary::clock::Surroundings;
 use mediary::events::codec;
-use mediary::events::journal::Journal;
+use mediary::events::journal::{Journal, JournalEnvironment};
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{SledLog, SledLogOptions};
 use mediary::events::stream::Position;
@@ -176,7 +176,9 @@ fn segments(data: &Path) -> Vec<PathBuf> {
 /// Reads, checks and folds the whole journal, and builds the indexes of lists.
 fn rebuild(data: &Path) {
     let (started, mut models) = (Instant::now(), Models::default());
-    let opened = Journal::open(options(data).journal, &Surroundings::real(), Position(0), |record| {
+    let options = options(data);
+    let environment = JournalEnvironment::new(&Surroundings::real(), &options.space);
+    let opened = Journal::open(options.journal, environment, Position(0), |record| {
         for event in record.commit.iter() {
             models.apply(event);
         }

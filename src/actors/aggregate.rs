@@ -15,8 +15,8 @@ use crate::domain::claim::ClaimEvent;
 use crate::domain::decider::Decider;
 use crate::domain::event::Event;
 use crate::domain::ids::EventId;
-use crate::events::envelope::{Append, Circumstances, Commit, NewEvent, RecordedEvent};
-use crate::events::log::{AppendRefused, EventLog, LogFailure};
+use crate::events::envelope::{Append, CommandContext, Commit, NewEvent, RecordedEvent};
+use crate::events::log::{AppendRejection, EventLog, LogFailure};
 use crate::events::stream::{StreamId, Version};
 use crate::projections::ReadModels;
 
@@ -43,7 +43,7 @@ pub struct Tools {
 /// A command on its way to its aggregate.
 pub struct Execute<D: Decider> {
     pub command: D::Command,
-    pub why: Circumstances,
+    pub why: CommandContext,
     /// Dropped without a reply if the actor dies.
     pub reply: oneshot::Sender<Outcome<D>>,
     /// Held while the command waits or runs, so that the router does not passivate the actor.
@@ -121,7 +121,7 @@ async fn execute<D: Decider>(
     stream: StreamId,
     tools: &Tools,
     command: D::Command,
-    why: Circumstances,
+    why: CommandContext,
 ) -> (Option<Live<D>>, Outcome<D>) {
     if why.claim.is_some_and(|claim| tools.models.read().claims.holds(&claim, why.at)) {
         return (live, Ok(Done { changed: false }));
@@ -160,9 +160,9 @@ impl<D: Decider> Live<D> {
         match error {
             AppendError::Overloaded
             | AppendError::Overtaken
-            | AppendError::Refused(AppendRefused::TooLarge { .. })
+            | AppendError::Refused(AppendRejection::TooLarge { .. })
             | AppendError::Log(LogFailure::Full { .. }) => Some(self),
-            AppendError::Refused(AppendRefused::Conflict { .. }) | AppendError::Log(_) | AppendError::Interrupted => {
+            AppendError::Refused(AppendRejection::Conflict { .. }) | AppendError::Log(_) | AppendError::Interrupted => {
                 None
             }
         }
@@ -184,23 +184,23 @@ async fn append<D: Decider>(
     expected: Version,
     tools: &Tools,
     events: Vec<D::Event>,
-    circumstances: Circumstances,
+    context: CommandContext,
 ) -> Result<Commit, AppendError> {
     let named = |event: Event| NewEvent { id: EventId(tools.surroundings.uuid()), event };
     // Part of the same commit, so that neither the command nor its claim exists without the other.
-    let claim = circumstances.claim.map(|claim| ClaimEvent::KeyClaimed(claim).into());
+    let claim = context.claim.map(|claim| ClaimEvent::KeyClaimed(claim).into());
     let events = events.into_iter().map(D::Event::into).chain(claim).map(named).collect();
-    tools.writer.append(Append { stream, expected, circumstances, events }).await
+    tools.writer.append(Append { stream, expected, context, events }).await
 }
 
 impl<R> From<AppendError> for CommandError<R> {
     fn from(error: AppendError) -> Self {
         match error {
             // The decision was based on an outdated state: nothing was done, and a retry will see the new state.
-            AppendError::Overloaded | AppendError::Overtaken | AppendError::Refused(AppendRefused::Conflict { .. }) => {
-                Self::Overloaded
-            }
-            AppendError::Refused(AppendRefused::TooLarge { bytes }) => Self::TooLarge { bytes },
+            AppendError::Overloaded
+            | AppendError::Overtaken
+            | AppendError::Refused(AppendRejection::Conflict { .. }) => Self::Overloaded,
+            AppendError::Refused(AppendRejection::TooLarge { bytes }) => Self::TooLarge { bytes },
             AppendError::Log(failure) => failure.into(),
             AppendError::Interrupted => Self::Interrupted,
         }

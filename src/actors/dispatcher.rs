@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
-use super::Circumstances;
+use super::CommandContext;
 use super::error::CommandError;
 use super::reactor::{Hands, Next, Reactor};
 use super::shares::{Share, Shares};
@@ -242,7 +242,7 @@ impl Reactor for CallbackDispatcher {
         let command = DeliveryCommand::RecordAttempt { delivery: id, task, outcome, chance: self.surroundings.ratio() };
         let causation = Some(EventId(id.0));
         let at = self.surroundings.now();
-        let why = Circumstances::of_system(causation, at);
+        let why = CommandContext::from_system(causation, at);
 
         match self.dispatch.delivery(id, command, why).await {
             Ok(_) | Err(CommandError::Rejected(_)) => Next::WhenDue,

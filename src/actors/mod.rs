@@ -24,4 +24,4 @@ pub mod system;
 pub mod tally;
 pub mod writer;
 
-pub use crate::events::envelope::{Actor, Circumstances};
+pub use crate::events::envelope::{Actor, CommandContext};

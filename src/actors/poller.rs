@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::Circumstances;
+use super::CommandContext;
 use super::aggregate::Outcome;
 use super::error::CommandError;
 use super::hints::Hints;
@@ -345,7 +345,7 @@ impl Poller {
     async fn record(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Outcome<Task> {
         let causation = Some(entry.last_event);
         let at = self.surroundings.now();
-        self.dispatch.task(task, command, Circumstances::of_system(causation, at)).await
+        self.dispatch.task(task, command, CommandContext::from_system(causation, at)).await
     }
 
     fn at(&self, step: VendorStep, task: TaskId) {

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::aggregate::{AggregateActor, Execute, Outcome, Tools};
 use super::error::CommandError;
 use crate::domain::decider::Decider;
-use crate::events::envelope::Circumstances;
+use crate::events::envelope::CommandContext;
 use crate::events::stream::StreamId;
 
 /// Limits of a router.
@@ -29,7 +29,7 @@ pub struct RouterOptions {
 pub struct Route<D: Decider> {
     pub stream: StreamId,
     pub command: D::Command,
-    pub why: Circumstances,
+    pub why: CommandContext,
     pub reply: oneshot::Sender<Outcome<D>>,
 }
 

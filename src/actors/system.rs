@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use actix::prelude::*;
 use tokio::sync::oneshot;
 
-use super::Circumstances;
+use super::CommandContext;
 use super::aggregate::{Outcome, Tools};
 use super::error::CommandError;
 use super::projector::Projector;
@@ -120,7 +120,7 @@ impl Dispatch {
     ///
     /// # Errors
     /// Returns the rejection, or the reason why the command was not executed.
-    pub async fn user(&self, id: UserId, command: UserCommand, why: Circumstances) -> Outcome<User> {
+    pub async fn user(&self, id: UserId, command: UserCommand, why: CommandContext) -> Outcome<User> {
         send(&self.users, StreamId::from(&id), command, why).await
     }
 
@@ -132,7 +132,7 @@ impl Dispatch {
         &self,
         id: &PublisherId,
         command: PublisherCommand,
-        why: Circumstances,
+        why: CommandContext,
     ) -> Outcome<Publisher> {
         send(&self.publishers, StreamId::from(id), command, why).await
     }
@@ -141,7 +141,7 @@ impl Dispatch {
     ///
     /// # Errors
     /// Returns the rejection, or the reason why the command was not executed.
-    pub async fn token(&self, id: TokenId, command: TokenCommand, why: Circumstances) -> Outcome<Token> {
+    pub async fn token(&self, id: TokenId, command: TokenCommand, why: CommandContext) -> Outcome<Token> {
         send(&self.tokens, StreamId::from(&id), command, why).await
     }
 
@@ -149,7 +149,7 @@ impl Dispatch {
     ///
     /// # Errors
     /// Returns the rejection, or the reason why the command was not executed.
-    pub async fn node(&self, key: &NodeKey, command: NodeCommand, why: Circumstances) -> Outcome<Node> {
+    pub async fn node(&self, key: &NodeKey, command: NodeCommand, why: CommandContext) -> Outcome<Node> {
         send(&self.nodes, StreamId::from(key), command, why).await
     }
 
@@ -157,7 +157,7 @@ impl Dispatch {
     ///
     /// # Errors
     /// Returns the rejection, or the reason why the command was not executed.
-    pub async fn task(&self, id: TaskId, command: TaskCommand, why: Circumstances) -> Outcome<Task> {
+    pub async fn task(&self, id: TaskId, command: TaskCommand, why: CommandContext) -> Outcome<Task> {
         if matches!(command, TaskCommand::Submit(_)) {
             trace::remember(id.0);
         }
@@ -168,7 +168,7 @@ impl Dispatch {
     ///
     /// # Errors
     /// Returns the rejection, or the reason why the command was not executed.
-    pub async fn delivery(&self, id: DeliveryId, command: DeliveryCommand, why: Circumstances) -> Outcome<Delivery> {
+    pub async fn delivery(&self, id: DeliveryId, command: DeliveryCommand, why: CommandContext) -> Outcome<Delivery> {
         send(&self.deliveries, StreamId::from(&id), command, why).await
     }
 
@@ -195,7 +195,7 @@ async fn send<D: Decider>(
     router: &Addr<Router<D>>,
     stream: StreamId,
     command: D::Command,
-    why: Circumstances,
+    why: CommandContext,
 ) -> Outcome<D> {
     let mut span = trace::part(|| format!("append {}", D::KIND.as_str()));
     let (reply, answered) = oneshot::channel();

@@ -13,7 +13,7 @@ use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use tokio::sync::Mutex as Turn;
 
-use super::Circumstances;
+use super::CommandContext;
 use super::error::CommandError;
 use super::reactor::{Hands, Next, Reactor};
 use super::system::Dispatch;
@@ -154,8 +154,8 @@ impl Recorder {
         }
     }
 
-    fn why(&self) -> Circumstances {
-        Circumstances::of_system(None, self.surroundings.now())
+    fn why(&self) -> CommandContext {
+        CommandContext::from_system(None, self.surroundings.now())
     }
 }
 

@@ -17,7 +17,7 @@ use super::across::Across;
 use super::projector::Projector;
 use crate::clock::{Mishaps, Step};
 use crate::events::envelope::{Append, Commit};
-use crate::events::log::{AppendRefused, EventLog, LogFailure};
+use crate::events::log::{AppendRejection, EventLog, LogFailure};
 
 /// Maximum number of appends that share one sync.
 const GROUP_MAX: usize = 1024;
@@ -40,7 +40,7 @@ pub enum AppendError {
     Overtaken,
     /// Only this append was refused.
     #[error(transparent)]
-    Refused(#[from] AppendRefused),
+    Refused(#[from] AppendRejection),
     /// The whole group failed.
     #[error(transparent)]
     Log(#[from] LogFailure),

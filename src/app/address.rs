@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{bail, ensure};
 
-use crate::data_dir::{DataDir, to_help, write_whole};
+use crate::data_dir::{DataDir, to_help, write_atomically};
 
 /// File name. The file survives a crash; only the lock of the directory shows whether the service runs.
 const FILE: &str = "address";
@@ -16,7 +16,7 @@ const FILE: &str = "address";
 pub(super) fn announce(data: &DataDir, address: SocketAddr) {
     let text = format!("{}\n", reached_at(address));
     let path = data.path(FILE);
-    if let Err(error) = write_whole(&path, 0o600, text.as_bytes()) {
+    if let Err(error) = write_atomically(&path, 0o600, text.as_bytes()) {
         tracing::warn!(%error, "the file with the address could not be written: commands have to be told it");
         withdraw(data);
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::StartError;
 use super::files::{has_served, tell_renewed};
-use crate::actors::Circumstances;
+use crate::actors::CommandContext;
 use crate::actors::system::Dispatch;
 use crate::clock::Surroundings;
 use crate::config::Secret;
@@ -72,7 +72,7 @@ pub(super) async fn create_bootstrap_admin(
     let name = [(PersonalField::Name, "Administrator")];
     let name = personal.seal(BOOTSTRAP_ADMIN, Some(surroundings.secret()), name).map_err(|error| failed(&error))?.pop();
     let opening = UserOpening { id: BOOTSTRAP_ADMIN, email: None, name, is_admin: true, is_approved: true };
-    let why = Circumstances::of_system(None, surroundings.now());
+    let why = CommandContext::from_system(None, surroundings.now());
     let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), why).await;
 
     created.map(drop).map_err(|error| failed(&error))

@@ -12,8 +12,9 @@ use parking_lot::Mutex;
 use crate::clock::Surroundings;
 use crate::config::{Settings, SnapshotSettings};
 use crate::events::envelope::Commit;
-use crate::events::journal::{Anchor, OpenError};
+use crate::events::journal::{Anchor, CommitDecoder};
 use crate::events::log::EventLog;
+use crate::events::open_error::OpenError;
 use crate::events::sled_log::{OpenProgress, OpenStep, SledLog, SledLogOptions};
 use crate::events::stream::Position;
 use crate::projections::node::view::Links;
@@ -42,7 +43,7 @@ pub struct OpenedLog {
 pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     let mut options = SledLogOptions::new(data_dir.join("log"));
     options.journal.segment_bytes = settings.journal.segment_bytes;
-    options.journal.space = Space::new(data_dir, settings.storage.reserve);
+    options.space = Space::new(data_dir, settings.storage.reserve);
     options.progress = Some(progress());
     options
 }
@@ -96,7 +97,7 @@ impl SnapshotUse {
             return Ok(None);
         };
         let named = |reason| format!("{}: {reason}", found.path().display());
-        let before = found.anchor.check(&options.journal).map_err(named)?;
+        let before = found.anchor.check::<CommitDecoder>(&options.journal).map_err(named)?;
         Ok((before >= self.whole_below).then_some(found))
     }
 }
@@ -162,11 +163,11 @@ fn open_with<E>(
 
     let (log, report) = opened?;
     if let Some(models) = loaded.as_ref().ok().filter(|_| anchor.is_some()) {
-        log.expect(models.streams.clone());
+        log.set_expected_versions(models.streams.clone());
     }
 
     let snapshot = anchor.map_or(Position(0), |anchor| anchor.position);
-    Ok(loaded.map(|models| OpenedLog { log: Arc::new(log), models, reports: report.sentences(), snapshot }))
+    Ok(loaded.map(|models| OpenedLog { log: Arc::new(log), models, reports: report.messages(), snapshot }))
 }
 
 /// Returns a callback that logs the progress of a long opening.

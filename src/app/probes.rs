@@ -10,7 +10,7 @@ use crate::audit::thing::Thing;
 use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
 use crate::events::log::{EventLog, LogFailure};
-use crate::events::sled_log::{ScrubState, SledLog, Verified};
+use crate::events::sled_log::{ScrubState, ScrubStatus, SledLog};
 use crate::http::as_of;
 use crate::http::server::{Checkpointer, Hindered, Readiness, StorageProbe, Unready};
 use crate::http::state::{Probe, Prober, Verification, VerificationKind};
@@ -42,26 +42,26 @@ pub(super) fn prober(
     let started_at = now;
 
     Arc::new(move || Probe {
-        indexed: log.followed().0,
+        indexed: log.indexed_position().0,
         head: log.head().0,
         index_bytes: log.index_bytes(),
         waiting: waiting(),
         mended: mended.clone(),
         started_at,
-        signed: log.signed().0,
+        signed: log.signed_position().0,
         sync_pending: log.sync_pending(),
-        verification: verification(log.verified()),
+        verification: verification(log.verification()),
     })
 }
 
 /// Converts the state of verification for display.
-fn verification(verified: Verified) -> Verification {
-    let Verified { state, position, until, since } = verified;
+fn verification(verified: ScrubStatus) -> Verification {
+    let ScrubStatus { state, position, until, since } = verified;
     let (state, reason) = match state {
         ScrubState::Checking => (VerificationKind::Checking, None),
         // The log was created by this start, so there was nothing to verify.
-        ScrubState::Whole if until.0 == 0 => (VerificationKind::Unverified, None),
-        ScrubState::Whole => (VerificationKind::Sound, None),
+        ScrubState::Intact if until.0 == 0 => (VerificationKind::Unverified, None),
+        ScrubState::Intact => (VerificationKind::Sound, None),
         ScrubState::Damaged { reason } => (VerificationKind::Damaged, Some(reason)),
     };
     Verification { state, position: position.0, until: until.0, since: since.to_string(), reason }

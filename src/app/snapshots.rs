@@ -12,7 +12,7 @@ use super::opening::log_options;
 use crate::clock::{Mishaps, Surroundings};
 use crate::config::{Settings, SnapshotSettings};
 use crate::data_dir::DataDir;
-use crate::events::journal::JournalOptions;
+use crate::events::journal::{CommitDecoder, JournalOptions};
 use crate::events::log::EventLog;
 use crate::events::sled_log::SledLog;
 use crate::events::stream::Position;
@@ -125,7 +125,7 @@ impl Taker {
 
         let anchor = self.log.anchor(models.position).map_err(|error| error.to_string())?;
         let Some(anchor) = anchor else { return Err(format!("no commit ends at position {}", models.position)) };
-        if anchor.check(&self.journal)? < self.settings.whole_below {
+        if anchor.check::<CommitDecoder>(&self.journal)? < self.settings.whole_below {
             return Ok(());
         }
 

@@ -1,6 +1,6 @@
 //! Ends music streams that a stop or crash interrupted: their listeners are gone, and they are not repeated.
 
-use crate::actors::Circumstances;
+use crate::actors::CommandContext;
 use crate::actors::system::Dispatch;
 use crate::clock::Surroundings;
 use crate::domain::task::{Failure, Gateway, Stage, TaskCommand};
@@ -18,7 +18,7 @@ pub(super) async fn end_interrupted(dispatch: &Dispatch, models: &ReadModels, su
         unfinished.map(|(task, entry)| (task, entry.last_event, ending(&entry.record.stage))).collect()
     };
     for (task, last_event, command) in unfinished {
-        let why = Circumstances::of_system(Some(last_event), surroundings.now());
+        let why = CommandContext::from_system(Some(last_event), surroundings.now());
         if let Err(error) = dispatch.task(task, command, why).await {
             tracing::warn!(%task, %error, "a stream that was interrupted could not be ended");
         }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use crate::domain::value::Timestamp;
 use crate::events::envelope::RecordedEvent;
-use crate::events::journal::{OpenError, StoppedJournal};
+use crate::events::journal::{JournalError, ReadOnlyJournal};
 use crate::events::log::{EventLog, LogFailure};
+use crate::events::open_error::OpenError;
 use crate::events::stream::{Position, StreamId, Version};
 
 /// Number of events read from a running log at a time.
@@ -23,6 +24,12 @@ pub enum SourceFailure {
     /// From the journal of a stopped service.
     #[error(transparent)]
     Journal(#[from] OpenError),
+}
+
+impl From<JournalError> for SourceFailure {
+    fn from(error: JournalError) -> Self {
+        OpenError::from(error).into()
+    }
 }
 
 /// Callback for each event. A break ends the walk.
@@ -104,7 +111,7 @@ impl Source for Live {
 }
 
 /// The journal of a stopped service.
-pub struct Stopped(StoppedJournal);
+pub struct Stopped(ReadOnlyJournal);
 
 impl Stopped {
     /// Opens a log without changing it.
@@ -112,7 +119,7 @@ impl Stopped {
     /// # Errors
     /// If there is no log, it cannot be read, or HEAD was signed for another log.
     pub fn open(directory: &Path) -> Result<Self, SourceFailure> {
-        let journal = StoppedJournal::open(directory)?;
+        let journal = ReadOnlyJournal::open(directory)?;
 
         // Checks HEAD before any output; most queries need it only at the end.
         journal.head()?;

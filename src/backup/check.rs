@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use super::BackupError;
 use super::manifest::{Entry, Manifest};
 use super::pool::Pool;
-use crate::events::chain;
-use crate::events::checkpoint::Checkpoint;
-use crate::events::journal::OpenError;
-use crate::events::journal::walk::{self, Damage, Walked, Watch};
+use crate::events::journal::{
+    self, Checkpoint, CommitDecoder, JournalDamage, JournalError, ScanVisitor, ScannedRecord, scan,
+};
 use crate::events::verify::Finding;
 use crate::media::contents;
 use crate::proof::Progress;
@@ -49,7 +48,7 @@ pub fn check(backup: &Path, progress: Progress<'_>) -> Result<Checked, BackupErr
             }
         };
 
-        findings.extend(what.map(|what| Finding::of_file(&entry.path, what)));
+        findings.extend(what.map(|what| Finding::in_file(&entry.path, what)));
     }
 
     let mut events = 0;
@@ -77,7 +76,7 @@ pub(super) fn manifest(backup: &Path) -> Result<Manifest, BackupError> {
 fn check_journal(manifest: &Manifest, pool: &Pool, findings: &mut Vec<Finding>) -> Result<u64, BackupError> {
     let Checkpoint { log, head, .. } = *manifest.checkpoint.checkpoint();
     let copy = |path: &str| manifest.file(path).and_then(Entry::digest).map(|digest| pool.path(&digest));
-    let mut missing = |path: &str| findings.push(Finding::of_file(path, "it is not in the backup"));
+    let mut missing = |path: &str| findings.push(Finding::in_file(path, "it is not in the backup"));
 
     let Some(key_file) = copy("log/signing.key") else {
         missing("log/signing.key");
@@ -89,15 +88,15 @@ fn check_journal(manifest: &Manifest, pool: &Pool, findings: &mut Vec<Finding>) 
         return Ok(0);
     };
 
-    let key = chain::load_key(&key_file).map_err(BackupError::file(&key_file))?;
+    let key = journal::load_signing_key(&key_file).map_err(BackupError::file(&key_file))?;
     let key = key.filter(|key| key.verifying_key().to_bytes() == manifest.checkpoint.public_key());
     let Some(key) = key else {
-        findings.push(Finding::of_file("log/signing.key", "it is not the key that signed the manifest"));
+        findings.push(Finding::in_file("log/signing.key", "it is not the key that signed the manifest"));
         return Ok(0);
     };
 
-    if chain::read_head(&head_file, &key.verifying_key(), log).ok() != Some(head) {
-        findings.push(Finding::of_file("log/journal/HEAD", "it does not say what the manifest says"));
+    if journal::read_head(&head_file, &key.verifying_key(), log).ok() != Some(head) {
+        findings.push(Finding::in_file("log/journal/HEAD", "it does not say what the manifest says"));
     }
 
     let mut segments: Vec<_> = manifest.files.iter().filter(|entry| is_segment(&entry.path)).collect();
@@ -105,12 +104,12 @@ fn check_journal(manifest: &Manifest, pool: &Pool, findings: &mut Vec<Finding>) 
     let copies: Vec<PathBuf> = segments.iter().filter_map(|entry| Some(pool.path(&entry.digest()?))).collect();
 
     let mut seen = Seen { names: segments, copies: &copies, events: 0, findings };
-    let end = walk::walk(&copies, log, Some(head), false, &mut seen)?;
+    let end = scan::scan(&copies, log, Some(head), false, &mut seen)?;
     let Seen { events, .. } = seen;
 
     if end.head != head {
         let what = format!("it ends at position {}, the manifest says {}", end.head.position, head.position);
-        findings.push(Finding::of_file("log/journal", what));
+        findings.push(Finding::in_file("log/journal", what));
     }
 
     Ok(events)
@@ -128,12 +127,12 @@ struct Seen<'s> {
     findings: &'s mut Vec<Finding>,
 }
 
-impl Watch for Seen<'_> {
-    fn record(&mut self, record: &Walked<'_>) {
+impl ScanVisitor<CommitDecoder> for Seen<'_> {
+    fn visit_record(&mut self, record: &ScannedRecord<'_>) {
         self.events += record.commit.len() as u64;
     }
 
-    fn damage(&mut self, damage: Damage) {
+    fn visit_damage(&mut self, damage: JournalDamage) {
         let named = self.copies.iter().position(|copy| *copy == damage.file).map(|nth| self.names[nth].path.clone());
 
         let mut finding = Finding::from(damage);
@@ -141,7 +140,7 @@ impl Watch for Seen<'_> {
         self.findings.push(finding);
     }
 
-    fn segment(&mut self, _: &Path, _: &[u8]) -> Result<(), OpenError> {
+    fn visit_segment(&mut self, _: &Path, _: &[u8]) -> Result<(), JournalError> {
         Ok(())
     }
 }

@@ -11,8 +11,7 @@ use serde_json::Value;
 use super::BackupError;
 use crate::data_dir::write_private;
 use crate::domain::value::Digest;
-use crate::events::checkpoint::SignedCheckpoint;
-use crate::events::hex;
+use crate::events::journal::{SignedCheckpoint, hex};
 
 /// Name of the manifest file.
 pub const FILE: &str = "manifest.json";
@@ -158,16 +157,14 @@ pub fn mode(text: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::value::Timestamp;
-    use crate::events::chain::{ChainHash, Head};
-    use crate::events::checkpoint::Checkpoint;
+    use crate::events::journal::{ChainHash, Checkpoint, JournalHead};
     use crate::events::stream::Position;
 
     fn written(path: &str) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let key = SigningKey::from_bytes(&[9; 32]);
-        let head = Head { position: Position(3), chain: ChainHash([7; 32]) };
-        let checkpoint = Checkpoint { log: uuid::Uuid::nil(), head, at: Timestamp::from_micros(0) }.sign(&key);
+        let head = JournalHead { position: Position(3), chain: ChainHash([7; 32]) };
+        let checkpoint = Checkpoint { log: uuid::Uuid::nil(), head, at_micros: 0 }.sign(&key);
         let path = path.to_owned();
         let mode = "600".to_owned();
         let file = Entry { path, sha256: "a5".repeat(32), bytes: 3, mode, padded_to: None };

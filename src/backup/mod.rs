@@ -21,7 +21,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::data_dir::{DataDirError, to_help};
-use crate::events::journal::OpenError;
+use crate::events::journal::JournalError;
+use crate::events::open_error::OpenError;
 use crate::proof::directory::Unverifiable;
 use crate::proof::export::ExportError;
 
@@ -40,6 +41,12 @@ pub enum BackupError {
     Directory(#[from] Unverifiable),
     #[error(transparent)]
     InUse(#[from] DataDirError),
+}
+
+impl From<JournalError> for BackupError {
+    fn from(error: JournalError) -> Self {
+        OpenError::from(error).into()
+    }
 }
 
 impl BackupError {

@@ -12,10 +12,10 @@ use super::manifest::{self, Directory, Entry, Manifest};
 use super::pool::{Pool, private_directory};
 use crate::clock::Surroundings;
 use crate::domain::value::Digest;
-use crate::events::chain::{self, Head};
-use crate::events::checkpoint::Checkpoint;
-use crate::events::journal::OpenError;
-use crate::events::journal::walk::{self, Damage, Walked, Watch};
+use crate::events::journal::{
+    self, ChainHash, Checkpoint, CommitDecoder, JournalDamage, JournalError, JournalHead, ScanVisitor, ScannedRecord,
+    scan,
+};
 use crate::events::stream::Position;
 use crate::events::verify::Finding;
 use crate::media::contents::{self, AREAS};
@@ -83,7 +83,7 @@ pub fn take(root: &Path, to: &Path, surroundings: &Surroundings, progress: Progr
     };
 
     let Vouched { key, log: id, .. } = vouched;
-    taking.keep("log/journal/HEAD", &chain::head_bytes(&key, id, &head), 0o600, None)?;
+    taking.keep("log/journal/HEAD", &journal::encode_head_file(&key, id, &head), 0o600, None)?;
     taking.keep("log/signing.key", &key.to_bytes(), 0o600, None)?;
 
     taking.top()?;
@@ -97,7 +97,7 @@ pub fn take(root: &Path, to: &Path, surroundings: &Surroundings, progress: Progr
     taking.tell_mended();
 
     let Taking { pool, manifest_files: files, directories, findings, notes, .. } = taking;
-    let checkpoint = Checkpoint { log: id, head, at: surroundings.now() }.sign(&key);
+    let checkpoint = Checkpoint { log: id, head, at_micros: surroundings.now().micros() }.sign(&key);
     let manifest = Manifest { checkpoint, directories, files };
     manifest.write(to, &key).map_err(BackupError::file(&to.join(manifest::FILE)))?;
 
@@ -150,7 +150,7 @@ fn lock(to: &Path) -> Result<File, BackupError> {
 
 fn size(root: &Path) -> Result<u64, BackupError> {
     let journal = root.join("log/journal");
-    let mut bytes: u64 = walk::segments(&journal)?.iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum();
+    let mut bytes: u64 = scan::segments(&journal)?.iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum();
     for area in AREAS {
         let files = contents::files(root, area).map_err(BackupError::file(root))?;
         bytes += files.iter().filter_map(|(path, _)| Some(fs::metadata(path).ok()?.len())).sum::<u64>();
@@ -178,7 +178,7 @@ impl Taking<'_> {
         vouched: &Vouched,
         running: bool,
         older: Option<&Manifest>,
-    ) -> Result<Head, BackupError> {
+    ) -> Result<JournalHead, BackupError> {
         let older = older.map(|manifest| *manifest.checkpoint.checkpoint());
         if let Some(older) = older.filter(|older| older.log != vouched.log) {
             return Err(BackupError::Refused(format!(
@@ -187,9 +187,9 @@ impl Taking<'_> {
             )));
         }
 
-        let nothing = Head { position: Position(0), chain: chain::ChainHash::genesis(vouched.log) };
+        let nothing = JournalHead { position: Position(0), chain: ChainHash::genesis(vouched.log) };
         let met = older.is_none_or(|older| older.head == nothing);
-        let segments = walk::segments(&log.join("journal"))?;
+        let segments = scan::segments(&log.join("journal"))?;
         self.directory("log")?;
         self.directory("log/journal")?;
 
@@ -203,7 +203,7 @@ impl Taking<'_> {
             last: None,
         };
 
-        let end = walk::walk(&segments, vouched.log, Some(vouched.head), running, &mut copying)?;
+        let end = scan::scan(&segments, vouched.log, Some(vouched.head), running, &mut copying)?;
         let Copying { met, head_met, damage, last, .. } = copying;
 
         if let Some(damage) = damage {
@@ -390,27 +390,27 @@ fn relative(root: &Path, path: &Path) -> String {
 struct Copying<'c, 't> {
     taking: &'c mut Taking<'t>,
     /// Head of the previous backup; `met` is `true` once the journal is found to contain it.
-    older: Option<Head>,
+    older: Option<JournalHead>,
     met: bool,
     /// The signed HEAD; `head_met` is `true` once the journal is found to contain it.
-    head: Head,
+    head: JournalHead,
     head_met: bool,
     damage: Option<Finding>,
     /// The last segment and its length with the zeros.
     last: Option<(String, u64)>,
 }
 
-impl Watch for Copying<'_, '_> {
-    fn record(&mut self, record: &Walked<'_>) {
+impl ScanVisitor<CommitDecoder> for Copying<'_, '_> {
+    fn visit_record(&mut self, record: &ScannedRecord<'_>) {
         self.met |= self.older == Some(record.end);
         self.head_met |= self.head == record.end;
     }
 
-    fn damage(&mut self, damage: Damage) {
+    fn visit_damage(&mut self, damage: JournalDamage) {
         self.damage.get_or_insert(damage.into());
     }
 
-    fn segment(&mut self, path: &Path, used: &[u8]) -> Result<(), OpenError> {
+    fn visit_segment(&mut self, path: &Path, used: &[u8]) -> Result<(), JournalError> {
         let length = fs::metadata(path).map_or(used.len() as u64, |file| file.len());
         self.taking.advance(length);
 
@@ -418,7 +418,7 @@ impl Watch for Copying<'_, '_> {
             return Ok(());
         }
 
-        let refused = OpenError::io("back up", path);
+        let refused = JournalError::io("back up", path);
         let digest = match self.taking.pool.put(used) {
             Ok(digest) => digest,
             Err(error) => return Err(refused(error)),

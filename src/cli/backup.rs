@@ -14,6 +14,7 @@ use crate::backup::manifest::Manifest;
 use crate::backup::restore;
 use crate::backup::take::{self, Taken};
 use crate::clock::Surroundings;
+use crate::domain::value::Timestamp;
 use crate::proof::line;
 use crate::words::count;
 
@@ -118,7 +119,10 @@ fn contents(manifest: &Manifest) -> String {
 fn outcome(checked: &Checked, consequence: &str) -> Outcome {
     let Checked { manifest, events, findings } = checked;
     let taken = manifest.checkpoint.checkpoint();
-    let (position, at, contents) = (taken.head.position, taken.at, contents(manifest));
+    let position = taken.head.position;
+    let at = Timestamp::from_micros(taken.at_micros);
+    let contents = contents(manifest);
+
     let summary = if findings.is_empty() {
         let events = count(*events, "event");
         format!("clean: a backup at position {position}, taken at {at}: {events}, {contents}")

@@ -12,7 +12,7 @@ use crate::app::{SnapshotUse, log_options, open_data_dir};
 use crate::clock::Surroundings;
 use crate::config::Settings;
 use crate::events::log::EventLog;
-use crate::events::sled_log::{OpenReport, SledLog, distrust_sled};
+use crate::events::sled_log::{OpenReport, SledLog, request_sled_rebuild};
 use crate::projections::read_models::Models;
 use crate::projections::snapshot;
 use crate::words::count;
@@ -54,7 +54,7 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     let reached = snapshots.check_reach(&checked);
     checked.close()?;
     reached?;
-    distrust_sled(&options, "a rebuild was asked for").context("cannot ask for a rebuild")?;
+    request_sled_rebuild(&options, "a rebuild was asked for").context("cannot ask for a rebuild")?;
     snapshot::remove(&snapshots.directory).context("cannot remove the snapshots")?;
 
     let mut progress = Progress::new("replaying", Unit::Events);
@@ -73,7 +73,7 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
 
 /// Prints what opening the log found and repaired.
 fn tell(report: &OpenReport) -> anyhow::Result<()> {
-    for sentence in report.sentences() {
+    for sentence in report.messages() {
         print(&format!("found {sentence}\n")).context("cannot write to stdout")?;
     }
     Ok(())

@@ -4,14 +4,9 @@
 use bincode::config::{self, Config};
 
 use super::envelope::{Commit, RecordedEvent};
+use super::journal::PayloadTooLarge;
 use super::log::{COMMIT_BYTES_MAX, EVENT_BYTES_MAX};
-use super::schema::{self, DecodeError, restore, store, v1, v2};
-
-/// A commit, or one of its events, exceeds the size limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooLarge {
-    pub bytes: usize,
-}
+use super::schema::{self, CommitDecodeError, restore, store, v1, v2};
 
 const VERSION_BYTES: usize = size_of::<u16>();
 
@@ -25,7 +20,7 @@ fn configuration() -> impl Config {
 ///
 /// # Errors
 /// If an event exceeds [`EVENT_BYTES_MAX`], or the commit exceeds [`COMMIT_BYTES_MAX`].
-pub fn encode(events: &[RecordedEvent], out: &mut Vec<u8>) -> Result<(), TooLarge> {
+pub fn encode(events: &[RecordedEvent], out: &mut Vec<u8>) -> Result<(), PayloadTooLarge> {
     let start = out.len();
     out.extend_from_slice(&schema::VERSION.to_le_bytes());
     if let Some(commit) = store::commit(events) {
@@ -39,9 +34,9 @@ pub fn encode(events: &[RecordedEvent], out: &mut Vec<u8>) -> Result<(), TooLarg
 
     let largest = events.iter().map(event_bytes).max().unwrap_or(0);
     if largest > EVENT_BYTES_MAX {
-        Err(TooLarge { bytes: largest })
+        Err(PayloadTooLarge { bytes: largest })
     } else if bytes > COMMIT_BYTES_MAX {
-        Err(TooLarge { bytes })
+        Err(PayloadTooLarge { bytes })
     } else {
         Ok(())
     }
@@ -62,22 +57,22 @@ fn write(value: impl serde::Serialize, out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// If the bytes are not exactly one commit.
-pub fn decode(payload: &[u8]) -> Result<Commit, DecodeError> {
-    let (version, stored) = payload.split_first_chunk::<VERSION_BYTES>().ok_or(DecodeError::Short)?;
+pub fn decode(payload: &[u8]) -> Result<Commit, CommitDecodeError> {
+    let (version, stored) = payload.split_first_chunk::<VERSION_BYTES>().ok_or(CommitDecodeError::Short)?;
     match u16::from_le_bytes(*version) {
-        schema::VERSION => restore::commit(read::<v2::Commit<'static>>(stored)?),
+        schema::VERSION => restore::commit(read::<v2::CommitV2<'static>>(stored)?),
         // Older shapes are decoded by their own file and upcast here.
-        1 => restore::commit(read::<v1::Commit<'static>>(stored)?.into()),
-        unknown => Err(DecodeError::UnknownVersion(unknown)),
+        1 => restore::commit(read::<v1::CommitV1<'static>>(stored)?.into()),
+        unknown => Err(CommitDecodeError::UnknownVersion(unknown)),
     }
 }
 
-fn read<C: serde::de::DeserializeOwned>(stored: &[u8]) -> Result<C, DecodeError> {
+fn read<C: serde::de::DeserializeOwned>(stored: &[u8]) -> Result<C, CommitDecodeError> {
     let (commit, used) = bincode::serde::decode_from_slice(stored, configuration())
-        .map_err(|error| DecodeError::Malformed(error.to_string()))?;
+        .map_err(|error| CommitDecodeError::Malformed(error.to_string()))?;
     match stored.len() - used {
         0 => Ok(commit),
-        left => Err(DecodeError::Trailing(left)),
+        left => Err(CommitDecodeError::Trailing(left)),
     }
 }
 
@@ -99,9 +94,9 @@ pub fn pack(value: &impl serde::Serialize, out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// If the bytes do not begin with such a value.
-pub fn unpack<T: serde::de::DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, DecodeError> {
+pub fn unpack<T: serde::de::DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, CommitDecodeError> {
     let (value, used) = bincode::serde::decode_from_slice(bytes, cache_configuration())
-        .map_err(|error| DecodeError::Malformed(error.to_string()))?;
+        .map_err(|error| CommitDecodeError::Malformed(error.to_string()))?;
     *bytes = &bytes[used..];
     Ok(value)
 }
@@ -114,7 +109,7 @@ mod tests {
     use crate::domain::ids::{EventId, TaskId};
     use crate::domain::task::TaskEvent;
     use crate::domain::value::{Text, Timestamp};
-    use crate::events::envelope::{Append, Circumstances, NewEvent};
+    use crate::events::envelope::{Append, CommandContext, NewEvent};
     use crate::events::stream::{Position, StreamId, Version};
 
     fn commit(events: usize, reason_bytes: usize) -> Commit {
@@ -124,15 +119,15 @@ mod tests {
             event: TaskEvent::OutcomeUnknown { reason: reason.clone() }.into(),
         };
 
-        let circumstances = Circumstances::of_system(None, Timestamp::from_micros(7));
+        let context = CommandContext::from_system(None, Timestamp::from_micros(7));
 
         let append = Append {
             stream: StreamId::from(&TaskId(Uuid::nil())),
             expected: Version(4),
-            circumstances,
+            context,
             events: (0..events as u128).map(event).collect(),
         };
-        append.record(Position(9))
+        append.into_commit(Position(9))
     }
 
     fn encoded(commit: &Commit) -> Vec<u8> {
@@ -162,15 +157,15 @@ mod tests {
         for length in 0..bytes.len() {
             assert!(decode(&bytes[..length]).is_err(), "cut to {length} bytes");
         }
-        assert_eq!(decode(&[&bytes[..], &[0]].concat()), Err(DecodeError::Trailing(1)));
-        assert_eq!(decode(&[&[9, 0], &bytes[2..]].concat()), Err(DecodeError::UnknownVersion(9)));
+        assert_eq!(decode(&[&bytes[..], &[0]].concat()), Err(CommitDecodeError::Trailing(1)));
+        assert_eq!(decode(&[&[9, 0], &bytes[2..]].concat()), Err(CommitDecodeError::UnknownVersion(9)));
     }
 
     #[test]
     fn a_corrupt_length_is_an_error_and_no_allocation() {
         for version in 1..=2 {
             let huge = [&[version, 0, 1, 253][..], &[0xff; 8]].concat();
-            assert!(matches!(decode(&huge), Err(DecodeError::Malformed(_))));
+            assert!(matches!(decode(&huge), Err(CommitDecodeError::Malformed(_))));
         }
     }
 
@@ -181,11 +176,11 @@ mod tests {
         let events = Vec::new();
         let request = None;
         let causation = None;
-        let actor = v1::Actor::System;
+        let actor = v1::ActorV1::System;
         write(
-            v2::Commit { position: 1, stream, version: 1, at_micros: 0, actor, request, causation, events },
+            v2::CommitV2 { position: 1, stream, version: 1, at_micros: 0, actor, request, causation, events },
             &mut bytes,
         );
-        assert_eq!(decode(&bytes), Err(DecodeError::Empty));
+        assert_eq!(decode(&bytes), Err(CommitDecodeError::Empty));
     }
 }

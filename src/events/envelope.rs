@@ -35,7 +35,7 @@ impl fmt::Display for Actor {
 
 /// Metadata of a command, shared by all its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Circumstances {
+pub struct CommandContext {
     pub actor: Actor,
     /// The request that carried the command; `None` for reactors.
     pub request: Option<RequestId>,
@@ -46,10 +46,10 @@ pub struct Circumstances {
     pub claim: Option<Claim>,
 }
 
-impl Circumstances {
+impl CommandContext {
     /// Metadata of a command of the service itself. `causation` is the event that it reacts to.
     #[must_use]
-    pub fn of_system(causation: Option<EventId>, at: Timestamp) -> Self {
+    pub fn from_system(causation: Option<EventId>, at: Timestamp) -> Self {
         Self { actor: Actor::System, request: None, causation, at, claim: None }
     }
 }
@@ -67,7 +67,7 @@ pub struct Append {
     pub stream: StreamId,
     /// The version that the stream must have now.
     pub expected: Version,
-    pub circumstances: Circumstances,
+    pub context: CommandContext,
     /// At least one.
     pub events: Vec<NewEvent>,
 }
@@ -93,18 +93,18 @@ pub type Commit = Arc<[RecordedEvent]>;
 impl Append {
     /// Converts the append to recorded events, of which the first follows position `head`.
     #[must_use]
-    pub fn record(self, head: Position) -> Commit {
-        let Self { stream, expected, circumstances, events } = self;
+    pub fn into_commit(self, head: Position) -> Commit {
+        let Self { stream, expected, context, events } = self;
 
         let recorded = (1..).zip(events).map(|(nth, NewEvent { id, event })| RecordedEvent {
             position: Position(head.0 + nth),
             stream: stream.clone(),
             version: Version(expected.0 + nth),
             id,
-            at: circumstances.at,
-            actor: circumstances.actor,
-            request: circumstances.request.clone(),
-            causation: circumstances.causation,
+            at: context.at,
+            actor: context.actor,
+            request: context.request.clone(),
+            causation: context.causation,
             event,
         });
         recorded.collect()

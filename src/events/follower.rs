@@ -11,12 +11,12 @@ use super::envelope::Commit;
 /// Time after a group during which the log counts as busy.
 const BUSY_FOR: Duration = Duration::from_millis(5);
 /// Minimum pause of the follower while the log is busy. Groups that arrive in the pause become one batch.
-const REST_MIN: Duration = Duration::from_millis(5);
+const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// Maximum pause of the follower, in multiples of its last working time.
-const REST_PARTS_MAX: u32 = 31;
+const PAUSE_FACTOR_MAX: u32 = 31;
 
 /// A group that the journal made durable.
-pub struct Handed {
+pub struct DurableGroup {
     /// The bytes of the group.
     pub bytes: Vec<u8>,
     /// Its commits, each with the range of its payload in `bytes`.
@@ -26,40 +26,40 @@ pub struct Handed {
 }
 
 /// Groups that wait for the follower.
-pub struct Queue {
-    state: Mutex<State>,
+pub struct FollowerQueue {
+    state: Mutex<FollowerQueueState>,
     work: Condvar,
     room: Condvar,
     /// Wakes a pausing follower.
-    hurry: Condvar,
+    wake: Condvar,
     /// Limit of waiting bytes below which another group is admitted.
     bytes_max: usize,
 }
 
 #[derive(Default)]
-struct State {
-    groups: VecDeque<Handed>,
+struct FollowerQueueState {
+    groups: VecDeque<DurableGroup>,
     /// Bytes in `groups` and in the batch taken last.
     bytes: usize,
     /// Time at which the last group was added.
     pushed_at: Option<Instant>,
-    ending: Option<Ending>,
+    ending: Option<QueueEnd>,
     /// Reason why the follower makes no progress.
     stalled: Option<String>,
     /// `true` if the follower must check its store even without a group.
-    nudged: bool,
+    check_requested: bool,
 }
 
-enum Ending {
+enum QueueEnd {
     /// Process the remaining groups, then stop.
     Drained,
     /// Stop immediately.
     Stopped,
 }
 
-impl Queue {
+impl FollowerQueue {
     pub fn new(bytes_max: usize) -> Self {
-        Self { state: Mutex::default(), work: Condvar::new(), room: Condvar::new(), hurry: Condvar::new(), bytes_max }
+        Self { state: Mutex::default(), work: Condvar::new(), room: Condvar::new(), wake: Condvar::new(), bytes_max }
     }
 
     /// Waits until there is room for another group.
@@ -83,19 +83,19 @@ impl Queue {
     }
 
     /// Sets the reason why the follower makes no progress; `None` when it continues.
-    pub fn stall(&self, reason: Option<String>) {
+    pub fn set_stalled(&self, reason: Option<String>) {
         self.state.lock().stalled = reason;
         self.room.notify_all();
     }
 
     /// Makes the follower check its store: [`Queue::take`] returns, possibly without groups.
-    pub fn nudge(&self) {
-        self.state.lock().nudged = true;
+    pub fn request_check(&self) {
+        self.state.lock().check_requested = true;
         self.work.notify_one();
     }
 
     /// Waits for a time. Returns `false` immediately if the follower must end.
-    pub fn pause(&self, time: Duration) -> bool {
+    pub fn sleep(&self, time: Duration) -> bool {
         let mut state = self.state.lock();
         let until = Instant::now() + time;
         while state.ending.is_none() && !self.work.wait_until(&mut state, until).timed_out() {}
@@ -103,7 +103,7 @@ impl Queue {
     }
 
     /// Adds a group.
-    pub fn push(&self, group: Handed) {
+    pub fn push(&self, group: DurableGroup) {
         let mut state = self.state.lock();
         state.bytes += group.bytes.len();
         state.pushed_at = Some(Instant::now());
@@ -113,17 +113,17 @@ impl Queue {
 
     /// Waits for groups or a nudge. Takes groups with at least `events` events in total, or all if there are fewer;
     /// `None` if the follower must end.
-    pub fn take(&self, events: usize) -> Option<Vec<Handed>> {
+    pub fn take(&self, events: usize) -> Option<Vec<DurableGroup>> {
         let mut state = self.state.lock();
-        while state.groups.is_empty() && state.ending.is_none() && !state.nudged {
+        while state.groups.is_empty() && state.ending.is_none() && !state.check_requested {
             self.work.wait(&mut state);
         }
 
-        if matches!(state.ending, Some(Ending::Stopped)) {
+        if matches!(state.ending, Some(QueueEnd::Stopped)) {
             return None;
         }
 
-        let nudged = std::mem::take(&mut state.nudged);
+        let nudged = std::mem::take(&mut state.check_requested);
         let mut taken = Vec::new();
         let mut count = 0;
 
@@ -138,7 +138,7 @@ impl Queue {
     }
 
     /// Records that the groups taken last, with `bytes` bytes, are processed.
-    pub fn done(&self, bytes: usize) {
+    pub fn finish_batch(&self, bytes: usize) {
         let mut state = self.state.lock();
         state.bytes = state.bytes.saturating_sub(bytes);
         self.room.notify_all();
@@ -146,40 +146,40 @@ impl Queue {
 
     /// Pauses the follower after it worked for a time, while the log is busy: commits take priority, and larger batches
     /// are cheaper. The pause shrinks as the queue fills, to none at half of its limit.
-    pub fn rest(&self, worked: Duration) {
+    pub fn pause_while_busy(&self, worked: Duration) {
         let mut state = self.state.lock();
-        let rested = Instant::now() + (worked * rest_parts(state.bytes, self.bytes_max)).max(REST_MIN);
+        let rested = Instant::now() + (worked * pause_factor(state.bytes, self.bytes_max)).max(PAUSE_MIN);
         while state.ending.is_none()
-            && rest_parts(state.bytes, self.bytes_max) > 0
+            && pause_factor(state.bytes, self.bytes_max) > 0
             && state.pushed_at.is_some_and(|at| at.elapsed() < BUSY_FOR)
             && Instant::now() < rested
         {
-            self.hurry.wait_for(&mut state, REST_MIN);
+            self.wake.wait_for(&mut state, PAUSE_MIN);
         }
     }
 
     /// Tells the follower to process the remaining groups and stop.
     pub fn drain(&self) {
-        self.end(Ending::Drained);
+        self.end(QueueEnd::Drained);
     }
 
     /// Tells the follower to stop.
     pub fn stop(&self) {
-        self.end(Ending::Stopped);
+        self.end(QueueEnd::Stopped);
     }
 
-    fn end(&self, ending: Ending) {
+    fn end(&self, ending: QueueEnd) {
         self.state.lock().ending = Some(ending);
         self.work.notify_all();
         self.room.notify_all();
-        self.hurry.notify_all();
+        self.wake.notify_all();
     }
 }
 
 /// Length of a pause in multiples of the working time, for this many waiting bytes.
-fn rest_parts(bytes: usize, bytes_max: usize) -> u32 {
-    let parts = (bytes_max / 2).checked_div(bytes).map_or(REST_PARTS_MAX as usize, |share| share.saturating_sub(1));
-    u32::try_from(parts).map_or(REST_PARTS_MAX, |parts| parts.min(REST_PARTS_MAX))
+fn pause_factor(bytes: usize, bytes_max: usize) -> u32 {
+    let parts = (bytes_max / 2).checked_div(bytes).map_or(PAUSE_FACTOR_MAX as usize, |share| share.saturating_sub(1));
+    u32::try_from(parts).map_or(PAUSE_FACTOR_MAX, |parts| parts.min(PAUSE_FACTOR_MAX))
 }
 
 #[cfg(test)]
@@ -188,16 +188,16 @@ mod tests {
 
     #[test]
     fn the_nearer_the_bound_the_shorter_the_rest() {
-        let parts = [0, 1, 10, 25, 26, 50, 100, 200].map(|bytes| rest_parts(bytes, 100));
+        let parts = [0, 1, 10, 25, 26, 50, 100, 200].map(|bytes| pause_factor(bytes, 100));
         assert_eq!(parts, [31, 31, 4, 1, 0, 0, 0, 0]);
     }
 
     #[test]
     fn the_follower_rests_until_the_log_is_quiet() {
-        let queue = Queue::new(100);
-        queue.push(Handed { bytes: vec![0], records: Vec::new(), events: 1 });
+        let queue = FollowerQueue::new(100);
+        queue.push(DurableGroup { bytes: vec![0], records: Vec::new(), events: 1 });
         let started = Instant::now();
-        queue.rest(Duration::from_mins(1));
+        queue.pause_while_busy(Duration::from_mins(1));
         assert!((BUSY_FOR..Duration::from_secs(30)).contains(&started.elapsed()));
     }
 }

@@ -11,17 +11,16 @@
 
 use super::envelope::{Append, Commit, RecordedEvent};
 use super::stream::{Position, StreamId, Version};
-use crate::space::lacking;
 
 /// Maximum size of a stored event in bytes (DESIGN 3: small records; ADR 5: as small as the largest single field
 /// allows).
 pub const EVENT_BYTES_MAX: usize = 96 * 1024;
 /// Maximum size of all stored events of one append in bytes.
-pub const COMMIT_BYTES_MAX: usize = 1024 * 1024;
+pub const COMMIT_BYTES_MAX: usize = mediary_journal::PAYLOAD_BYTES_MAX;
 
 /// Reason why one append of a group was rejected. The others of the group are unaffected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AppendRefused {
+pub enum AppendRejection {
     /// Another append came first.
     #[error("stream {stream} has version {actual}, the append expected {expected}")]
     Conflict { stream: StreamId, expected: Version, actual: Version },
@@ -36,12 +35,12 @@ impl Append {
     /// Checks that the stream has the version that the append expects.
     ///
     /// # Errors
-    /// Returns [`AppendRefused::Conflict`] if it does not.
-    pub fn check(&self, actual: Version) -> Result<(), AppendRefused> {
+    /// Returns [`AppendRejection::Conflict`] if it does not.
+    pub fn check_version(&self, actual: Version) -> Result<(), AppendRejection> {
         if actual == self.expected {
             return Ok(());
         }
-        Err(AppendRefused::Conflict { stream: self.stream.clone(), expected: self.expected, actual })
+        Err(AppendRejection::Conflict { stream: self.stream.clone(), expected: self.expected, actual })
     }
 }
 
@@ -63,16 +62,8 @@ pub enum LogFailure {
     Damaged { place: String, position: Position, reason: String },
 }
 
-impl LogFailure {
-    /// Converts an error about a temporary shortage, of disk space or file descriptors; `None` for other errors.
-    #[must_use]
-    pub fn full(doing: &str, error: &std::io::Error) -> Option<Self> {
-        lacking(error).map(|lacking| Self::Full { reason: format!("{lacking} to {doing}: {error}") })
-    }
-}
-
 /// The outcome of each append of a group, in the order of the group.
-pub type GroupOutcome = Vec<Result<Commit, AppendRefused>>;
+pub type GroupOutcome = Vec<Result<Commit, AppendRejection>>;
 
 /// An append-only log of events with one global order.
 ///

@@ -6,31 +6,32 @@ use parking_lot::RwLock;
 
 use super::codec;
 use super::envelope::{Append, Commit, RecordedEvent};
-use super::log::{AppendRefused, EventLog, GroupOutcome, LogFailure};
+use super::log::{AppendRejection, EventLog, GroupOutcome, LogFailure};
 use super::stream::{Position, StreamId, Version};
 
 /// An in-memory log.
 #[derive(Default)]
 pub struct MemoryLog {
-    history: RwLock<History>,
+    history: RwLock<MemoryHistory>,
 }
 
 #[derive(Default)]
-struct History {
+struct MemoryHistory {
     events: Vec<RecordedEvent>,
     /// Indices into `events` of each stream's events.
     streams: HashMap<StreamId, Vec<usize>>,
 }
 
-impl History {
+impl MemoryHistory {
     fn version(&self, stream: &StreamId) -> Version {
         Version(self.streams.get(stream).map_or(0, Vec::len) as u64)
     }
 
-    fn append(&mut self, append: Append) -> Result<Commit, AppendRefused> {
-        append.check(self.version(&append.stream))?;
-        let commit = append.record(Position(self.events.len() as u64));
-        codec::encode(&commit, &mut Vec::new()).map_err(|refusal| AppendRefused::TooLarge { bytes: refusal.bytes })?;
+    fn append(&mut self, append: Append) -> Result<Commit, AppendRejection> {
+        append.check_version(self.version(&append.stream))?;
+        let commit = append.into_commit(Position(self.events.len() as u64));
+        codec::encode(&commit, &mut Vec::new())
+            .map_err(|refusal| AppendRejection::TooLarge { bytes: refusal.bytes })?;
         for event in commit.iter() {
             self.streams.entry(event.stream.clone()).or_default().push(self.events.len());
             self.events.push(event.clone());

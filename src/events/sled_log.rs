@@ -14,7 +14,7 @@
 pub mod compare;
 mod log;
 mod open;
-mod repair;
+mod recovery;
 mod scrub;
 mod shared;
 
@@ -25,9 +25,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use log::{SledLog, SledLogOptions};
-pub use open::{OpenReport, Rebuilt, SledReport, distrust_sled};
-pub use repair::{OpenProgress, OpenStep};
-pub use scrub::{ScrubState, Verified};
+pub use open::{OpenReport, SledRebuild, SledReport, request_sled_rebuild};
+pub use recovery::{OpenProgress, OpenStep};
+pub use scrub::{ScrubState, ScrubStatus};
 
 use super::codec;
 use super::envelope::{Commit, RecordedEvent};
@@ -35,25 +35,25 @@ use super::stream::{Position, StreamId, Version};
 use crate::space::lacking;
 
 /// Time that a dropped sled may hold its lock, because its threads release it one after the other.
-const LET_GO_WITHIN: Duration = Duration::from_secs(2);
+const LOCK_RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A defect in sled, and a position near it.
-struct Flaw {
+struct SledDefect {
     position: Position,
     reason: String,
 }
 
 /// The two trees.
-struct Trees {
+struct SledTrees {
     db: sled::Db,
     events: sled::Tree,
     streams: sled::Tree,
     /// The first file system error. After it sled no longer works.
-    stopped: OnceLock<String>,
+    io_error: OnceLock<String>,
 }
 
 /// Reason why sled does not open.
-struct Unopened {
+struct SledOpenError {
     reason: String,
     /// The missing resource, if sled is not damaged.
     lacking: Option<&'static str>,
@@ -62,17 +62,17 @@ struct Unopened {
 const PANICKED: &str = "sled panicked";
 
 /// Runs work on sled. A damaged sled may panic.
-fn guarded<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
+fn catch_panic<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
     match panic::catch_unwind(AssertUnwindSafe(work)) {
         Ok(answer) => answer.map_err(|error| error.to_string()),
         Err(_) => Err(PANICKED.to_owned()),
     }
 }
 
-impl Trees {
+impl SledTrees {
     /// Opens or creates the trees. A cache of 64 MiB reads as fast as the default of 1 GiB. Segments of 8 MiB keep all
     /// records out of the side files that sled creates for large ones.
-    fn open(directory: &Path) -> Result<Self, Unopened> {
+    fn open(directory: &Path) -> Result<Self, SledOpenError> {
         let open = || -> sled::Result<Self> {
             let config = sled::Config::new()
                 .path(directory)
@@ -81,14 +81,14 @@ impl Trees {
                 .segment_size(8 * 1024 * 1024)
                 .flush_every_ms(None);
 
-            let deadline = Instant::now() + LET_GO_WITHIN;
+            let deadline = Instant::now() + LOCK_RELEASE_TIMEOUT;
 
             let db = loop {
                 match config.open() {
                     // Possibly the lock of a sled that this process has just dropped. No retry if a resource is
                     // missing: it will not return so soon, and sled takes its own incomplete write for damage.
                     Err(sled::Error::Io(error)) if lacking(&error).is_none() && Instant::now() < deadline => {
-                        thread::sleep(LET_GO_WITHIN / 100);
+                        thread::sleep(LOCK_RELEASE_TIMEOUT / 100);
                     }
                     outcome => break outcome?,
                 }
@@ -96,22 +96,22 @@ impl Trees {
 
             let events = db.open_tree("events")?;
             let streams = db.open_tree("streams")?;
-            Ok(Self { db, events, streams, stopped: OnceLock::new() })
+            Ok(Self { db, events, streams, io_error: OnceLock::new() })
         };
 
         match panic::catch_unwind(open) {
             Ok(Ok(trees)) => Ok(trees),
             Ok(Err(error)) => {
                 let lacking = if let sled::Error::Io(error) = &error { lacking(error) } else { None };
-                Err(Unopened { reason: error.to_string(), lacking })
+                Err(SledOpenError { reason: error.to_string(), lacking })
             }
-            Err(_) => Err(Unopened { reason: PANICKED.to_owned(), lacking: None }),
+            Err(_) => Err(SledOpenError { reason: PANICKED.to_owned(), lacking: None }),
         }
     }
 
     /// Closes sled, which may panic if it is inconsistent.
     fn close(self) {
-        let closed = guarded(|| {
+        let closed = catch_panic(|| {
             drop(self);
             Ok(())
         });
@@ -122,27 +122,27 @@ impl Trees {
 
     /// Size on disk in bytes.
     fn bytes(&self) -> Result<u64, String> {
-        self.guarded(|| self.db.size_on_disk())
+        self.catch_panic(|| self.db.size_on_disk())
     }
 
     fn flush(&self) -> Result<(), String> {
-        self.guarded(|| self.db.flush()).map(drop)
+        self.catch_panic(|| self.db.flush()).map(drop)
     }
 
     /// Runs work that sled may reject, or panic in.
-    fn guarded<T>(&self, work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
-        guarded(|| work().inspect_err(|error| self.note(error)))
+    fn catch_panic<T>(&self, work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
+        catch_panic(|| work().inspect_err(|error| self.note_error(error)))
     }
 
-    fn note(&self, error: &sled::Error) {
+    fn note_error(&self, error: &sled::Error) {
         if let sled::Error::Io(reason) = error {
-            self.stopped.get_or_init(|| reason.to_string());
+            self.io_error.get_or_init(|| reason.to_string());
         }
     }
 
     /// Returns `true` after a file system error. Sled must then be reopened.
-    fn has_stopped(&self) -> bool {
-        self.stopped.get().is_some()
+    fn has_failed(&self) -> bool {
+        self.io_error.get().is_some()
     }
 
     /// Inserts commits with their payloads. An event is never present without its entry in `streams`; `between` is
@@ -150,7 +150,7 @@ impl Trees {
     fn insert(&self, records: &[(&Commit, &[u8])], between: impl FnOnce()) -> Result<(), String> {
         let mut entries: Vec<_> = records.iter().map(|(commit, _)| stream_entry(commit)).collect();
         entries.sort_unstable();
-        self.guarded(|| {
+        self.catch_panic(|| {
             for (key, value) in entries {
                 self.streams.insert(key, &value)?;
             }
@@ -164,18 +164,18 @@ impl Trees {
 
     /// The payload of the last commit.
     fn last_payload(&self) -> Result<Option<Vec<u8>>, String> {
-        Ok(self.guarded(|| self.events.last())?.map(|(_, payload)| payload.to_vec()))
+        Ok(self.catch_panic(|| self.events.last())?.map(|(_, payload)| payload.to_vec()))
     }
 
     /// The payload of the commit that begins at a position, if readable.
     fn payload_at(&self, position: Position) -> Option<Vec<u8>> {
-        let found = self.guarded(|| self.events.get(position.0.to_be_bytes()));
+        let found = self.catch_panic(|| self.events.get(position.0.to_be_bytes()));
         found.ok().flatten().map(|payload| payload.to_vec())
     }
 
     /// Calls `each` with the keys and values of both trees, up to the commit at `last`.
-    fn each_entry(&self, last: Position, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), String> {
-        self.guarded(|| {
+    fn for_each_entry(&self, last: Position, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), String> {
+        self.catch_panic(|| {
             for entry in self.events.range(..=last.0.to_be_bytes()) {
                 let (key, value) = entry?;
                 each(&key, &value);
@@ -193,34 +193,34 @@ impl Trees {
 
     /// The key of the last commit.
     fn last_key(&self) -> Result<Option<Vec<u8>>, String> {
-        Ok(guarded(|| self.events.last())?.map(|(key, _)| key.to_vec()))
+        Ok(catch_panic(|| self.events.last())?.map(|(key, _)| key.to_vec()))
     }
 
     /// The payload at a key.
     fn event_value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
-        Ok(guarded(|| self.events.get(key))?.map(|value| value.to_vec()))
+        Ok(catch_panic(|| self.events.get(key))?.map(|value| value.to_vec()))
     }
 
     /// The index entry at a key.
     fn stream_value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
-        Ok(guarded(|| self.streams.get(key))?.map(|value| value.to_vec()))
+        Ok(catch_panic(|| self.streams.get(key))?.map(|value| value.to_vec()))
     }
 
     /// The keys and values of a tree, in order.
     fn entries(tree: &sled::Tree) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), String>> + use<> {
         let mut entries = tree.iter();
         std::iter::from_fn(move || {
-            let entry = guarded(|| entries.next().transpose()).transpose()?;
+            let entry = catch_panic(|| entries.next().transpose()).transpose()?;
             Some(entry.map(|(key, value)| (key.to_vec(), value.to_vec())))
         })
     }
 
-    fn stream_version(&self, stream: &StreamId) -> Result<Version, Flaw> {
-        let last = self.guarded(|| self.streams.scan_prefix(stream_key(stream, None)).next_back().transpose());
-        match last.map_err(Flaw::unreadable)? {
+    fn stream_version(&self, stream: &StreamId) -> Result<Version, SledDefect> {
+        let last = self.catch_panic(|| self.streams.scan_prefix(stream_key(stream, None)).next_back().transpose());
+        match last.map_err(SledDefect::unreadable)? {
             None => Ok(Version(0)),
             Some((key, value)) => {
-                let (version, _, events) = parse_entry(&key, &value)?;
+                let (version, _, events) = parse_stream_entry(&key, &value)?;
                 Ok(Version(version.0 + events - 1))
             }
         }
@@ -234,54 +234,61 @@ impl Trees {
         after: Version,
         (below, end_position): (Option<Version>, Position),
         events: &mut Vec<RecordedEvent>,
-    ) -> Result<(), Flaw> {
+    ) -> Result<(), SledDefect> {
         let key = |version: u64| stream_key(stream, Some(Version(version)));
         let lowest = key(0);
         let wanted = key(after.0 + 1);
-        let begin = self.guarded(|| self.streams.range(lowest..=wanted.clone()).next_back().transpose());
-        let begin = begin.map_err(Flaw::unreadable)?.map_or(wanted, |(key, _)| key.to_vec());
+        let begin = self.catch_panic(|| self.streams.range(lowest..=wanted.clone()).next_back().transpose());
+        let begin = begin.map_err(SledDefect::unreadable)?.map_or(wanted, |(key, _)| key.to_vec());
 
         let end = key(below.map_or(u64::MAX, |version| version.0));
         let mut entries = self.streams.range(begin..end);
-        while let Some((key, value)) = self.guarded(|| entries.next().transpose()).map_err(Flaw::unreadable)? {
-            let (version, position, _) = parse_entry(&key, &value)?;
+        while let Some((key, value)) =
+            self.catch_panic(|| entries.next().transpose()).map_err(SledDefect::unreadable)?
+        {
+            let (version, position, _) = parse_stream_entry(&key, &value)?;
             if position >= end_position {
                 break;
             }
 
             let at = position.0.to_be_bytes();
-            let payload = self.guarded(|| self.events.get(at)).map_err(Flaw::unreadable)?;
-            let commit = read_commit(&at, &payload.ok_or(Flaw::missing(position))?)?;
+            let payload = self.catch_panic(|| self.events.get(at)).map_err(SledDefect::unreadable)?;
+            let commit = read_commit(&at, &payload.ok_or(SledDefect::missing_record(position))?)?;
             if commit[0].stream != *stream || commit[0].version != version {
-                return Err(Flaw { position, reason: format!("the record is not version {version} of {stream}") });
+                return Err(SledDefect {
+                    position,
+                    reason: format!("the record is not version {version} of {stream}"),
+                });
             }
             events.extend(commit.iter().filter(|event| event.version > after).cloned());
         }
 
         let reached = events.last().map_or(after, |event| event.version);
         if below.is_some_and(|below| reached.0 + 1 < below.0) {
-            return Err(Flaw::unreadable(format!("version {} of stream {stream} is missing", reached.0 + 1)));
+            return Err(SledDefect::unreadable(format!("version {} of stream {stream} is missing", reached.0 + 1)));
         }
         Ok(())
     }
 
     /// Appends to `events` all events after position `after` up to `last`.
-    fn read_all(&self, after: Position, last: Position, events: &mut Vec<RecordedEvent>) -> Result<(), Flaw> {
+    fn read_all(&self, after: Position, last: Position, events: &mut Vec<RecordedEvent>) -> Result<(), SledDefect> {
         let wanted = (after.0 + 1).to_be_bytes();
-        let begin = self.guarded(|| self.events.range(..=wanted).next_back().transpose()).map_err(Flaw::unreadable)?;
+        let begin = self
+            .catch_panic(|| self.events.range(..=wanted).next_back().transpose())
+            .map_err(SledDefect::unreadable)?;
         let begin = begin.map_or(wanted.to_vec(), |(key, _)| key.to_vec());
         let mut records = self.events.range(begin..=last.0.to_be_bytes().to_vec());
 
         let mut next = after.0 + 1;
         while next <= last.0 {
-            let missing = Flaw::missing(Position(next));
-            let record = self.guarded(|| records.next().transpose()).map_err(Flaw::unreadable)?;
+            let missing = SledDefect::missing_record(Position(next));
+            let record = self.catch_panic(|| records.next().transpose()).map_err(SledDefect::unreadable)?;
             let (key, payload) = record.ok_or(missing)?;
             let commit = read_commit(&key, &payload)?;
 
             for event in commit.iter().filter(|event| event.position > after && event.position <= last) {
                 if event.position.0 != next {
-                    return Err(Flaw::missing(Position(next)));
+                    return Err(SledDefect::missing_record(Position(next)));
                 }
                 events.push(event.clone());
                 next += 1;
@@ -291,8 +298,8 @@ impl Trees {
     }
 }
 
-impl Flaw {
-    fn missing(position: Position) -> Self {
+impl SledDefect {
+    fn missing_record(position: Position) -> Self {
         Self { position, reason: "the record is missing".to_owned() }
     }
 
@@ -301,13 +308,13 @@ impl Flaw {
     }
 }
 
-fn read_commit(key: &[u8], payload: &[u8]) -> Result<Commit, Flaw> {
+fn read_commit(key: &[u8], payload: &[u8]) -> Result<Commit, SledDefect> {
     let position = Position(u64_at(key, 0).unwrap_or_default());
-    let commit = codec::decode(payload).map_err(|error| Flaw { position, reason: error.to_string() })?;
+    let commit = codec::decode(payload).map_err(|error| SledDefect { position, reason: error.to_string() })?;
     if commit[0].position == position {
         Ok(commit)
     } else {
-        Err(Flaw { position, reason: format!("the record holds position {}", commit[0].position) })
+        Err(SledDefect { position, reason: format!("the record holds position {}", commit[0].position) })
     }
 }
 
@@ -325,13 +332,13 @@ fn stream_entry(commit: &Commit) -> (Vec<u8>, [u8; 12]) {
 }
 
 /// Decodes the version, position and number of events of an entry in `streams`.
-fn parse_entry(key: &[u8], value: &[u8]) -> Result<(Version, Position, u64), Flaw> {
+fn parse_stream_entry(key: &[u8], value: &[u8]) -> Result<(Version, Position, u64), SledDefect> {
     let version = key.len().checked_sub(8).and_then(|at| u64_at(key, at));
     let events =
         value.get(8..).and_then(|bytes| bytes.first_chunk()).map(|bytes| u64::from(u32::from_be_bytes(*bytes)));
     match (version, u64_at(value, 0), events) {
         (Some(version), Some(position), Some(events @ 1..)) => Ok((Version(version), Position(position), events)),
-        _ => Err(Flaw::unreadable("an entry of the stream index has an impossible form".to_owned())),
+        _ => Err(SledDefect::unreadable("an entry of the stream index has an impossible form".to_owned())),
     }
 }
 

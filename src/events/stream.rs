@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+pub use mediary_journal::Position;
 
 use crate::domain::ids::{DeliveryId, NodeKey, PublisherId, StreamKind, TaskId, TokenId, UserId};
 
@@ -75,18 +75,7 @@ impl From<&NodeKey> for StreamId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Version(pub u64);
 
-/// Position of an event in the whole log. The first event has position 1, and there are no gaps. Position 0 is before
-/// the first event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-pub struct Position(pub u64);
-
 impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

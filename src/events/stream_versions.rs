@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use super::stream::{StreamId, Version};
 
 /// Marks names with the same hash, whose versions are unknown.
-const UNSURE: u32 = u32::MAX;
+const UNKNOWN: u32 = u32::MAX;
 
 /// Stream versions by a hash of the stream name: about 20 bytes per stream in memory, at most 12 in a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,26 +14,26 @@ pub struct StreamVersions(HashMap<u64, u32>);
 
 impl StreamVersions {
     /// Records an event. Versions of a stream are consecutive; otherwise two streams share a hash.
-    pub fn note(&mut self, stream: &StreamId, version: Version) {
-        let version = u32::try_from(version.0).unwrap_or(UNSURE);
+    pub fn observe(&mut self, stream: &StreamId, version: Version) {
+        let version = u32::try_from(version.0).unwrap_or(UNKNOWN);
         match self.0.entry(hash(stream)) {
             Entry::Vacant(place) => drop(place.insert(version)),
             Entry::Occupied(mut known) => {
                 let follows = known.get().checked_add(1) == Some(version);
-                known.insert(if follows { version } else { UNSURE });
+                known.insert(if follows { version } else { UNKNOWN });
             }
         }
     }
 
     /// Lower bound of a stream's version.
     #[must_use]
-    pub fn least(&self, stream: &StreamId) -> Version {
-        let known = self.0.get(&hash(stream)).filter(|version| **version != UNSURE);
+    pub fn lower_bound(&self, stream: &StreamId) -> Version {
+        let known = self.0.get(&hash(stream)).filter(|version| **version != UNKNOWN);
         Version(known.map_or(0, |version| u64::from(*version)))
     }
 
     /// The entries, for a snapshot.
-    pub fn saved(&self) -> impl Iterator<Item = (u64, u32)> {
+    pub fn entries(&self) -> impl Iterator<Item = (u64, u32)> {
         self.0.iter().map(|(hash, version)| (*hash, *version))
     }
 
@@ -62,28 +62,28 @@ mod tests {
     #[test]
     fn streams_are_counted_one_by_one() {
         let mut versions = StreamVersions::default();
-        (1..=3).for_each(|version| versions.note(&stream("a"), Version(version)));
-        versions.note(&stream("b"), Version(1));
-        assert_eq!(["a", "b", "c"].map(|key| versions.least(&stream(key)).0), [3, 1, 0]);
+        (1..=3).for_each(|version| versions.observe(&stream("a"), Version(version)));
+        versions.observe(&stream("b"), Version(1));
+        assert_eq!(["a", "b", "c"].map(|key| versions.lower_bound(&stream(key)).0), [3, 1, 0]);
     }
 
     #[test]
     fn what_was_saved_goes_on() {
         let mut versions = StreamVersions::default();
-        versions.note(&stream("a"), Version(1));
+        versions.observe(&stream("a"), Version(1));
         let mut restored = StreamVersions::default();
-        restored.restore(versions.saved().collect());
+        restored.restore(versions.entries().collect());
         assert_eq!(restored, versions);
-        restored.note(&stream("a"), Version(2));
-        assert_eq!(restored.least(&stream("a")), Version(2));
+        restored.observe(&stream("a"), Version(2));
+        assert_eq!(restored.lower_bound(&stream("a")), Version(2));
     }
 
     #[test]
     fn nothing_is_known_of_streams_that_share_a_hash() {
         let mut versions = StreamVersions::default();
-        (1..=5).for_each(|version| versions.note(&stream("a"), Version(version)));
+        (1..=5).for_each(|version| versions.observe(&stream("a"), Version(version)));
         // As if a second stream with the same hash had begun and continued.
-        (1..=7).for_each(|version| versions.note(&stream("a"), Version(version)));
-        assert_eq!(versions.least(&stream("a")), Version(0));
+        (1..=7).for_each(|version| versions.observe(&stream("a"), Version(version)));
+        assert_eq!(versions.lower_bound(&stream("a")), Version(0));
     }
 }

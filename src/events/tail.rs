@@ -15,7 +15,7 @@ pub struct Tail {
 
 impl Tail {
     /// An empty tail of a log that ends at `head`.
-    pub fn after(head: Position) -> Self {
+    pub fn from_head(head: Position) -> Self {
         Self { head, ..Self::default() }
     }
 
@@ -51,7 +51,7 @@ impl Tail {
     }
 
     /// The version of a stream with commits in the tail.
-    pub fn version_of(&self, stream: &StreamId) -> Option<Version> {
+    pub fn stream_version(&self, stream: &StreamId) -> Option<Version> {
         self.streams.get(stream)?.back()?.last().map(|event| event.version)
     }
 

@@ -1,293 +1,78 @@
-//! Verification of a journal: looks for every possible defect in its directory, changes nothing, and reports findings
-//! with file, offset and position.
+//! Verification of a log: the defects of its journal, and the versions of the streams in it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
-use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use ed25519_dalek::SigningKey;
-use uuid::Uuid;
+pub use mediary_journal::{Finding, JournalReport};
 
-use super::chain::{self, ChainHash, Head, HeadError};
-use super::checkpoint::SignedCheckpoint;
-use super::hex;
-use super::journal::OpenError;
-use super::journal::walk::{self, Damage, End, Walked, Watch};
-use super::stream::{Position, StreamId};
-
-/// Number and length of the pauses in which HEAD of a running service may catch up with its responses.
-const HEAD_MOMENTS: u32 = 20;
-const HEAD_MOMENT: Duration = Duration::from_millis(50);
-
-/// A defect and its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    pub file: PathBuf,
-    /// Offset in bytes.
-    pub offset: Option<u64>,
-    pub position: Option<Position>,
-    /// Description of the defect, in a sentence.
-    pub what: String,
-}
-
-impl Finding {
-    /// A defect of a whole file.
-    #[must_use]
-    pub fn of_file(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
-        Self { file: file.into(), offset: None, position: None, what: what.into() }
-    }
-}
-
-impl From<Damage> for Finding {
-    fn from(Damage { file, offset, position, reason }: Damage) -> Self {
-        Self { file, offset: Some(offset), position: Some(position), what: reason }
-    }
-}
-
-/// Result of verifying a journal.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct JournalReport {
-    pub log: Option<Uuid>,
-    /// The key that signs HEAD, checkpoints and exports.
-    pub public_key: Option<[u8; 32]>,
-    /// The last intact record.
-    pub head: Option<Head>,
-    /// Number of events read.
-    pub events: u64,
-    /// Number of records by schema version.
-    pub schemas: BTreeMap<u16, u64>,
-    pub findings: Vec<Finding>,
-    /// Positions after HEAD: in the hash chain, but covered by no signature.
-    pub unsigned: Option<RangeInclusive<u64>>,
-    /// Remarks that are not defects.
-    pub notes: Vec<String>,
-}
-
-/// Returns the positions that were read after a signed HEAD.
-fn unsigned(head: Option<Head>, end: Head) -> Option<RangeInclusive<u64>> {
-    let signed = head?.position.0;
-    (end.position.0 > signed).then(|| signed + 1..=end.position.0)
-}
+use super::journal::{ScannedRecord, SignedCheckpoint};
+use super::open_error::OpenError;
+use super::stream::StreamId;
 
 /// Parameters of a verification.
-pub struct Verification<'v> {
-    /// The directory of the log: `signing.key`, and `journal/` with HEAD and segments.
+pub struct LogVerification<'v> {
+    /// The directory of the log.
     pub directory: &'v Path,
     /// `true` if a service writes to the journal, which is then read up to HEAD only.
     pub in_use: bool,
     /// Checkpoint that the history must contain.
     pub since: Option<&'v SignedCheckpoint>,
     /// Called for every intact record, in order.
-    pub each: &'v mut dyn FnMut(&Walked<'_>),
+    pub each: &'v mut dyn FnMut(&ScannedRecord<'_>),
     /// Called with the number of segment bytes read since the last call.
     pub progress: &'v mut dyn FnMut(u64),
 }
 
-/// Files that vouch for the journal.
-struct Vouchers {
-    key: Option<SigningKey>,
-    head: Option<Head>,
+/// Result of verifying a log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogReport {
+    pub journal: JournalReport,
+    /// Number of records by schema version.
+    pub schemas: BTreeMap<u16, u64>,
 }
 
-impl Verification<'_> {
-    /// Runs the verification.
+impl LogVerification<'_> {
+    /// Runs the verification. Writes nothing.
     ///
     /// # Errors
     /// If the file system fails.
-    pub fn run(self) -> Result<JournalReport, OpenError> {
+    pub fn run(self) -> Result<LogReport, OpenError> {
         let Self { directory, in_use, since, each, progress } = self;
-        let journal = directory.join("journal");
-        let mut report = JournalReport::default();
+        let mut contents = LogContents::default();
 
-        // Reads HEAD first, because everything it covers is on disk then, whatever is written during the verification.
-        let log = walk::log_of(&walk::segments(&journal)?);
-        let wanted = since.filter(|_| in_use).map_or(Position(0), |since| since.checkpoint().head.position);
-        let Vouchers { key, head } = vouchers(directory, log, wanted, &mut report);
-        let segments = walk::segments(&journal)?;
-        report.log = log;
-        report.public_key = key.map(|key| key.verifying_key().to_bytes());
-
-        let Some(log) = log else {
-            let what = if segments.is_empty() { "all segments are missing" } else { "no segment has a whole header" };
-            report.findings.push(Finding::of_file(journal, what));
-            return Ok(report);
+        let mut check = |record: &ScannedRecord<'_>| {
+            let defect = contents.check(record);
+            each(record);
+            defect
         };
+        let verification =
+            mediary_journal::JournalVerification { directory, in_use, since, each: &mut check, progress };
+        let journal = verification.run()?;
 
-        let mut seen = Seen::new(&mut report, head, since, each, progress);
-        let end = walk::walk(&segments, log, head, in_use, &mut seen)?;
-        seen.finish(&journal, log, &end);
-
-        report.head = Some(end.head);
-        report.unsigned = unsigned(head, end.head);
-
-        if let Some((file, offset, what)) = end.torn {
-            let place = format!("{} from offset {offset} on", file.display());
-            report.notes.push(format!(
-                "{place} is an unfinished write that was never acknowledged ({what}): the next start cuts it off"
-            ));
-        }
-
-        Ok(report)
+        Ok(LogReport { journal, schemas: contents.schemas })
     }
 }
 
-/// Reads the signing key and HEAD; reports their defects.
-fn vouchers(directory: &Path, log: Option<Uuid>, wanted: Position, report: &mut JournalReport) -> Vouchers {
-    let key_path = directory.join("signing.key");
-    let mut tell = |file: &Path, what: String| report.findings.push(Finding::of_file(file, what));
-    let key = chain::load_key(&key_path).unwrap_or_else(|error| {
-        tell(&key_path, format!("the signing key cannot be read: {error}"));
-        None
-    });
-
-    let head_path = directory.join("journal/HEAD");
-
-    let (Some(key), Some(log)) = (key, log) else {
-        if !key_path.exists() {
-            tell(&key_path, "the signing key is missing: nothing vouches for the journal".to_owned());
-        }
-        return Vouchers { key: None, head: None };
-    };
-
-    let head = match read_head(&head_path, &key, log, wanted) {
-        Ok(head) => Some(head),
-        Err(HeadError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
-            tell(&head_path, "HEAD is missing: nobody can say how far the journal was acknowledged".to_owned());
-            None
-        }
-        Err(error) => {
-            tell(&head_path, error.to_string());
-            None
-        }
-    };
-
-    Vouchers { key: Some(key), head }
-}
-
-/// Reads HEAD. Waits for a limited time until it reaches `wanted`, because a service writes HEAD shortly after its
-/// responses.
-fn read_head(path: &Path, key: &SigningKey, log: Uuid, wanted: Position) -> Result<Head, HeadError> {
-    let mut moments = 0..HEAD_MOMENTS;
-    loop {
-        let head = chain::read_head(path, &key.verifying_key(), log)?;
-        if head.position >= wanted || moments.next().is_none() {
-            return Ok(head);
-        }
-        std::thread::sleep(HEAD_MOMENT);
-    }
-}
-
-/// Intermediate result of the walk.
-struct Seen<'s> {
-    report: &'s mut JournalReport,
+/// State of the streams and schemas up to a record.
+#[derive(Default)]
+struct LogContents {
     versions: HashMap<StreamId, u64>,
-    head: Option<Head>,
-    head_met: bool,
-    since: Option<&'s SignedCheckpoint>,
-    since_met: bool,
-    each: &'s mut dyn FnMut(&Walked<'_>),
-    progress: &'s mut dyn FnMut(u64),
+    schemas: BTreeMap<u16, u64>,
 }
 
-impl<'s> Seen<'s> {
-    fn new(
-        report: &'s mut JournalReport,
-        head: Option<Head>,
-        since: Option<&'s SignedCheckpoint>,
-        each: &'s mut dyn FnMut(&Walked<'_>),
-        progress: &'s mut dyn FnMut(u64),
-    ) -> Self {
-        let versions = HashMap::new();
-        let head_met = false;
-        let since_met = false;
-        Self { report, versions, head, head_met, since, since_met, each, progress }
-    }
-
-    /// Adds the findings that require the whole walk.
-    fn finish(&mut self, journal: &Path, log: Uuid, end: &End) {
-        let genesis = Head { position: Position(0), chain: ChainHash::genesis(log) };
-        let reached = end.head.position;
-
-        if let Some(head) = self.head
-            && !self.head_met
-            && head != genesis
-            && head.position <= reached
-        {
-            let what = format!("HEAD was signed for another history up to position {}", head.position);
-            self.report.findings.push(Finding::of_file(journal.join("HEAD"), what));
-        }
-
-        if let Some(since) = self.since {
-            let met = self.since_met || since.checkpoint().head == genesis;
-            if let Some(what) = misfit(since, log, self.report.public_key, reached, met) {
-                let position = Some(since.checkpoint().head.position);
-                self.report.findings.push(Finding { file: journal.to_owned(), offset: None, position, what });
-            }
-        }
-    }
-}
-
-/// Returns the reason why a history does not match a checkpoint.
-fn misfit(since: &SignedCheckpoint, log: Uuid, key: Option<[u8; 32]>, reached: Position, met: bool) -> Option<String> {
-    let checkpoint = since.checkpoint();
-    let position = checkpoint.head.position;
-
-    if checkpoint.log != log {
-        return Some(format!("this is log {log}, the checkpoint was taken of log {}", checkpoint.log));
-    }
-
-    if let Some(key) = key.filter(|key| *key != since.public_key()) {
-        let ours = hex::encode(&key);
-        let theirs = hex::encode(&since.public_key());
-        return Some(format!("the log signs with key {ours}, the checkpoint was signed with {theirs}"));
-    }
-
-    if position > reached {
-        return Some(format!(
-            "the history was cut: it ends at position {reached}, the checkpoint was taken at {position}"
-        ));
-    }
-
-    (!met).then(|| {
-        format!(
-            "the history was rewritten: what stands up to position {position} is not what the checkpoint was taken of"
-        )
-    })
-}
-
-impl Watch for Seen<'_> {
-    fn record(&mut self, record: &Walked<'_>) {
-        let first = &record.commit[0];
-        let count = record.commit.len() as u64;
-        self.report.events += count;
+impl LogContents {
+    /// Counts a record. Returns a description if its version does not follow from the previous one of its stream.
+    fn check(&mut self, record: &ScannedRecord<'_>) -> Option<String> {
         if let Some(schema) = record.payload.first_chunk() {
-            *self.report.schemas.entry(u16::from_le_bytes(*schema)).or_default() += 1;
+            *self.schemas.entry(u16::from_le_bytes(*schema)).or_default() += 1;
         }
 
-        self.head_met |= self.head == Some(record.end);
-        self.since_met |= self.since.is_some_and(|since| since.checkpoint().head == record.end);
-
+        let first = &record.commit[0];
         let version = self.versions.entry(first.stream.clone()).or_default();
-        // Missing positions imply missing versions, and have already been reported.
-        if first.version.0 != *version + 1 && self.report.findings.is_empty() {
-            let what = format!("stream {} has version {} after version {version}", first.stream, first.version);
-            let file = record.file.to_owned();
-            let offset = Some(record.offset);
-            self.report.findings.push(Finding { file, offset, position: Some(first.position), what });
-        }
+        let before = *version;
+        *version = first.version.0 + record.commit.len() as u64 - 1;
 
-        *version = first.version.0 + count - 1;
-        (self.each)(record);
-    }
-
-    fn damage(&mut self, damage: Damage) {
-        self.report.findings.push(damage.into());
-    }
-
-    fn segment(&mut self, path: &Path, used: &[u8]) -> Result<(), OpenError> {
-        (self.progress)(fs::metadata(path).map_or(used.len() as u64, |file| file.len()));
-        Ok(())
+        (first.version.0 != before + 1)
+            .then(|| format!("stream {} has version {} after version {before}", first.stream, first.version))
     }
 }

@@ -11,7 +11,7 @@ use super::error::{Code, Problem};
 use super::gate::{Admitted, Call};
 use super::personal;
 use super::server::Services;
-use crate::actors::Circumstances;
+use crate::actors::CommandContext;
 use crate::actors::error::CommandError;
 use crate::clock::Place;
 use crate::domain::ids::{PublisherId, UserId};
@@ -51,7 +51,7 @@ async fn erase(call: &Admitted, user: UserId) -> Result<Answer, Problem> {
     Ok(Answer::no_content())
 }
 
-async fn erase_for(user: UserId, services: &Services, why: &Circumstances) -> Result<(), Problem> {
+async fn erase_for(user: UserId, services: &Services, why: &CommandContext) -> Result<(), Problem> {
     let publishers = publishers_to_leave(user, &services.models.read())?;
     for publisher in publishers {
         match services.dispatch.publisher(&publisher, PublisherCommand::RemoveMember { user }, why.clone()).await {

@@ -10,7 +10,7 @@ use super::error::{Code, Problem};
 use super::personal;
 use super::server::Services;
 use crate::actors::error::CommandError;
-use crate::actors::{Actor, Circumstances};
+use crate::actors::{Actor, CommandContext};
 use crate::domain::ids::{RequestId, UserId};
 use crate::domain::user::{Email, User, UserCommand, UserOpening, UserProfile, UserRejection};
 use crate::domain::value::Name;
@@ -109,7 +109,7 @@ async fn open(id: UserId, person: Person, services: &Services, request: &HttpReq
     let (email, name) = personal::seal_new(services, id, email, name).await?;
 
     let opening = UserOpening { id, email, name, is_admin: false, is_approved: false };
-    let why = Circumstances {
+    let why = CommandContext {
         actor: Actor::System,
         request: request.extensions().get::<RequestId>().cloned(),
         causation: None,

@@ -20,7 +20,7 @@ use super::server::Services;
 use super::server::Shared;
 use super::uploads::Recording;
 use super::version::with_view;
-use crate::actors::{Actor, Circumstances};
+use crate::actors::{Actor, CommandContext};
 use crate::domain::ids::{NodeKey, VersionId};
 use crate::domain::node::{NodeCommand, NodeProfile, NodeRejection, NodeStatus};
 use crate::domain::policy::Action;
@@ -130,7 +130,7 @@ async fn record(call: &Admitted, node: &NodeKey, grant: &Grant, archive: Archive
     admit(call, grant)?;
     let hold = call.services().options.moderation;
     let command = NodeCommand::StoreArchive { version: grant.version, archive, hold };
-    let why = Circumstances { actor: actor(grant), ..call.why() };
+    let why = CommandContext { actor: actor(grant), ..call.why() };
     call.services().dispatch.node(node, command, why).await?;
     Ok(())
 }

@@ -138,7 +138,7 @@ impl Models {
                 }
             }
         }
-        self.streams.note(&recorded.stream, recorded.version);
+        self.streams.observe(&recorded.stream, recorded.version);
         self.position = recorded.position;
     }
 }

@@ -1,6 +1,7 @@
 //! Verification of a data directory: the journal itself, sled and the snapshot against the journal, user keys against
 //! the data sealed with them, and content files against their hashes and the versions that refer to them.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,11 +14,9 @@ use super::sled_copy::SledCopy;
 use super::{Found, Progress, findings_json, key_text};
 use crate::clock::Surroundings;
 use crate::data_dir::{is_directory, to_help};
-use crate::events::checkpoint::SignedCheckpoint;
-use crate::events::hex;
-use crate::events::journal::OpenError;
-use crate::events::journal::walk::Walked;
-use crate::events::verify::{Finding, JournalReport, Verification};
+use crate::events::journal::{ScannedRecord, SignedCheckpoint, hex};
+use crate::events::open_error::OpenError;
+use crate::events::verify::{Finding, JournalReport, LogReport, LogVerification};
 use crate::media::contents::{self, AREAS, Contents};
 use crate::projections::read_models::Models;
 use crate::words::count;
@@ -45,6 +44,8 @@ impl Unverifiable {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub journal: JournalReport,
+    /// Number of records by schema version.
+    pub schemas: BTreeMap<u16, u64>,
     pub archives: u64,
     pub pictures: u64,
     /// All defects, of the journal and beyond.
@@ -113,7 +114,7 @@ pub fn verify(
         found.notes.push(note.to_owned());
     }
 
-    let mut each = |record: &Walked<'_>| {
+    let mut each = |record: &ScannedRecord<'_>| {
         record.commit.iter().for_each(|event| models.apply(event));
         saved.compare(record, &models);
         if let Some(sled) = &mut sled {
@@ -123,8 +124,8 @@ pub fn verify(
 
     let directory = root.join("log");
     let verification =
-        Verification { directory: &directory, in_use: running, since, each: &mut each, progress: &mut advance };
-    let mut journal = verification.run()?;
+        LogVerification { directory: &directory, in_use: running, since, each: &mut each, progress: &mut advance };
+    let LogReport { mut journal, schemas } = verification.run()?;
 
     found.findings = std::mem::take(&mut journal.findings);
     found.notes.append(&mut journal.notes);
@@ -155,8 +156,8 @@ pub fn verify(
     let Contents { archives, pictures, findings: files } =
         contents::check(root, &named, advance).map_err(Unverifiable::file(root))?;
     let Found { mut findings, unverified, notes } = found;
-    findings.extend(files.into_iter().map(|(file, what)| Finding::of_file(file, what)));
-    Ok(Report { journal, archives, pictures, findings, unverified, notes })
+    findings.extend(files.into_iter().map(|(file, what)| Finding::in_file(file, what)));
+    Ok(Report { journal, schemas, archives, pictures, findings, unverified, notes })
 }
 
 fn journal_bytes(root: &Path) -> u64 {
@@ -205,9 +206,9 @@ impl Report {
     /// The report for machines.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let JournalReport { log, public_key, head, events, schemas, .. } = &self.journal;
+        let JournalReport { log, public_key, head, events, .. } = &self.journal;
         let schemas: serde_json::Map<_, _> =
-            schemas.iter().map(|(version, records)| (version.to_string(), (*records).into())).collect();
+            self.schemas.iter().map(|(version, records)| (version.to_string(), (*records).into())).collect();
 
         let mut json = json!({
             "result": if self.is_clean() { "clean" } else if self.findings.is_empty() { "unverified" } else { "damaged" },

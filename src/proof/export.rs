@@ -21,12 +21,12 @@ use serde_json::{Value, json};
 use crate::audit::record::{RecordJson, canonical};
 use crate::clock::Surroundings;
 use crate::data_dir::to_help;
-use crate::events::chain::{self, ChainHash, Head};
-use crate::events::checkpoint::{Checkpoint, SignedCheckpoint};
 use crate::events::envelope::RecordedEvent;
-use crate::events::hex;
-use crate::events::journal::OpenError;
-use crate::events::journal::walk::{self, Damage, Walked, Watch};
+use crate::events::journal::{
+    self, ChainHash, Checkpoint, CommitDecoder, JournalDamage, JournalError, JournalHead, ScanVisitor, ScannedRecord,
+    SignedCheckpoint, hex, scan,
+};
+use crate::events::open_error::OpenError;
 use crate::events::schema;
 use crate::events::stream::Position;
 use crate::events::verify::Finding;
@@ -72,6 +72,12 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
+impl From<JournalError> for ExportError {
+    fn from(error: JournalError) -> Self {
+        OpenError::from(error).into()
+    }
+}
+
 impl ExportError {
     /// HEAD contradicts the journal.
     pub(crate) fn other_history(position: Position) -> Self {
@@ -85,7 +91,7 @@ impl ExportError {
 pub struct Vouched {
     pub key: SigningKey,
     pub log: uuid::Uuid,
-    pub head: Head,
+    pub head: JournalHead,
 }
 
 /// Reads the signing key and HEAD of a log directory. Writes nothing, and works while a service writes to the log.
@@ -97,15 +103,15 @@ pub fn vouched(directory: &Path) -> Result<Vouched, ExportError> {
         |path: &Path, what: &dyn std::fmt::Display| ExportError::Unvouched(format!("{}: {what}", path.display()));
     let key_path = directory.join("signing.key");
     let head_path = directory.join("journal/HEAD");
-    let key = chain::load_key(&key_path);
+    let key = journal::load_signing_key(&key_path);
     let key = key.map_err(|error| unvouched(&key_path, &format!("{error}{}", to_help(&key_path, &error))))?;
     let key = key.ok_or_else(|| unvouched(&key_path, &"the signing key is missing"))?;
 
-    let segments = walk::segments(&directory.join("journal"))?;
-    let log =
-        walk::log_of(&segments).ok_or_else(|| unvouched(&head_path, &"there is no segment with a whole header"))?;
+    let segments = scan::segments(&directory.join("journal"))?;
+    let log = scan::read_log_id(&segments)
+        .ok_or_else(|| unvouched(&head_path, &"there is no segment with a whole header"))?;
     let head =
-        chain::read_head(&head_path, &key.verifying_key(), log).map_err(|error| unvouched(&head_path, &error))?;
+        journal::read_head(&head_path, &key.verifying_key(), log).map_err(|error| unvouched(&head_path, &error))?;
 
     Ok(Vouched { key, log, head })
 }
@@ -116,7 +122,7 @@ pub fn vouched(directory: &Path) -> Result<Vouched, ExportError> {
 /// See [`vouched`].
 pub fn checkpoint(directory: &Path, surroundings: &Surroundings) -> Result<SignedCheckpoint, ExportError> {
     let Vouched { key, log, head } = vouched(directory)?;
-    Ok(Checkpoint { log, head, at: surroundings.now() }.sign(&key))
+    Ok(Checkpoint { log, head, at_micros: surroundings.now().micros() }.sign(&key))
 }
 
 /// Exports a log directory up to its HEAD. Returns the final checkpoint.
@@ -131,7 +137,7 @@ pub fn export(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<SignedCheckpoint, ExportError> {
     let Vouched { key, log, head } = vouched(directory)?;
-    let signed = Checkpoint { log, head, at: surroundings.now() }.sign(&key);
+    let signed = Checkpoint { log, head, at_micros: surroundings.now().micros() }.sign(&key);
 
     writeln!(out, "{}", (style.canonical)(&header(&signed)))?;
 
@@ -147,8 +153,8 @@ pub fn export(
     };
 
     if head.position.0 > 0 {
-        let segments = walk::segments(&directory.join("journal"))?;
-        walk::walk(&segments, log, Some(head), true, &mut lines)?;
+        let segments = scan::segments(&directory.join("journal"))?;
+        scan::scan(&segments, log, Some(head), true, &mut lines)?;
     }
 
     lines.finish()?;
@@ -201,12 +207,12 @@ struct Lines<'l> {
 }
 
 impl Lines<'_> {
-    fn write(&mut self, record: &Walked<'_>) -> io::Result<()> {
+    fn write(&mut self, record: &ScannedRecord<'_>) -> io::Result<()> {
         self.reached = record.end.chain;
         writeln!(self.out, "{}", commit_line(self.style, &record.commit, record.payload, &record.end.chain))?;
-        let Checkpoint { log, head, at } = *self.signed.checkpoint();
+        let Checkpoint { log, head, at_micros } = *self.signed.checkpoint();
         if record.end.position.0 >= self.next && record.end != head {
-            let signed = Checkpoint { log, head: record.end, at }.sign(&self.key);
+            let signed = Checkpoint { log, head: record.end, at_micros }.sign(&self.key);
             writeln!(self.out, "{}", checkpoint_line(self.style, &signed))?;
         }
         self.next = self.next.max(after(record.end.position.0));
@@ -216,7 +222,7 @@ impl Lines<'_> {
 
     fn finish(self) -> Result<(), ExportError> {
         self.failed?;
-        let Head { position, chain } = self.signed.checkpoint().head;
+        let JournalHead { position, chain } = self.signed.checkpoint().head;
         if self.reached != chain {
             return Err(ExportError::other_history(position));
         }
@@ -231,20 +237,20 @@ pub fn after(position: u64) -> u64 {
     (position / CHECKPOINT_EVERY + 1) * CHECKPOINT_EVERY
 }
 
-impl Watch for Lines<'_> {
-    fn record(&mut self, record: &Walked<'_>) {
+impl ScanVisitor<CommitDecoder> for Lines<'_> {
+    fn visit_record(&mut self, record: &ScannedRecord<'_>) {
         if self.failed.is_ok() {
             self.failed = self.write(record).map_err(ExportError::Write);
         }
     }
 
-    fn damage(&mut self, damage: Damage) {
+    fn visit_damage(&mut self, damage: JournalDamage) {
         if self.failed.is_ok() {
             self.failed = Err(ExportError::Damaged(damage.into()));
         }
     }
 
-    fn segment(&mut self, _: &Path, _: &[u8]) -> Result<(), OpenError> {
+    fn visit_segment(&mut self, _: &Path, _: &[u8]) -> Result<(), JournalError> {
         Ok(())
     }
 }

@@ -9,10 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::export::{self, FORMAT, Style};
-use crate::events::chain::{ChainHash, Head};
-use crate::events::checkpoint::SignedCheckpoint;
 use crate::events::codec;
-use crate::events::hex;
+use crate::events::journal::{ChainHash, JournalHead, SignedCheckpoint, hex};
 use crate::events::schema;
 use crate::events::stream::Position;
 use crate::words::count;
@@ -197,7 +195,7 @@ impl<'k> Check<'k> {
         let Some(since) = since else { return };
         let wanted = since.checkpoint();
         let end = head.checkpoint();
-        self.since_met = wanted.head == Head { position: Position(0), chain: ChainHash::genesis(end.log) };
+        self.since_met = wanted.head == JournalHead { position: Position(0), chain: ChainHash::genesis(end.log) };
 
         if wanted.log != end.log {
             self.tell(format!("this is log {}, the checkpoint was taken of log {}", end.log, wanted.log));
@@ -264,11 +262,11 @@ impl<'k> Check<'k> {
         }
 
         self.chain = claimed.or(Some(chain));
-        self.reached(Head { position: Position(self.next - 1), chain });
+        self.reached(JournalHead { position: Position(self.next - 1), chain });
     }
 
     /// Updates the state after a commit: progress towards `since`, and whether a checkpoint is due.
-    fn reached(&mut self, reached: Head) {
+    fn reached(&mut self, reached: JournalHead) {
         if let Known::Since(since) = self.known {
             self.since_met |= since.checkpoint().head == reached;
         }
@@ -287,7 +285,7 @@ impl<'k> Check<'k> {
             }
         };
 
-        let Head { position, chain } = signed.checkpoint().head;
+        let JournalHead { position, chain } = signed.checkpoint().head;
         if !same(line, &export::checkpoint_line(self.style, &signed)) {
             self.tell("the checkpoint is written in another way than exports are".to_owned());
         }

@@ -10,7 +10,7 @@ mod sled_copy;
 
 use serde_json::{Value, json};
 
-use crate::events::hex;
+use crate::events::journal::hex;
 use crate::events::verify::Finding;
 
 /// Progress callback: bytes processed, and bytes in total.

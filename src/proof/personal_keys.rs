@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::domain::ids::UserId;
 use crate::domain::personal::{Personal, PersonalField};
 use crate::domain::user::UserProfile;
-use crate::events::journal::{OpenError, StoppedJournal};
+use crate::events::journal::ReadOnlyJournal;
+use crate::events::open_error::OpenError;
 use crate::events::stream::Position;
 use crate::events::verify::Finding;
 use crate::personal::Keyring;
@@ -38,7 +39,7 @@ impl Keys {
             return Ok(());
         }
 
-        let mut journal = StoppedJournal::open(log)?.read_from(after)?;
+        let mut journal = ReadOnlyJournal::open(log)?.read_from(after)?;
         while let Some(record) = journal.next_record()? {
             record.commit.iter().filter(|event| event.position > after).for_each(|event| models.apply(event));
         }
@@ -51,7 +52,7 @@ impl Keys {
     pub fn finish(self, root: &Path, findings: &mut Vec<Finding>, notes: &mut Vec<String>) {
         findings.extend(self.wrong.into_iter().map(|(user, what)| {
             let what = format!("{what}: put the one of a backup there, or name and e-mail address stay unreadable");
-            Finding::of_file(file_of(root, user), what)
+            Finding::in_file(file_of(root, user), what)
         }));
         notes.extend(self.left.into_iter().map(|user| {
             format!("{} is the key of a user who was erased: the next start destroys it", file_of(root, user).display())

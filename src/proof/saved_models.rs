@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::events::journal::walk::Walked;
+use crate::events::journal::ScannedRecord;
 use crate::events::verify::Finding;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
@@ -41,7 +41,7 @@ impl SavedModels {
     }
 
     /// Compares the snapshot with the replayed models, if it was taken at this record.
-    pub fn compare(&mut self, record: &Walked<'_>, folded: &Models) {
+    pub fn compare(&mut self, record: &ScannedRecord<'_>, folded: &Models) {
         let Self::Waiting(found) = self else { return };
         let anchor = found.anchor;
         if record.end.position < anchor.position {
@@ -73,7 +73,7 @@ impl SavedModels {
             }
             Self::Damaged(file, reason) => {
                 let what = format!("{reason}; the next start does not use it, and folds the log");
-                findings.push(Finding::of_file(file, what));
+                findings.push(Finding::in_file(file, what));
             }
             // The replay lacks unreadable records.
             Self::Waiting(_) | Self::Compared(..) if !findings.is_empty() => {
@@ -81,9 +81,9 @@ impl SavedModels {
             }
             Self::Waiting(found) => {
                 let what = format!("the journal ends before position {}, at which it was taken", found.anchor.position);
-                findings.push(Finding::of_file(found.path(), what));
+                findings.push(Finding::in_file(found.path(), what));
             }
-            Self::Compared(file, Some(what)) => findings.push(Finding::of_file(file, what)),
+            Self::Compared(file, Some(what)) => findings.push(Finding::in_file(file, what)),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::Found;
 use crate::clock::Surroundings;
 use crate::events::envelope::Commit;
-use crate::events::sled_log::compare::{Compared, Comparison};
+use crate::events::sled_log::compare::{Comparison, ComparisonReport};
 use crate::events::verify::Finding;
 use crate::words::count;
 
@@ -50,7 +50,7 @@ impl SledCopy {
     /// Compares the next record of the journal.
     pub fn take(&mut self, commit: &Commit, payload: &[u8]) {
         if let Self::Open { comparison, .. } = self {
-            comparison.take(commit, payload);
+            comparison.compare_next(commit, payload);
         }
     }
 
@@ -63,10 +63,10 @@ impl SledCopy {
             Self::Skipped(reason) => found.unverified.push(reason),
             Self::Unusable(reason) => {
                 let what = format!("sled does not open: {reason}; the next start makes it anew from the journal");
-                found.findings.push(Finding::of_file(sled, what));
+                found.findings.push(Finding::in_file(sled, what));
             }
             Self::Open { comparison, _copy } => {
-                let Compared { differences, behind } = comparison.finish();
+                let ComparisonReport { differences, behind } = comparison.finish();
                 let finding = |what, position| Finding { file: sled.to_owned(), offset: None, position, what };
                 found.findings.extend(differences.into_iter().map(|difference| {
                     let what = format!("{}; the next start makes sled anew from the journal", difference.what);

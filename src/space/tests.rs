@@ -1,6 +1,9 @@
 //! Tests of the monitoring of disk space.
 
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::io::Errno;
 
 use super::*;
 

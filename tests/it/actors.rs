@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
-use mediary::actors::Circumstances;
+use mediary::actors::CommandContext;
 use mediary::actors::aggregate::Done;
 use mediary::actors::error::CommandError;
 use mediary::actors::projector::rebuild;
@@ -49,8 +49,8 @@ fn id(name: &str) -> PublisherId {
     PublisherId::parse(name).unwrap()
 }
 
-fn why() -> Circumstances {
-    Circumstances::of_system(None, Timestamp::from_micros(1))
+fn why() -> CommandContext {
+    CommandContext::from_system(None, Timestamp::from_micros(1))
 }
 
 fn create(name: &str) -> PublisherCommand {
@@ -257,7 +257,7 @@ async fn a_claimed_command_is_not_carried_out_again() {
     let start = Timestamp::from_micros(1);
     let send = async |nth, at, command| {
         let claim = Claim { key: Digest([1; 32]), fingerprint: Digest([2; 32]), nth };
-        let why = Circumstances { claim: Some(claim), ..Circumstances::of_system(None, at) };
+        let why = CommandContext { claim: Some(claim), ..CommandContext::from_system(None, at) };
         actors.dispatch.publisher(&id("acme"), command, why).await
     };
     assert_eq!(send(0, start, create("acme")).await, Ok(Done { changed: true }));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use mediary::clock::Surroundings;
 use mediary::config::Settings;
 use mediary::data_dir::{DataDir, DataDirError};
-use mediary::events::envelope::{Append, Circumstances, NewEvent, RecordedEvent};
+use mediary::events::envelope::{Append, CommandContext, NewEvent, RecordedEvent};
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::SledLog;
 use mediary::events::stream::{Position, Version};
@@ -83,7 +83,7 @@ fn append_again(event: &RecordedEvent) -> Append {
     Append {
         stream: event.stream.clone(),
         expected: Version(event.version.0 - 1),
-        circumstances: Circumstances { actor, request, causation, at, claim: None },
+        context: CommandContext { actor, request, causation, at, claim: None },
         events: vec![NewEvent { id: event.id, event: event.event.clone() }],
     }
 }

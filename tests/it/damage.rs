@@ -23,7 +23,7 @@ use mediary::events::envelope::RecordedEvent;
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{OpenReport, SledLog};
 use mediary::events::stream::{Position, Version};
-use mediary::events::verify::Verification;
+use mediary::events::verify::LogVerification;
 use mediary::projections::read_models::Models;
 use parking_lot::Mutex;
 use rand::SeedableRng;
@@ -145,7 +145,7 @@ fn outlive_whole(history: &History, harm: &Harm, directory: &Path) -> Outcome {
     let outcome = outlive(history, harm, directory);
     let expected = match &outcome {
         // Data that only sled holds is not in the journal's files.
-        Outcome::Refused(reason) => !reason.contains("sled holds"),
+        Outcome::Refused(reason) => !reason.contains("the index holds"),
         Outcome::Mended => harm.file().is_some_and(|file| file.starts_with("journal")),
         Outcome::Unharmed | Outcome::Broken(_) => false,
     };
@@ -157,8 +157,9 @@ fn outlive_whole(history: &History, harm: &Harm, directory: &Path) -> Outcome {
 
 /// Number of findings of a read-only verification.
 fn verified(directory: &Path) -> usize {
-    let verification = Verification { directory, in_use: false, since: None, each: &mut |_| {}, progress: &mut |_| {} };
-    verification.run().map_or(1, |report| report.findings.len() + report.notes.len())
+    let verification =
+        LogVerification { directory, in_use: false, since: None, each: &mut |_| {}, progress: &mut |_| {} };
+    verification.run().map_or(1, |report| report.journal.findings.len() + report.journal.notes.len())
 }
 
 fn outlive(history: &History, harm: &Harm, directory: &Path) -> Outcome {
@@ -175,7 +176,7 @@ fn outlive(history: &History, harm: &Harm, directory: &Path) -> Outcome {
 /// Opens the log in a thread, to detect a panic or a hang.
 fn start(directory: &Path, history: &History) -> Outcome {
     let path = directory.to_owned();
-    let started = watched(move || Answers::of(&path).map(|(answers, report)| (answers, report.sentences())));
+    let started = watched(move || Answers::of(&path).map(|(answers, report)| (answers, report.messages())));
     match started {
         Err(broken) => broken,
         Ok(Err(reason)) => Outcome::Refused(reason),

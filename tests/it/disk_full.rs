@@ -45,7 +45,7 @@ fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
     let measured = Arc::clone(&free);
     let mut house = House::new();
     let measure = move |_: &Path| Ok(Room { disk: 1, free: measured.load(Ordering::SeqCst) });
-    house.options.journal.space = Space::measured(&house.path(""), 1 << 20, Arc::new(measure));
+    house.options.space = Space::measured(&house.path(""), 1 << 20, Arc::new(measure));
     let log = house.open().0;
     write_group(&log, 0);
     let before = all(&log);
@@ -79,7 +79,7 @@ fn a_segment_that_finds_no_room_leaves_the_log_as_it_was() {
     let measured = Arc::clone(&free);
     let mut house = House::new();
     let measure = move |_: &Path| Ok(Room { disk: 1, free: measured.load(Ordering::SeqCst) });
-    house.options.journal.space = Space::measured(&house.path(""), 1, Arc::new(measure));
+    house.options.space = Space::measured(&house.path(""), 1, Arc::new(measure));
     let log = house.open().0;
     write_group(&log, 0);
     free.store(100, Ordering::SeqCst);
@@ -348,7 +348,7 @@ impl Service {
         let mut commits = Vec::new();
         let opened = SledLog::open(&options, &Surroundings::real(), |commit| commits.extend_from_slice(commit));
         let (log, report) = opened.unwrap();
-        assert_eq!((report.torn, report.mended), (None, Vec::new()));
+        assert_eq!((report.torn_tail, report.repairs), (None, Vec::new()));
         assert_eq!(all(&log), commits);
         for folder in ["archives/incoming", "log/journal"] {
             for entry in fs::read_dir(data.join(folder)).unwrap() {

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use mediary::clock::Surroundings;
-use mediary::events::checkpoint::SignedCheckpoint;
-use mediary::events::hex;
+use mediary::events::journal::{SignedCheckpoint, hex};
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{SledLog, SledLogOptions};
 use mediary::proof::export::{Style, export};

@@ -66,7 +66,7 @@ fn of_a_group_whose_sync_failed_whole_commands_come_back_up_to_the_first_gap() {
     let (log, report) = house.open();
     let after = all(&log);
     assert_eq!((&after[..before.len()], after.len()), (&before[..], before.len() + 1));
-    assert_eq!(report.torn.map(|torn| torn.position), Some(Position(4)));
+    assert_eq!(report.torn_tail.map(|torn| torn.position), Some(Position(4)));
 }
 
 #[test]

@@ -10,20 +10,16 @@ use mediary::domain::personal::Personal;
 use mediary::domain::user::UserEvent;
 use mediary::events::codec;
 use mediary::events::envelope::{Append, Commit, NewEvent};
-use mediary::events::schema::{DecodeError, VERSION};
+use mediary::events::schema::{CommitDecodeError, VERSION};
 use mediary::events::stream::{Position, Version};
 
 use crate::samples;
 
 fn commit_of(nth: u128, event: Event) -> Commit {
     let events = vec![NewEvent { id: mediary::domain::ids::EventId(samples::id(nth)), event }];
-    let append = Append {
-        stream: samples::task_stream(0x7A),
-        expected: Version(4),
-        circumstances: samples::circumstances(),
-        events,
-    };
-    append.record(Position(300))
+    let append =
+        Append { stream: samples::task_stream(0x7A), expected: Version(4), context: samples::circumstances(), events };
+    append.into_commit(Position(300))
 }
 
 /// Commit of one event, with the name of its files: its kind, and the job for submissions of further jobs.
@@ -158,7 +154,7 @@ fn a_name_that_was_never_recorded_is_an_error() {
     let mut bytes = encoded(&submitted.commit);
     let at = bytes.windows(4).position(|window| window == b"webp").unwrap();
     bytes[at] = b'x';
-    assert!(matches!(codec::decode(&bytes), Err(DecodeError::Value { field: "picture format", .. })));
+    assert!(matches!(codec::decode(&bytes), Err(CommitDecodeError::Value { field: "picture format", .. })));
 }
 
 #[test]

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mediary::clock::Surroundings;
 use mediary::events::envelope::RecordedEvent;
-use mediary::events::journal::{Journal, OpenError};
+use mediary::events::journal::{Journal, JournalEnvironment, JournalError};
 use mediary::events::log::{EventLog, LogFailure};
+use mediary::events::open_error::OpenError;
 use mediary::events::sled_log::{OpenReport, SledLog, SledLogOptions};
 use mediary::events::stream::Position;
 use tempfile::TempDir;
@@ -120,14 +121,14 @@ fn a_torn_tail_is_cut_and_reported() {
     overwrite(&segment, end - 10, &[0; 10]);
     // When the log opens, then the record is removed and reported
     let (log, report) = house.open();
-    let torn = report.torn.unwrap();
+    let torn = report.torn_tail.unwrap();
     assert_eq!((log.head(), torn.position, torn.file), (Position(6), Position(7), segment.clone()));
     assert_eq!(all(&log).len(), 6);
     // and its place is used again
     log.append(vec![append(1, 3, 10, 1)]).unwrap();
     drop(log);
     let (log, report) = house.open();
-    assert_eq!((all(&log).len(), report.torn), (7, None));
+    assert_eq!((all(&log).len(), report.torn_tail), (7, None));
 }
 
 #[test]
@@ -142,7 +143,7 @@ fn the_remains_of_one_group_are_cut_whatever_order_the_disk_wrote_them_in() {
     // The first of four records is missing, the others are complete.
     overwrite(&segment, end, &[0; 60]);
     let (log, report) = house.open();
-    assert_eq!((log.head(), report.torn.map(|torn| torn.position)), (Position(4), Some(Position(5))));
+    assert_eq!((log.head(), report.torn_tail.map(|torn| torn.position)), (Position(4), Some(Position(5))));
 }
 
 #[test]
@@ -150,7 +151,7 @@ fn whole_records_after_head_are_kept() {
     let house = House::with_groups(2);
     house.without_head(|| write_group(&house.open().0, 2));
     let (log, report) = house.open();
-    assert_eq!((log.head(), report.torn), (Position(6), None));
+    assert_eq!((log.head(), report.torn_tail), (Position(6), None));
 }
 
 #[test]
@@ -171,9 +172,9 @@ fn every_damaged_byte_of_the_acknowledged_records_is_found() {
     let (segment, end) = house.end();
     for offset in RECORDS_START..end {
         flip(&segment, offset);
-        let opened =
-            Journal::open(house.options.journal.clone(), &Surroundings::manual(AT, 7), Position(0), |_| {}).map(drop);
-        assert!(matches!(opened, Err(OpenError::Damaged { .. })), "offset {offset}");
+        let environment = JournalEnvironment::new(&Surroundings::manual(AT, 7), &house.options.space);
+        let opened = Journal::open(house.options.journal.clone(), environment, Position(0), |_| {}).map(drop);
+        assert!(matches!(opened, Err(JournalError::Damaged { .. })), "offset {offset}");
         flip(&segment, offset);
     }
     assert_eq!(house.open().0.head(), Position(4));
@@ -244,7 +245,7 @@ fn sled_ahead_of_the_journal_stops_the_start() {
     let length = fs::metadata(&segment).unwrap().len();
     overwrite(&segment, end, &vec![0; usize::try_from(length - end).unwrap()]);
     let message = house.refusal().to_string();
-    assert!(message.contains("sled holds events up to position 6"), "{message}");
+    assert!(message.contains("the index holds events up to position 6"), "{message}");
 }
 
 #[test]
@@ -282,14 +283,14 @@ fn a_missing_or_forged_head_stops_the_start() {
     let head = house.path("journal/HEAD");
     let kept = fs::read(&head).unwrap();
     fs::remove_file(&head).unwrap();
-    assert!(matches!(house.refusal(), OpenError::Unvouched { file, .. } if file == head));
+    assert!(matches!(house.refusal(), OpenError::Unverifiable { file, .. } if file == head));
     fs::write(&head, vec![0; 8192]).unwrap();
-    assert!(matches!(house.refusal(), OpenError::Unvouched { file, .. } if file == head));
+    assert!(matches!(house.refusal(), OpenError::Unverifiable { file, .. } if file == head));
     fs::write(&head, kept).unwrap();
     fs::write(house.path("signing.key"), [9; 32]).unwrap();
-    assert!(matches!(house.refusal(), OpenError::Unvouched { file, .. } if file == head));
+    assert!(matches!(house.refusal(), OpenError::Unverifiable { file, .. } if file == head));
     fs::remove_file(house.path("signing.key")).unwrap();
-    assert!(matches!(house.refusal(), OpenError::Unvouched { file, .. } if file == house.path("signing.key")));
+    assert!(matches!(house.refusal(), OpenError::Unverifiable { file, .. } if file == house.path("signing.key")));
 }
 
 #[test]
@@ -320,7 +321,7 @@ fn a_kill_while_a_segment_is_prepared_or_begun_loses_nothing() {
     fs::write(house.path("journal/next.tmp"), begun).unwrap();
     write_group(&house.open().0, 100);
     let (log, report) = house.open();
-    assert_eq!((log.head(), report.torn), (Position(202), None));
+    assert_eq!((log.head(), report.torn_tail), (Position(202), None));
 }
 
 #[test]

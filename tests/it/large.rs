@@ -32,10 +32,10 @@ fn fits(events: Vec<NodeEvent>) -> bool {
     let append = Append {
         stream: StreamId::from(&NodeId::parse("tools").unwrap().key()),
         expected: Version(1 << 40),
-        circumstances: samples::circumstances(),
+        context: samples::circumstances(),
         events: (0..).zip(events).map(new).collect(),
     };
-    codec::encode(&append.record(Position(1 << 40)), &mut Vec::new()).is_ok()
+    codec::encode(&append.into_commit(Position(1 << 40)), &mut Vec::new()).is_ok()
 }
 
 fn decide(history: &[NodeEvent], command: NodeCommand) -> Vec<NodeEvent> {

@@ -6,7 +6,7 @@ use std::thread;
 
 use mediary::clock::Surroundings;
 use mediary::events::envelope::{Append, Commit, RecordedEvent};
-use mediary::events::log::{AppendRefused, COMMIT_BYTES_MAX, EVENT_BYTES_MAX, EventLog};
+use mediary::events::log::{AppendRejection, COMMIT_BYTES_MAX, EVENT_BYTES_MAX, EventLog};
 use mediary::events::memory_log::MemoryLog;
 use mediary::events::sled_log::{SledLog, SledLogOptions};
 use mediary::events::stream::{Position, Version};
@@ -103,7 +103,7 @@ fn stream(log: &dyn EventLog, number: u128, after: u64) -> Result<Vec<RecordedEv
     log.read_stream(&task_stream(number), Version(after)).map_err(|error| error.to_string())
 }
 
-fn group(log: &dyn EventLog, group: Vec<Append>) -> Result<Vec<Result<Commit, AppendRefused>>, String> {
+fn group(log: &dyn EventLog, group: Vec<Append>) -> Result<Vec<Result<Commit, AppendRejection>>, String> {
     let outcome = log.append(group).map_err(|error| error.to_string())?;
     log.after_group();
     Ok(outcome)
@@ -141,7 +141,7 @@ fn events_come_back_as_they_were(log: &dyn EventLog) -> Result<(), String> {
         let mut append = append(1, nth, nth, 1);
         append.events[0].event = event;
         let commit = accepted(log, append.clone())?;
-        same("the commit", &commit, &append.record(Position(nth)))?;
+        same("the commit", &commit, &append.into_commit(Position(nth)))?;
         expected.extend_from_slice(&commit);
     }
     same("all", &all(log)?, &expected)?;
@@ -154,7 +154,7 @@ fn a_conflict_changes_nothing(log: &dyn EventLog) -> Result<(), String> {
     for expected in [0, 1, 3] {
         let outcome = group(log, vec![append(1, expected, 2, 1)])?;
         let (expected, actual) = (Version(expected), Version(2));
-        same("refusal", &outcome, &vec![Err(AppendRefused::Conflict { stream: task_stream(1), expected, actual })])?;
+        same("refusal", &outcome, &vec![Err(AppendRejection::Conflict { stream: task_stream(1), expected, actual })])?;
     }
     same("events", &all(log)?, &before)?;
     accepted(log, append(1, 2, 3, 1)).map(drop)
@@ -235,8 +235,8 @@ fn too_large_events_are_refused_alone(log: &dyn EventLog) -> Result<(), String> 
     let mut many = append(3, 0, 0, 0);
     many.events = (0..).take(40).flat_map(|_| large_append(3, 0, EVENT_BYTES_MAX / 2).events).collect();
     let outcome = group(log, vec![append(1, 0, 1, 1), large_append(2, 0, EVENT_BYTES_MAX), many, append(1, 1, 2, 1)])?;
-    let refused = |outcome: &Result<Commit, AppendRefused>| match outcome {
-        Err(AppendRefused::TooLarge { bytes }) => Some(*bytes),
+    let refused = |outcome: &Result<Commit, AppendRejection>| match outcome {
+        Err(AppendRejection::TooLarge { bytes }) => Some(*bytes),
         _ => None,
     };
     let refused: Vec<_> = outcome.iter().map(refused).collect();

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use mediary::clock::Surroundings;
 use mediary::events::envelope::RecordedEvent;
-use mediary::events::journal::{MendedPart, OpenError};
+use mediary::events::journal::RepairedPart;
 use mediary::events::log::EventLog;
+use mediary::events::open_error::OpenError;
 use mediary::events::sled_log::{OpenReport, SledLog};
 use mediary::events::stream::Position;
 use parking_lot::Mutex;
@@ -35,7 +36,7 @@ impl Case {
     fn of(groups: u64) -> Self {
         let house = House::with_groups(groups);
         let (log, report) = house.open();
-        assert_eq!(report.sentences(), [""; 0]);
+        assert_eq!(report.messages(), [""; 0]);
         let before = all(&log);
         log.close().unwrap();
         drop(log);
@@ -80,16 +81,16 @@ impl Case {
             assert!(fs::read(&path).unwrap() == self.original(&path), "{} has other bytes", path.display());
         }
         let (log, second) = self.house.open();
-        assert_eq!((all(&log), second.sentences()), (self.before.clone(), Vec::new()));
+        assert_eq!((all(&log), second.messages()), (self.before.clone(), Vec::new()));
         report
     }
 
     /// Like [`Case::healed`], with this many repaired records at one location.
     fn healed_records(&self, (segment, offset, _): &Place, count: usize) {
         let report = self.healed();
-        let [mended] = report.mended.as_slice() else { panic!("{report:?}") };
+        let [mended] = report.repairs.as_slice() else { panic!("{report:?}") };
         assert_eq!((&mended.file, mended.offset), (segment, *offset as u64));
-        assert_eq!(mended.part, MendedPart::Records(count), "{report:?}");
+        assert_eq!(mended.part, RepairedPart::Records(count), "{report:?}");
     }
 }
 
@@ -122,8 +123,8 @@ fn a_record_that_is_all_garbage_is_healed_by_the_record_after_it() {
     for record in &case.records(&case.segments()[0])[..5] {
         garbage(record);
         let report = case.house.open().1;
-        assert_eq!(report.mended[0].part, MendedPart::Records(1), "{report:?}");
-        let said = &report.sentences()[0];
+        assert_eq!(report.repairs[0].part, RepairedPart::Records(1), "{report:?}");
+        let said = &report.messages()[0];
         let place = format!("{} at offset {}, position", record.0.display(), record.1);
         assert!(said.starts_with("a damaged record in the journal, healed from its copy in sled: "), "{said}");
         assert!(said.contains(&place), "{said}");
@@ -137,7 +138,7 @@ fn the_last_record_is_healed_by_the_signed_head() {
     let last = case.records(&case.segments()[0]).pop().unwrap();
     garbage(&last);
     let report = case.house.open().1;
-    assert_eq!((report.mended[0].part, report.torn), (MendedPart::Records(1), None));
+    assert_eq!((report.repairs[0].part, report.torn_tail), (RepairedPart::Records(1), None));
     assert_eq!(all(&case.house.open().0), case.before);
 }
 
@@ -147,7 +148,7 @@ fn the_last_record_of_a_segment_is_healed_by_the_header_of_the_next() {
     let segments = case.segments();
     assert!(segments.len() > 1);
     garbage(&case.records(&segments[0]).pop().unwrap());
-    assert_eq!(case.house.open().1.mended[0].part, MendedPart::Records(1));
+    assert_eq!(case.house.open().1.repairs[0].part, RepairedPart::Records(1));
     assert_eq!(all(&case.house.open().0), case.before);
 }
 
@@ -159,8 +160,8 @@ fn neighbouring_damaged_records_are_healed_together() {
         for run in [&records[..1], &records[3..9], &records[..]] {
             run.iter().for_each(garbage);
             let report = case.house.open().1;
-            assert_eq!(report.mended.len(), 1, "{report:?}");
-            assert_eq!(report.mended[0].part, MendedPart::Records(run.len()), "{report:?}");
+            assert_eq!(report.repairs.len(), 1, "{report:?}");
+            assert_eq!(report.repairs[0].part, RepairedPart::Records(run.len()), "{report:?}");
         }
     }
     assert_eq!(all(&case.house.open().0), case.before);
@@ -173,7 +174,7 @@ fn an_older_copy_of_the_last_segment_is_brought_up_to_head() {
     let from = case.records(&segment)[3].1;
     overwrite(&segment, from, &vec![0; case.original(&segment).len() - from]);
     let report = case.house.open().1;
-    assert_eq!(report.mended[0].part, MendedPart::Records(3), "{report:?}");
+    assert_eq!(report.repairs[0].part, RepairedPart::Records(3), "{report:?}");
     assert_eq!(all(&case.house.open().0), case.before);
 }
 
@@ -183,7 +184,7 @@ fn a_cut_segment_is_healed() {
     for segment in case.segments() {
         let (_, offset, length) = case.records(&segment).pop().unwrap();
         OpenOptions::new().write(true).open(&segment).unwrap().set_len((offset + length - 1) as u64).unwrap();
-        assert_eq!(case.house.open().1.mended[0].part, MendedPart::Records(1));
+        assert_eq!(case.house.open().1.repairs[0].part, RepairedPart::Records(1));
         assert_eq!(all(&case.house.open().0), case.before);
     }
 }
@@ -195,13 +196,13 @@ fn a_damaged_header_is_made_anew() {
         for byte in [9, 30, 70] {
             flip(segment, byte);
             let report = case.healed();
-            assert_eq!(report.mended[0].part, MendedPart::Header, "byte {byte} of {}", segment.display());
+            assert_eq!(report.repairs[0].part, RepairedPart::Header, "byte {byte} of {}", segment.display());
         }
         // Also together with the first record
         overwrite(segment, 0, &[0xA5; 72]);
         garbage(&case.records(segment)[0]);
-        let parts: Vec<_> = case.house.open().1.mended.iter().map(|mended| mended.part).collect();
-        assert_eq!(parts, [MendedPart::Header, MendedPart::Records(1)]);
+        let parts: Vec<_> = case.house.open().1.repairs.iter().map(|mended| mended.part).collect();
+        assert_eq!(parts, [RepairedPart::Header, RepairedPart::Records(1)]);
         assert_eq!(all(&case.house.open().0), case.before);
     }
 }
@@ -215,7 +216,10 @@ fn a_missing_segment_is_made_anew_from_sled() {
         fs::remove_file(&segments[missing]).unwrap();
         let report = case.house.open().1;
         let count = case.records(&segments[missing]).len();
-        assert_eq!((report.mended[0].part, &report.mended[0].file), (MendedPart::Segment(count), &segments[missing]));
+        assert_eq!(
+            (report.repairs[0].part, &report.repairs[0].file),
+            (RepairedPart::Segment(count), &segments[missing])
+        );
     }
     assert_eq!(all(&case.house.open().0), case.before);
     // The last segment is restored up to the position that HEAD confirms.
@@ -231,7 +235,7 @@ fn bytes_after_the_end_of_a_full_segment_are_cleared() {
     let (_, offset, length) = case.records(segment).pop().unwrap();
     overwrite(segment, offset + length, &[7; 20]);
     let report = case.healed();
-    assert_eq!(report.mended[0].part, MendedPart::Rest);
+    assert_eq!(report.repairs[0].part, RepairedPart::Padding);
 }
 
 #[test]
@@ -240,14 +244,14 @@ fn a_journal_is_healed_also_from_a_sled_that_is_to_be_made_anew() {
     garbage(&case.records(&case.segments()[0])[1]);
     fs::write(case.house.path("sled.damaged"), "a reader found a gap").unwrap();
     let (log, report) = case.house.open();
-    assert_eq!(report.mended[0].part, MendedPart::Records(1));
+    assert_eq!(report.repairs[0].part, RepairedPart::Records(1));
     assert_eq!(report.sled.rebuilt.map(|rebuilt| rebuilt.reason).as_deref(), Some("a reader found a gap"));
     assert_eq!(all(&log), case.before);
 }
 
 #[test]
 fn what_no_copy_proves_stops_the_start_and_says_what_to_do() {
-    const REST: &str = "and no copy in sled is proven by the chain; keep a copy of the data directory, see all that is wrong with \
+    const REST: &str = "and no copy in the index is proven by the chain; keep a copy of the data directory, see all that is wrong with \
                         `mediary audit verify`, then put a backup into a fresh data directory with `mediary restore`";
     // Given a damaged record, and no sled
     let case = Case::of(3);
@@ -296,7 +300,7 @@ fn only_a_copy_that_reached_the_disk_heals() {
     assert_eq!(fs::metadata(dir.path().join("log/sled/db")).unwrap().len(), 0);
     // When a record is damaged, then the start names it and the remedy
     let told = started_with_damage(dir.path()).err().expect("no start");
-    assert!(told.contains("no copy in sled is proven") && told.contains("mediary restore"), "{told}");
+    assert!(told.contains("no copy in the index is proven") && told.contains("mediary restore"), "{told}");
     // Given another one, with a kill and a clean stop since
     let dir = tempfile::tempdir().unwrap();
     Process::start(dir.path()).kill();
@@ -320,7 +324,10 @@ fn a_lost_tail_that_no_head_vouches_for_stops_the_start() {
     write_more_and_forget(&case.house, &segment);
     // Then there is no evidence of the lost records
     let said = case.house.refusal().to_string();
-    assert!(said.contains("sled holds events up to position 6, and no copy in sled is proven by the chain"), "{said}");
+    assert!(
+        said.contains("the index holds events up to position 6, and no copy in the index is proven by the chain"),
+        "{said}"
+    );
 }
 
 /// Writes a third group that only sled keeps.
@@ -354,7 +361,7 @@ fn a_rebuild_of_sled_says_how_far_it_is() {
     assert!(steps.len() >= 3 && steps.is_sorted_by_key(|step| step.position), "{steps:?}");
     assert!(steps.iter().all(|step| step.rebuilding && step.head == Some(Position(9000))), "{steps:?}");
     assert_eq!((steps.last().unwrap().position, log.head()), (Position(9000), Position(9000)));
-    let said = report.sentences();
+    let said = report.messages();
     assert_eq!(said, ["a damaged index of the log, made anew from the journal: events 1 to 9000 (made to)"]);
 }
 
@@ -370,7 +377,7 @@ fn damage_in_every_byte_is_healed_or_named_and_never_served() {
             match case.house.try_open() {
                 Ok((log, report)) => {
                     assert_eq!(all(&log), case.before, "byte {at} of {}", path.display());
-                    healed += report.mended.len();
+                    healed += report.repairs.len();
                 }
                 Err(error) => assert!(error.to_string().contains(path.to_str().unwrap()), "byte {at}: {error}"),
             }

@@ -10,7 +10,7 @@ use mediary::domain::image::{ImageFormat, Picture};
 use mediary::domain::task::{Failure, TaskEvent};
 use mediary::domain::user::UserEvent;
 use mediary::domain::value::{CallbackUrl, Digest, Labels, Link, Text, Timestamp};
-use mediary::events::envelope::{Actor, Append, Circumstances, NewEvent};
+use mediary::events::envelope::{Actor, Append, CommandContext, NewEvent};
 use mediary::events::stream::{StreamId, Version};
 use uuid::Uuid;
 
@@ -45,7 +45,7 @@ pub fn append(stream: u128, expected: u64, mark: u64, count: u64) -> Append {
     Append {
         stream: task_stream(stream),
         expected: Version(expected),
-        circumstances: circumstances(),
+        context: circumstances(),
         events: (0..count).map(event).collect(),
     }
 }
@@ -57,9 +57,9 @@ pub fn large_append(stream: u128, expected: u64, bytes: usize) -> Append {
     Append { events, ..append(stream, expected, 0, 0) }
 }
 
-/// Circumstances with every field filled.
-pub fn circumstances() -> Circumstances {
-    Circumstances {
+/// Command context with every field filled.
+pub fn circumstances() -> CommandContext {
+    CommandContext {
         actor: Actor::User(UserId(id(0xA))),
         request: Some(RequestId::parse("request-1").unwrap()),
         causation: Some(EventId(id(0xC))),

@@ -64,7 +64,7 @@ fn copy(from: &Path, to: &Path) {
 
 async fn scrubbed(app: &TestApp) -> ScrubState {
     loop {
-        match app.app.log().verified().state {
+        match app.app.log().verification().state {
             ScrubState::Checking => tokio::time::sleep(Duration::from_millis(5)).await,
             ended => return ended,
         }
@@ -86,7 +86,7 @@ async fn a_start_from_a_snapshot_is_as_one_from_the_whole_log() {
     let app = start(dir).await;
     assert_eq!(app.app.reports(), [""; 0]);
     is_whole(&app, "second").await;
-    assert_eq!(scrubbed(&app).await, ScrubState::Whole);
+    assert_eq!(scrubbed(&app).await, ScrubState::Intact);
     let dir = app.stop().await;
     assert_ne!(fs::read(snapshot(dir.path())).unwrap(), before, "the next stop takes another");
 
@@ -181,7 +181,7 @@ async fn damage_before_the_snapshot_is_found_later_and_stops_all_writing() {
     assert_eq!(refused.header("content-type"), Some("application/problem+json"));
     // And the next start checks everything, and repairs the record
     let app = start(app.stop().await).await;
-    assert_eq!(app.app.log().verified().state, ScrubState::Whole);
+    assert_eq!(app.app.log().verification().state, ScrubState::Intact);
     is_whole(&app, "second").await;
 }
 
@@ -205,7 +205,7 @@ async fn what_is_not_verified_yet_is_not_called_sound() {
     assert!(metrics.contains("mediary_verification_state{state=\"checking\"} 1"), "{metrics}");
     assert!(metrics.contains("mediary_verified_position 0"), "{metrics}");
     // And after the check everything from before the start is
-    assert_eq!(scrubbed(&app).await, ScrubState::Whole);
+    assert_eq!(scrubbed(&app).await, ScrubState::Intact);
     let known = verification(&app).await;
     assert_eq!((&known["state"], &known["position"]), (&json!("sound"), &known["until"]), "{known}");
     assert!(known["until"].as_u64().unwrap() >= 4, "{known}");
@@ -254,6 +254,6 @@ async fn a_snapshot_of_another_log_is_named_and_not_used() {
 async fn a_log_below_the_limit_is_read_and_checked_whole() {
     let dir = lived_in().await;
     let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
-    assert_eq!(app.app.log().verified().state, ScrubState::Whole);
+    assert_eq!(app.app.log().verification().state, ScrubState::Intact);
     is_whole(&app, "second").await;
 }

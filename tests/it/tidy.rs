@@ -125,6 +125,7 @@ const BAD: &[(&str, &str, &str, usize)] = &[
     ("nothing panics", "crates/music/src/x.rs", "//! x\nfn f() { g().unwrap() }\n", 2),
     ("nothing panics", "src/domain/x.rs", "//! x\n#[cfg(test)]\nmod tests {}\nfn f() { g().unwrap() }\n", 4),
     ("nothing panics", "src/domain/x.rs", "//! x\nfn f() { g().expect(\"\") }\n", 2),
+    ("nothing panics", "crates/journal/src/x.rs", "//! x\nfn f() { g().unwrap() }\n", 2),
     ("nothing is left", "src/domain/x.rs", "//! x\nfn f() { todo!() }\n", 2),
     ("nothing is left", "src/domain/x.rs", "//! x\nfn f() { unimplemented!() }\n", 2),
     ("nothing is left", "src/domain/x.rs", "//! x\nfn f() { dbg!(1); }\n", 2),

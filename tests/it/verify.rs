@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use ed25519_dalek::SigningKey;
 use mediary::clock::Surroundings;
-use mediary::events::checkpoint::SignedCheckpoint;
+use mediary::events::journal::SignedCheckpoint;
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{SledLog, SledLogOptions};
 use reqwest::Method;

@@ -12,8 +12,8 @@ use crate::cli::draft::Draft;
 use crate::cli::progress::{Progress, Unit};
 use crate::cli::{DirectoryFlags, Failure, SettingFlags, print};
 use crate::clock::Surroundings;
-use crate::data_dir::write_whole;
-use crate::events::checkpoint::SignedCheckpoint;
+use crate::data_dir::write_atomically;
+use crate::events::journal::SignedCheckpoint;
 use crate::proof::export;
 use crate::words::count;
 
@@ -96,7 +96,7 @@ fn checkpoint(arguments: Checkpoint, outer: SettingFlags) -> Result<(), Failure>
     };
     let text = format!("{}\n", super::verify::style().line(&signed.to_json()));
     match out {
-        Some(file) => write_whole(&file, 0o644, text.as_bytes()).with_context(|| written(&file))?,
+        Some(file) => write_atomically(&file, 0o644, text.as_bytes()).with_context(|| written(&file))?,
         None => print(&text).context("cannot write to stdout")?,
     }
     Ok(())

@@ -7,19 +7,19 @@ use uuid::Uuid;
 
 /// A UUID: 16 bytes, hyphenated in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub struct Id(pub [u8; 16]);
+pub struct StoredId(pub [u8; 16]);
 
 /// A SHA-256: 32 bytes, hexadecimal in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub struct Sha(pub [u8; 32]);
+pub struct StoredSha256(pub [u8; 32]);
 
-impl From<Uuid> for Id {
+impl From<Uuid> for StoredId {
     fn from(uuid: Uuid) -> Self {
         Self(uuid.into_bytes())
     }
 }
 
-impl Serialize for Id {
+impl Serialize for StoredId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             serializer.collect_str(&Uuid::from_bytes(self.0))
@@ -29,7 +29,7 @@ impl Serialize for Id {
     }
 }
 
-impl Serialize for Sha {
+impl Serialize for StoredSha256 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             serializer.collect_str(&Hex(&self.0))

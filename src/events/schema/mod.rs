@@ -18,7 +18,7 @@ pub const VERSION: u16 = 2;
 
 /// Reason why stored bytes are not a commit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
+pub enum CommitDecodeError {
     /// The bytes end before the schema version does.
     #[error("the record ends before its schema version")]
     Short,

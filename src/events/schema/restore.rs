@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use uuid::Uuid;
 
-use super::{DecodeError, v1, v2};
+use super::{CommitDecodeError, v1, v2};
 use crate::domain::claim::{Claim, ClaimEvent};
 use crate::domain::event::Event;
 use crate::domain::ids::{EventId, RequestId, TokenId, UserId};
@@ -23,8 +23,8 @@ mod video;
 ///
 /// # Errors
 /// If the commit has no events, or contains an unknown name.
-pub fn commit(stored: v2::Commit<'_>) -> Result<Commit, DecodeError> {
-    let stream = StreamId::parse(&stored.stream).ok_or_else(|| DecodeError::Value {
+pub fn commit(stored: v2::CommitV2<'_>) -> Result<Commit, CommitDecodeError> {
+    let stream = StreamId::parse(&stored.stream).ok_or_else(|| CommitDecodeError::Value {
         field: "stream",
         reason: format!("{} has no known kind", stored.stream),
     })?;
@@ -47,40 +47,40 @@ pub fn commit(stored: v2::Commit<'_>) -> Result<Commit, DecodeError> {
         });
     }
 
-    if events.is_empty() { Err(DecodeError::Empty) } else { Ok(events.into()) }
+    if events.is_empty() { Err(CommitDecodeError::Empty) } else { Ok(events.into()) }
 }
 
-fn event(stored: v2::Event<'_>) -> Result<Event, DecodeError> {
+fn event(stored: v2::EventV2<'_>) -> Result<Event, CommitDecodeError> {
     Ok(match stored {
-        v2::Event::User(event) => registry::user(event).into(),
-        v2::Event::Publisher(event) => registry::publisher(event)?.into(),
-        v2::Event::Token(event) => registry::token(event)?.into(),
-        v2::Event::Node(event) => node::node(event)?.into(),
-        v2::Event::Task(event) => media::task(event)?.into(),
-        v2::Event::Delivery(event) => media::delivery(event).into(),
-        v2::Event::Claim(event) => claim(&event).into(),
+        v2::EventV2::User(event) => registry::user(event).into(),
+        v2::EventV2::Publisher(event) => registry::publisher(event)?.into(),
+        v2::EventV2::Token(event) => registry::token(event)?.into(),
+        v2::EventV2::Node(event) => node::node(event)?.into(),
+        v2::EventV2::Task(event) => media::task(event)?.into(),
+        v2::EventV2::Delivery(event) => media::delivery(event).into(),
+        v2::EventV2::Claim(event) => claim(&event).into(),
     })
 }
 
-fn claim(stored: &v1::ClaimEvent) -> ClaimEvent {
-    let v1::ClaimEvent::KeyClaimed { key, fingerprint, nth } = *stored;
+fn claim(stored: &v1::ClaimEventV1) -> ClaimEvent {
+    let v1::ClaimEventV1::KeyClaimed { key, fingerprint, nth } = *stored;
     ClaimEvent::KeyClaimed(Claim { key: Digest(key.0), fingerprint: Digest(fingerprint.0), nth })
 }
 
-fn checked<T>(field: &'static str, value: Result<T, Invalid>) -> Result<T, DecodeError> {
-    value.map_err(|reason| DecodeError::Value { field, reason: reason.to_string() })
+fn checked<T>(field: &'static str, value: Result<T, Invalid>) -> Result<T, CommitDecodeError> {
+    value.map_err(|reason| CommitDecodeError::Value { field, reason: reason.to_string() })
 }
 
-fn uuid(id: v1::Id) -> Uuid {
+fn uuid(id: v1::StoredId) -> Uuid {
     Uuid::from_bytes(id.0)
 }
 
-fn actor(stored: &v1::Actor) -> Actor {
+fn actor(stored: &v1::ActorV1) -> Actor {
     match *stored {
-        v1::Actor::System => Actor::System,
-        v1::Actor::User(id) => Actor::User(UserId(uuid(id))),
-        v1::Actor::Token(id) => Actor::Token(TokenId(uuid(id))),
-        v1::Actor::Anonymous => Actor::Anonymous,
+        v1::ActorV1::System => Actor::System,
+        v1::ActorV1::User(id) => Actor::User(UserId(uuid(id))),
+        v1::ActorV1::Token(id) => Actor::Token(TokenId(uuid(id))),
+        v1::ActorV1::Anonymous => Actor::Anonymous,
     }
 }
 

@@ -16,9 +16,9 @@ mod video;
 
 /// The stored shape of a commit; `None` if there are no events.
 #[must_use]
-pub fn commit(events: &[RecordedEvent]) -> Option<v2::Commit<'_>> {
+pub fn commit(events: &[RecordedEvent]) -> Option<v2::CommitV2<'_>> {
     let first = events.first()?;
-    Some(v2::Commit {
+    Some(v2::CommitV2 {
         position: first.position.0,
         stream: Cow::Borrowed(first.stream.as_str()),
         version: first.version.0,
@@ -32,30 +32,34 @@ pub fn commit(events: &[RecordedEvent]) -> Option<v2::Commit<'_>> {
 
 /// The stored shape of one event.
 #[must_use]
-pub fn entry(recorded: &RecordedEvent) -> v2::Entry<'_> {
+pub fn entry(recorded: &RecordedEvent) -> v2::EntryV2<'_> {
     let event = match &recorded.event {
-        Event::User(event) => v2::Event::User(registry::user(event)),
-        Event::Publisher(event) => v2::Event::Publisher(registry::publisher(event)),
-        Event::Token(event) => v2::Event::Token(registry::token(event)),
-        Event::Node(event) => v2::Event::Node(node::node(event)),
-        Event::Task(event) => v2::Event::Task(media::task(event)),
-        Event::Delivery(event) => v2::Event::Delivery(media::delivery(event)),
-        Event::Claim(event) => v2::Event::Claim(claim(event)),
+        Event::User(event) => v2::EventV2::User(registry::user(event)),
+        Event::Publisher(event) => v2::EventV2::Publisher(registry::publisher(event)),
+        Event::Token(event) => v2::EventV2::Token(registry::token(event)),
+        Event::Node(event) => v2::EventV2::Node(node::node(event)),
+        Event::Task(event) => v2::EventV2::Task(media::task(event)),
+        Event::Delivery(event) => v2::EventV2::Delivery(media::delivery(event)),
+        Event::Claim(event) => v2::EventV2::Claim(claim(event)),
     };
-    v2::Entry { id: recorded.id.0.into(), event }
+    v2::EntryV2 { id: recorded.id.0.into(), event }
 }
 
-fn claim(event: &ClaimEvent) -> v1::ClaimEvent {
+fn claim(event: &ClaimEvent) -> v1::ClaimEventV1 {
     let ClaimEvent::KeyClaimed(Claim { key, fingerprint, nth }) = event;
-    v1::ClaimEvent::KeyClaimed { key: v1::Sha(key.0), fingerprint: v1::Sha(fingerprint.0), nth: *nth }
+    v1::ClaimEventV1::KeyClaimed {
+        key: v1::StoredSha256(key.0),
+        fingerprint: v1::StoredSha256(fingerprint.0),
+        nth: *nth,
+    }
 }
 
-fn actor(actor: Actor) -> v1::Actor {
+fn actor(actor: Actor) -> v1::ActorV1 {
     match actor {
-        Actor::System => v1::Actor::System,
-        Actor::User(id) => v1::Actor::User(id.0.into()),
-        Actor::Token(id) => v1::Actor::Token(id.0.into()),
-        Actor::Anonymous => v1::Actor::Anonymous,
+        Actor::System => v1::ActorV1::System,
+        Actor::User(id) => v1::ActorV1::User(id.0.into()),
+        Actor::Token(id) => v1::ActorV1::Token(id.0.into()),
+        Actor::Anonymous => v1::ActorV1::Anonymous,
     }
 }
 

@@ -8,126 +8,161 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use super::bytes::{Id, Sha};
+pub use super::bytes::{StoredId, StoredSha256};
 
 /// Text, borrowed when written and owned when read.
 pub type Str<'a> = Cow<'a, str>;
 /// A list of short texts.
 pub type Strs<'a> = Vec<Str<'a>>;
 /// Texts by language and field.
-pub type Translations<'a> = BTreeMap<Str<'a>, BTreeMap<Str<'a>, Str<'a>>>;
+pub type TranslationsV1<'a> = BTreeMap<Str<'a>, BTreeMap<Str<'a>, Str<'a>>>;
 
 /// All events of one append; the record of the journal.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Commit<'a> {
+pub struct CommitV1<'a> {
     /// Position of the first event.
     pub position: u64,
     pub stream: Str<'a>,
     /// Version of the stream after the first event.
     pub version: u64,
     pub at_micros: i64,
-    pub actor: Actor,
+    pub actor: ActorV1,
     pub request: Option<Str<'a>>,
-    pub causation: Option<Id>,
-    pub events: Vec<Entry<'a>>,
+    pub causation: Option<StoredId>,
+    pub events: Vec<EntryV1<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Actor {
+pub enum ActorV1 {
     System,
-    User(Id),
-    Token(Id),
+    User(StoredId),
+    Token(StoredId),
     Anonymous,
 }
 
 /// One event of a commit.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Entry<'a> {
-    pub id: Id,
-    pub event: Event<'a>,
+pub struct EntryV1<'a> {
+    pub id: StoredId,
+    pub event: EventV1<'a>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Event<'a> {
-    User(UserEvent<'a>),
-    Publisher(PublisherEvent<'a>),
-    Token(TokenEvent<'a>),
-    Node(NodeEvent<'a>),
-    Task(TaskEvent<'a>),
-    Delivery(DeliveryEvent<'a>),
-    Claim(ClaimEvent),
+pub enum EventV1<'a> {
+    User(UserEventV1<'a>),
+    Publisher(PublisherEventV1<'a>),
+    Token(TokenEventV1<'a>),
+    Node(NodeEventV1<'a>),
+    Task(TaskEventV1<'a>),
+    Delivery(DeliveryEventV1<'a>),
+    Claim(ClaimEventV1),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum UserEvent<'a> {
-    UserCreated { id: Id, email: Option<Str<'a>>, name: Option<Str<'a>>, is_admin: bool, is_approved: bool },
-    UserRevised { change: UserFields<'a> },
+pub enum UserEventV1<'a> {
+    UserCreated { id: StoredId, email: Option<Str<'a>>, name: Option<Str<'a>>, is_admin: bool, is_approved: bool },
+    UserRevised { change: UserFieldsV1<'a> },
     UserBanned { reason: Str<'a> },
     UserUnbanned { reason: Str<'a> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum PublisherEvent<'a> {
-    PublisherCreated { id: Str<'a>, owner: Id, fields: PublisherFields<'a> },
-    PublisherRevised { change: PublisherFields<'a> },
+pub enum PublisherEventV1<'a> {
+    PublisherCreated { id: Str<'a>, owner: StoredId, fields: PublisherFieldsV1<'a> },
+    PublisherRevised { change: PublisherFieldsV1<'a> },
     PublisherAdministered { created_at_micros: Option<i64> },
-    MemberAdded { user: Id, role: Str<'a> },
-    MemberRoleChanged { user: Id, role: Str<'a> },
-    MemberRemoved { user: Id },
+    MemberAdded { user: StoredId, role: Str<'a> },
+    MemberRoleChanged { user: StoredId, role: Str<'a> },
+    MemberRemoved { user: StoredId },
     PublisherBanned { reason: Str<'a> },
     PublisherUnbanned { reason: Str<'a> },
     PublisherDeleted,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum TokenEvent<'a> {
-    TokenIssued { id: Id, subject: TokenSubject<'a>, name: Str<'a>, description: Option<Str<'a>>, secret_hash: Sha },
+pub enum TokenEventV1<'a> {
+    TokenIssued {
+        id: StoredId,
+        subject: TokenSubjectV1<'a>,
+        name: Str<'a>,
+        description: Option<Str<'a>>,
+        secret_hash: StoredSha256,
+    },
     TokenRevoked,
-    TokenUsed { at_micros: i64 },
+    TokenUsed {
+        at_micros: i64,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum NodeEvent<'a> {
-    NodeCreated { id: Str<'a>, publisher: Str<'a>, fields: NodeFields<'a> },
-    NodeRevised { change: NodeFields<'a> },
-    VersionReleased { version: VersionDraft<'a> },
-    VersionPublished { version: VersionDraft<'a> },
-    VersionRevised { id: Id, change: VersionFields<'a> },
-    NodeAdministered { facts: NodeFacts<'a> },
+pub enum NodeEventV1<'a> {
+    NodeCreated { id: Str<'a>, publisher: Str<'a>, fields: NodeFieldsV1<'a> },
+    NodeRevised { change: NodeFieldsV1<'a> },
+    VersionReleased { version: VersionDraftV1<'a> },
+    VersionPublished { version: VersionDraftV1<'a> },
+    VersionRevised { id: StoredId, change: VersionFieldsV1<'a> },
+    NodeAdministered { facts: NodeFactsV1<'a> },
     NodeTranslated { language: Str<'a>, texts: BTreeMap<Str<'a>, Str<'a>> },
     NodeBanned { reason: Str<'a> },
     NodeUnbanned { reason: Str<'a> },
     NodeDeleted,
-    NodeReviewed { user: Id, stars: u8 },
+    NodeReviewed { user: StoredId, stars: u8 },
     DownloadsCounted { count: u64 },
-    ArchiveStored { version: Id, digest: Sha, bytes: u64 },
-    VersionStatusChanged { id: Id, status: Str<'a>, reason: Option<Str<'a>> },
-    VersionAdministered { id: Id, facts: VersionFacts<'a> },
+    ArchiveStored { version: StoredId, digest: StoredSha256, bytes: u64 },
+    VersionStatusChanged { id: StoredId, status: Str<'a>, reason: Option<Str<'a>> },
+    VersionAdministered { id: StoredId, facts: VersionFactsV1<'a> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum TaskEvent<'a> {
-    TaskSubmitted { task: Id, owner: Id, work: Work<'a>, webhook: Option<Str<'a>> },
+pub enum TaskEventV1<'a> {
+    TaskSubmitted { task: StoredId, owner: StoredId, work: WorkV1<'a>, webhook: Option<Str<'a>> },
     SubmissionStarted { attempt: u32, key: Str<'a> },
     VendorAccepted { reference: Str<'a> },
-    VendorRefused { failure: Failure<'a> },
+    VendorRefused { failure: FailureV1<'a> },
     OutcomeUnknown { reason: Str<'a> },
     VendorForgot,
-    TaskCompleted { results: Vec<Picture<'a>> },
-    TaskFailed { failure: Failure<'a> },
+    TaskCompleted { results: Vec<PictureV1<'a>> },
+    TaskFailed { failure: FailureV1<'a> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum DeliveryEvent<'a> {
-    AttemptFailed { delivery: Id, task: Id, attempt: u32, outcome: AttemptOutcome<'a>, next_at_micros: i64 },
-    DeliverySucceeded { delivery: Id, task: Id, attempt: u32, status: u16 },
-    DeliveryDeadLettered { delivery: Id, task: Id, attempt: u32, outcome: AttemptOutcome<'a> },
-    RedeliveryRequested { delivery: Id, task: Id, owner: Id, url: Str<'a>, change: u64 },
-    AnonymousRedeliveryRequested { delivery: Id, task: Id, url: Str<'a>, change: u64 },
+pub enum DeliveryEventV1<'a> {
+    AttemptFailed {
+        delivery: StoredId,
+        task: StoredId,
+        attempt: u32,
+        outcome: AttemptOutcomeV1<'a>,
+        next_at_micros: i64,
+    },
+    DeliverySucceeded {
+        delivery: StoredId,
+        task: StoredId,
+        attempt: u32,
+        status: u16,
+    },
+    DeliveryDeadLettered {
+        delivery: StoredId,
+        task: StoredId,
+        attempt: u32,
+        outcome: AttemptOutcomeV1<'a>,
+    },
+    RedeliveryRequested {
+        delivery: StoredId,
+        task: StoredId,
+        owner: StoredId,
+        url: Str<'a>,
+        change: u64,
+    },
+    AnonymousRedeliveryRequested {
+        delivery: StoredId,
+        task: StoredId,
+        url: Str<'a>,
+        change: u64,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct UserFields<'a> {
+pub struct UserFieldsV1<'a> {
     pub email: Option<Str<'a>>,
     pub name: Option<Str<'a>>,
     pub is_admin: Option<bool>,
@@ -135,12 +170,12 @@ pub struct UserFields<'a> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum ClaimEvent {
-    KeyClaimed { key: Sha, fingerprint: Sha, nth: u16 },
+pub enum ClaimEventV1 {
+    KeyClaimed { key: StoredSha256, fingerprint: StoredSha256, nth: u16 },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct PublisherFields<'a> {
+pub struct PublisherFieldsV1<'a> {
     pub name: Option<Str<'a>>,
     pub description: Option<Str<'a>>,
     pub logo: Option<Str<'a>>,
@@ -150,13 +185,13 @@ pub struct PublisherFields<'a> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum TokenSubject<'a> {
-    User(Id),
-    Publisher { publisher: Str<'a>, issued_by: Id },
+pub enum TokenSubjectV1<'a> {
+    User(StoredId),
+    Publisher { publisher: Str<'a>, issued_by: StoredId },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct NodeFields<'a> {
+pub struct NodeFieldsV1<'a> {
     pub author: Option<Str<'a>>,
     pub banner_url: Option<Str<'a>>,
     pub category: Option<Str<'a>>,
@@ -171,11 +206,11 @@ pub struct NodeFields<'a> {
     pub supported_host_version: Option<Str<'a>>,
     pub supported_os: Option<Strs<'a>>,
     pub tags: Option<Strs<'a>>,
-    pub translations: Option<Translations<'a>>,
+    pub translations: Option<TranslationsV1<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct NodeFacts<'a> {
+pub struct NodeFactsV1<'a> {
     pub created_at_micros: Option<i64>,
     pub downloads: Option<u64>,
     pub rating_hundredths: Option<u16>,
@@ -186,14 +221,14 @@ pub struct NodeFacts<'a> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct VersionDraft<'a> {
-    pub id: Id,
+pub struct VersionDraftV1<'a> {
+    pub id: StoredId,
     pub number: Str<'a>,
-    pub fields: VersionFields<'a>,
+    pub fields: VersionFieldsV1<'a>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct VersionFields<'a> {
+pub struct VersionFieldsV1<'a> {
     pub changelog: Option<Str<'a>>,
     pub dependencies: Option<Strs<'a>>,
     pub deprecated: Option<bool>,
@@ -205,20 +240,20 @@ pub struct VersionFields<'a> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct VersionFacts<'a> {
+pub struct VersionFactsV1<'a> {
     pub created_at_micros: Option<i64>,
     pub tags_admin: Option<Strs<'a>>,
     pub host_node_extract_status: Option<Str<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Work<'a> {
-    ImageUpscale { input: Picture<'a>, parameters: Upscale<'a> },
+pub enum WorkV1<'a> {
+    ImageUpscale { input: PictureV1<'a>, parameters: UpscaleV1<'a> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Picture<'a> {
-    pub digest: Sha,
+pub struct PictureV1<'a> {
+    pub digest: StoredSha256,
     pub format: Str<'a>,
     pub bytes: u64,
     pub width: u32,
@@ -226,7 +261,7 @@ pub struct Picture<'a> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Upscale<'a> {
+pub struct UpscaleV1<'a> {
     pub scale_factor: Str<'a>,
     pub engine: Str<'a>,
     pub optimized_for: Str<'a>,
@@ -238,13 +273,13 @@ pub struct Upscale<'a> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Failure<'a> {
+pub struct FailureV1<'a> {
     pub code: Str<'a>,
     pub message: Str<'a>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum AttemptOutcome<'a> {
+pub enum AttemptOutcomeV1<'a> {
     Answered { status: u16, retry_after_micros: Option<u64> },
     Unreachable { reason: Str<'a> },
 }

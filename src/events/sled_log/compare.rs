@@ -8,42 +8,42 @@ use std::io::{BufReader, Read};
 use std::iter::Peekable;
 use std::path::Path;
 
-use super::{Trees, read_commit, stream_entry, u64_at};
+use super::{SledTrees, read_commit, stream_entry, u64_at};
 use crate::events::envelope::Commit;
 use crate::events::stream::Position;
 
 /// Maximum number of differences listed individually.
-const TOLD_MAX: usize = 100;
+const DIFFERENCES_MAX: usize = 100;
 
-type Entries = Peekable<Box<dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>), String>>>>;
+type SledEntries = Peekable<Box<dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>), String>>>>;
 
 /// A difference between sled and the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct SledDifference {
     pub position: Option<Position>,
     pub what: String,
 }
 
 /// A comparison in progress.
 pub struct Comparison {
-    trees: Trees,
-    entries: Entries,
+    trees: SledTrees,
+    entries: SledEntries,
     /// The last commit in sled. Later ones are behind, not missing.
-    reach: u64,
+    last_position: u64,
     /// Number of records that both hold.
     common: u64,
     /// Number of events that sled does not hold yet.
     behind: u64,
     /// `true` if the file has bytes that sled does not recognize as its own. Sled then silently holds nothing.
-    foreign: bool,
-    told: Vec<Difference>,
-    untold: usize,
+    is_foreign: bool,
+    reported: Vec<SledDifference>,
+    omitted: usize,
 }
 
 /// Result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compared {
-    pub differences: Vec<Difference>,
+pub struct ComparisonReport {
+    pub differences: Vec<SledDifference>,
     /// Number of events that sled does not hold yet. The next start fills them in.
     pub behind: u64,
 }
@@ -54,21 +54,31 @@ impl Comparison {
     /// # Errors
     /// Returns the reason if sled does not open the copy.
     pub fn open(copy: &Path) -> Result<Self, String> {
-        let foreign = has_bytes(&copy.join("db"));
-        let trees = Trees::open(copy).map_err(|unopened| unopened.reason)?;
-        let foreign = foreign && !trees.db.was_recovered();
-        let entries: Box<dyn Iterator<Item = _>> = Box::new(Trees::entries(&trees.events));
-        let last = trees.last_key()?;
-        let reach = last.and_then(|key| u64_at(&key, 0)).unwrap_or_default();
-        let entries = entries.peekable();
-        Ok(Self { trees, entries, reach, common: 0, behind: 0, foreign, told: Vec::new(), untold: 0 })
+        let had_bytes = has_bytes(&copy.join("db"));
+        let trees = SledTrees::open(copy).map_err(|error| error.reason)?;
+        let is_foreign = had_bytes && !trees.db.was_recovered();
+
+        let entries: Box<dyn Iterator<Item = _>> = Box::new(SledTrees::entries(&trees.events));
+        let last_key = trees.last_key()?;
+        let last_position = last_key.and_then(|key| u64_at(&key, 0)).unwrap_or_default();
+
+        Ok(Self {
+            trees,
+            entries: entries.peekable(),
+            last_position,
+            common: 0,
+            behind: 0,
+            is_foreign,
+            reported: Vec::new(),
+            omitted: 0,
+        })
     }
 
     /// Compares the next record of the journal.
-    pub fn take(&mut self, commit: &Commit, payload: &[u8]) {
+    pub fn compare_next(&mut self, commit: &Commit, payload: &[u8]) {
         let position = commit[0].position;
         self.skip_to(position);
-        if position.0 > self.reach {
+        if position.0 > self.last_position {
             self.behind += commit.len() as u64;
             return;
         }
@@ -79,8 +89,8 @@ impl Comparison {
                 self.common += 1;
                 self.check_stream(commit);
             }
-            Some(_) => self.tell(Some(position), "the record differs from that of the journal"),
-            None => self.tell(Some(position), "the record is missing"),
+            Some(_) => self.report(Some(position), "the record differs from that of the journal"),
+            None => self.report(Some(position), "the record is missing"),
         }
     }
 
@@ -94,10 +104,10 @@ impl Comparison {
             match entry {
                 Ok((key, _)) => {
                     let found = u64_at(&key, 0).map(Position);
-                    self.tell(found, "the journal does not hold this record");
+                    self.report(found, "the journal does not hold this record");
                 }
                 Err(reason) => {
-                    self.tell(None, &format!("it cannot be read on: {reason}"));
+                    self.report(None, &format!("it cannot be read on: {reason}"));
                     self.entries = (Box::new(std::iter::empty()) as Box<dyn Iterator<Item = _>>).peekable();
                 }
             }
@@ -113,7 +123,7 @@ impl Comparison {
         }
         let stream = &commit[0].stream;
         let version = commit[0].version;
-        self.tell(
+        self.report(
             Some(commit[0].position),
             &format!("the index does not lead to version {version} of stream {stream}"),
         );
@@ -121,51 +131,51 @@ impl Comparison {
 
     /// Ends the comparison. Records left in sled are not in the journal.
     #[must_use]
-    pub fn finish(mut self) -> Compared {
+    pub fn finish(mut self) -> ComparisonReport {
         self.skip_to(Position(u64::MAX));
 
         let mut indexed = 0;
-        for entry in Trees::entries(&self.trees.streams) {
+        for entry in SledTrees::entries(&self.trees.streams) {
             indexed += u64::from(entry.is_ok());
         }
         if indexed > self.common {
             self.check_index();
         }
 
-        if self.foreign && self.behind > 0 {
-            self.tell(None, "it holds nothing, although its file is not empty");
+        if self.is_foreign && self.behind > 0 {
+            self.report(None, "it holds nothing, although its file is not empty");
             self.behind = 0;
         }
 
-        if self.untold > 0 {
-            let what = format!("and {} more differences", self.untold);
-            self.told.push(Difference { position: None, what });
+        if self.omitted > 0 {
+            let what = format!("and {} more differences", self.omitted);
+            self.reported.push(SledDifference { position: None, what });
         }
 
-        Compared { differences: self.told, behind: self.behind }
+        ComparisonReport { differences: self.reported, behind: self.behind }
     }
 
     /// Reports index entries without a record. Skips entries after the last record, which are just being inserted.
     fn check_index(&mut self) {
-        for entry in Trees::entries(&self.trees.streams) {
+        for entry in SledTrees::entries(&self.trees.streams) {
             let Ok((key, value)) = entry else { continue };
             let position = Position(u64_at(&value, 0).unwrap_or_default());
-            if position.0 > self.reach {
+            if position.0 > self.last_position {
                 continue;
             }
             let at = position.0.to_be_bytes();
             let commit = self.trees.event_value(&at).ok().flatten().and_then(|payload| read_commit(&at, &payload).ok());
             if commit.is_none_or(|commit| stream_entry(&commit).0 != key) {
-                self.tell(Some(position), "an entry of the index leads to no record");
+                self.report(Some(position), "an entry of the index leads to no record");
             }
         }
     }
 
-    fn tell(&mut self, position: Option<Position>, what: &str) {
-        if self.told.len() < TOLD_MAX {
-            self.told.push(Difference { position, what: what.to_owned() });
+    fn report(&mut self, position: Option<Position>, what: &str) {
+        if self.reported.len() < DIFFERENCES_MAX {
+            self.reported.push(SledDifference { position, what: what.to_owned() });
         } else {
-            self.untold += 1;
+            self.omitted += 1;
         }
     }
 }

@@ -8,20 +8,21 @@ use std::thread::{self, JoinHandle};
 use parking_lot::{Mutex, RwLock};
 
 use super::open::{self, OpenReport};
-use super::repair::OpenProgress;
-use super::scrub::{Scrub, ScrubState, Verified};
-use super::shared::Shared;
+use super::recovery::OpenProgress;
+use super::scrub::{Scrub, ScrubState, ScrubStatus};
+use super::shared::SharedLogState;
 use crate::clock::{Step, Surroundings};
 use crate::domain::value::Timestamp;
-use crate::events::checkpoint::SignedCheckpoint;
+use crate::events::codec;
 use crate::events::envelope::{Append, Commit, RecordedEvent};
-use crate::events::follower::{Handed, Queue};
-use crate::events::journal::{Anchor, Journal, JournalOptions, JournalReader, OpenError};
-use crate::events::log::{AppendRefused, EventLog, GroupOutcome, LogFailure};
+use crate::events::follower::{DurableGroup, FollowerQueue};
+use crate::events::journal::{Anchor, Journal, JournalOptions, JournalReader, SignedCheckpoint};
+use crate::events::log::{AppendRejection, EventLog, GroupOutcome, LogFailure};
+use crate::events::open_error::OpenError;
 use crate::events::stream::{Position, StreamId, Version};
 use crate::events::stream_versions::StreamVersions;
 use crate::events::tail::Tail;
-use crate::events::versions::VersionCache;
+use crate::events::version_cache::VersionCache;
 use crate::priority::{Work, yield_to_answers};
 use crate::space::{Space, StorageKind, StorageState};
 
@@ -32,6 +33,8 @@ pub(super) const BATCH_EVENTS: usize = 4096;
 #[derive(Clone)]
 pub struct SledLogOptions {
     pub journal: JournalOptions,
+    /// Free space on the disk.
+    pub space: Space,
     /// Maximum lag of sled in bytes of the journal; appends wait at the limit. The lagging events are also in memory,
     /// in about three times as many bytes.
     pub lag_bytes_max: usize,
@@ -42,11 +45,12 @@ pub struct SledLogOptions {
 }
 
 impl SledLogOptions {
-    /// Production options for a log directory.
+    /// Production options for a log directory, without a reserve of disk space.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         let journal = JournalOptions::new(directory);
-        Self { journal, lag_bytes_max: 128 * 1024 * 1024, versions_max: 100_000, progress: None }
+        let space = Space::default();
+        Self { journal, space, lag_bytes_max: 128 * 1024 * 1024, versions_max: 100_000, progress: None }
     }
 }
 
@@ -54,13 +58,13 @@ impl SledLogOptions {
 ///
 /// The caller must ensure that a directory is open in only one `SledLog` of one process.
 pub struct SledLog {
-    writer: Mutex<Writer>,
-    shared: Arc<Shared>,
+    writer: Mutex<LogWriter>,
+    shared: Arc<SharedLogState>,
     follower: Mutex<Option<JoinHandle<()>>>,
     scrubber: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Writer {
+struct LogWriter {
     journal: Journal,
     versions: VersionCache,
     /// Reason why the log accepts no more appends.
@@ -92,26 +96,26 @@ impl SledLog {
         anchor: Option<&Anchor>,
         on_commit: impl FnMut(&Commit),
     ) -> Result<(Self, OpenReport), OpenError> {
-        let open::Opened { journal, trees, versions, report, older } =
+        let open::OpenedSledLog { journal, trees, versions, report, deferred } =
             open::open(options, surroundings, anchor, on_commit)?;
 
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedLogState {
             trees: RwLock::new(Some(Arc::new(trees))),
-            tail: RwLock::new(Tail::after(journal.head())),
-            queue: Queue::new(options.lag_bytes_max),
-            journal: journal.place(),
+            tail: RwLock::new(Tail::from_head(journal.head())),
+            queue: FollowerQueue::new(options.lag_bytes_max),
+            journal: journal.location(),
             directory: options.journal.directory.join("sled"),
-            space: options.journal.space.clone(),
-            damage_mark: open::damage_mark(options),
-            scrub: Scrub::of(older.as_ref(), journal.head(), surroundings),
-            signed: AtomicU64::new(journal.signed().0),
-            disk: pending::Disk::default(),
-            expected: RwLock::default(),
-            suspicion: open::suspicion(options),
+            space: options.space.clone(),
+            damage_mark: open::sled_damage_mark(options),
+            scrub: Scrub::new(deferred.as_ref(), journal.head(), surroundings),
+            signed: AtomicU64::new(journal.signed_position().0),
+            disk: disk_request::DiskRequest::default(),
+            expected_versions: RwLock::default(),
+            journal_damage_mark: open::journal_damage_mark(options),
             mishaps: surroundings.mishaps(),
         });
 
-        let scrubber = older.map(|older| shared.clone().begin_scrub(older)).transpose();
+        let scrubber = deferred.map(|deferred| shared.clone().start_scrub(deferred)).transpose();
         let scrubber = scrubber.map_err(OpenError::io("start the thread that checks", &options.journal.directory))?;
 
         let following = Arc::clone(&shared);
@@ -119,11 +123,11 @@ impl SledLog {
             .name("sled-follower".to_owned())
             .spawn(move || {
                 yield_to_answers(Work::LogUpkeep);
-                following.follow();
+                following.run_follower();
             })
             .map_err(OpenError::io("start the thread that fills", options.journal.directory.join("sled")))?;
 
-        let writer = Mutex::new(Writer { journal, versions, refusal: None });
+        let writer = Mutex::new(LogWriter { journal, versions, refusal: None });
         let follower = Mutex::new(Some(follower));
         let scrubber = Mutex::new(scrubber);
         Ok((Self { writer, shared, follower, scrubber }, report))
@@ -151,7 +155,7 @@ impl SledLog {
         }
         drop(writer);
 
-        self.shared.check()?;
+        self.shared.check_follower()?;
         self.shared.space.check().map_err(|shortage| LogFailure::Full { reason: shortage.to_string() })
     }
 
@@ -174,13 +178,13 @@ impl SledLog {
 
     /// Result and extent of the verification.
     #[must_use]
-    pub fn verified(&self) -> Verified {
-        self.shared.scrub.verified()
+    pub fn verification(&self) -> ScrubStatus {
+        self.shared.scrub.status()
     }
 
     /// The position up to which HEAD is signed.
     #[must_use]
-    pub fn signed(&self) -> Position {
+    pub fn signed_position(&self) -> Position {
         Position(self.shared.signed.load(Ordering::Relaxed))
     }
 
@@ -190,18 +194,19 @@ impl SledLog {
     /// See [`Journal::read_from`]; also if the commit's segment is damaged.
     pub fn anchor(&self, position: Position) -> Result<Option<Anchor>, OpenError> {
         let reader = self.read_journal(Position(position.0.saturating_sub(1)));
-        reader.and_then(|reader| reader.anchor_at(position)).inspect_err(|error| self.shared.note_damage(error))
+        let anchor = reader.and_then(|reader| Ok(reader.anchor_at(position)?));
+        anchor.inspect_err(|error| self.shared.report_journal_damage(error))
     }
 
     /// Sets the expected stream versions. Until the background check is complete, a stream that ends earlier counts as
     /// damage.
-    pub fn expect(&self, versions: StreamVersions) {
-        self.shared.expect(versions);
+    pub fn set_expected_versions(&self, versions: StreamVersions) {
+        self.shared.set_expected_versions(versions);
     }
 
     /// The position up to which sled has followed the journal.
     #[must_use]
-    pub fn followed(&self) -> Position {
+    pub fn indexed_position(&self) -> Position {
         Position(self.shared.tail.read().first_position().0 - 1)
     }
 
@@ -217,13 +222,13 @@ impl SledLog {
     /// # Errors
     /// See [`Journal::read_from`].
     pub fn read_journal(&self, after: Position) -> Result<JournalReader, OpenError> {
-        self.writer.lock().journal.read_from(after)
+        Ok(self.writer.lock().journal.read_from(after)?)
     }
 
     /// Signs a checkpoint at the last acknowledged event. Waits for an append in progress.
     #[must_use]
     pub fn checkpoint(&self, at: Timestamp) -> SignedCheckpoint {
-        self.writer.lock().journal.checkpoint(at)
+        self.writer.lock().journal.checkpoint(at.micros())
     }
 
     /// Rejects further appends, updates sled from the journal, and makes HEAD and sled durable. Reads continue to work.
@@ -236,21 +241,21 @@ impl SledLog {
 
         self.shared.queue.drain();
         self.join_follower();
-        self.end_scrub();
+        self.stop_scrub();
 
         let failed = |doing: &str, reason: String| LogFailure::Storage { doing: doing.to_owned(), reason };
         writer.journal.close().map_err(|error| failed("close the journal", error.to_string()))?;
 
         let trees = self.shared.trees.read().clone();
         // A sled that is being reopened is updated by the next start.
-        let trees = trees.filter(|trees| !trees.has_stopped());
+        let trees = trees.filter(|trees| !trees.has_failed());
         trees.map_or(Ok(()), |trees| trees.flush()).map_err(|reason| failed("flush sled", reason))?;
 
         self.shared.mishaps.done(Step::SledFlushed);
         Ok(())
     }
 
-    fn end_scrub(&self) {
+    fn stop_scrub(&self) {
         self.shared.scrub.stop();
         join(&self.scrubber, "checks the older part of the log");
     }
@@ -271,7 +276,7 @@ impl Drop for SledLog {
     fn drop(&mut self) {
         self.shared.queue.stop();
         self.join_follower();
-        self.end_scrub();
+        self.stop_scrub();
         if let Err(error) = self.writer.get_mut().journal.close() {
             tracing::warn!(%error, "the journal could not be closed");
         }
@@ -314,7 +319,7 @@ impl EventLog for SledLog {
         }
 
         events.extend(tail.iter().flat_map(|commit| commit.iter()).filter(|event| event.version > after).cloned());
-        self.shared.check_whole(stream, after, &events).map(|()| events)
+        self.shared.check_complete(stream, after, &events).map(|()| events)
     }
 
     fn read_all(&self, after: Position, limit: usize) -> Result<Vec<RecordedEvent>, LogFailure> {
@@ -342,8 +347,8 @@ impl EventLog for SledLog {
 
     fn after_group(&self) {
         let mut writer = self.writer.lock();
-        let signed = self.shared.disk.during(|| writer.journal.sign_head());
-        self.shared.signed.store(writer.journal.signed().0, Ordering::Relaxed);
+        let signed = self.shared.disk.measure(|| writer.journal.sign_head());
+        self.shared.signed.store(writer.journal.signed_position().0, Ordering::Relaxed);
         let Err(error) = signed else { return };
         if self.shared.space.shortage(&error).is_none() {
             tracing::error!(%error, "HEAD could not be written: the log is read-only now");
@@ -352,13 +357,13 @@ impl EventLog for SledLog {
     }
 }
 
-impl Writer {
+impl LogWriter {
     /// Appends a group. After a failure nothing of it is left in the journal or in the cached versions.
-    fn append(&mut self, group: Vec<Append>, shared: &Shared) -> Result<GroupOutcome, LogFailure> {
+    fn append(&mut self, group: Vec<Append>, shared: &SharedLogState) -> Result<GroupOutcome, LogFailure> {
         let mut before = Vec::with_capacity(group.len());
         let appended = self.try_append(group, shared, &mut before);
         if appended.is_err() {
-            self.journal.forget_group();
+            self.journal.discard_group();
             before.into_iter().rev().for_each(|(stream, version)| self.versions.set(&stream, version));
         }
         appended
@@ -368,7 +373,7 @@ impl Writer {
     fn try_append(
         &mut self,
         group: Vec<Append>,
-        shared: &Shared,
+        shared: &SharedLogState,
         before: &mut Vec<(StreamId, Version)>,
     ) -> Result<GroupOutcome, LogFailure> {
         let mut records = Vec::with_capacity(group.len());
@@ -377,14 +382,14 @@ impl Writer {
         for append in group {
             let actual = self.version(&append.stream, shared)?;
             before.push((append.stream.clone(), actual));
-            outcome.push(append.check(actual).and_then(|()| self.stage(append, &mut records)));
+            outcome.push(append.check_version(actual).and_then(|()| self.stage(append, &mut records)));
         }
 
         if !records.is_empty() {
-            let bytes = shared.disk.during(|| self.journal.write_group())?;
+            let bytes = shared.disk.measure(|| self.journal.write_group())?;
             let events = records.iter().map(|(commit, _)| commit.len()).sum();
-            shared.publish(Handed { bytes, records, events });
-            self.versions.age();
+            shared.publish(DurableGroup { bytes, records, events });
+            self.versions.rotate();
         }
         Ok(outcome)
     }
@@ -393,28 +398,28 @@ impl Writer {
         &mut self,
         append: Append,
         records: &mut Vec<(Commit, std::ops::Range<usize>)>,
-    ) -> Result<Commit, AppendRefused> {
-        let commit = append.record(self.journal.staged_head());
+    ) -> Result<Commit, AppendRejection> {
+        let commit = append.into_commit(self.journal.staged_head());
         if let Some(last) = commit.last() {
-            let staged = self.journal.stage(&commit);
-            let payload = staged.map_err(|refusal| AppendRefused::TooLarge { bytes: refusal.bytes })?;
+            let staged = self.journal.stage(commit.len() as u64, |payload| codec::encode(&commit, payload));
+            let payload = staged.map_err(|refusal| AppendRejection::TooLarge { bytes: refusal.bytes })?;
             self.versions.set(&last.stream, last.version);
             records.push((commit.clone(), payload));
         }
         Ok(commit)
     }
 
-    fn version(&self, stream: &StreamId, shared: &Shared) -> Result<Version, LogFailure> {
+    fn version(&self, stream: &StreamId, shared: &SharedLogState) -> Result<Version, LogFailure> {
         if let Some(known) = self.versions.get(stream) {
             return Ok(known);
         }
-        if let Some(recent) = shared.tail.read().version_of(stream) {
+        if let Some(recent) = shared.tail.read().stream_version(stream) {
             return Ok(recent);
         }
         shared.stream_version(stream)
     }
 }
 
-pub(super) mod pending;
+pub(super) mod disk_request;
 #[cfg(test)]
 mod tests;

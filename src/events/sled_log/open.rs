@@ -14,16 +14,19 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use super::log::{BATCH_EVENTS, SledLogOptions};
-use super::repair::{OpenProgress, OpenStep};
-use super::scrub::Older;
-use super::{Trees, Unopened, stream_entry};
+use super::recovery::{OpenProgress, OpenStep};
+use super::scrub::DeferredCheck;
+use super::{SledOpenError, SledTrees, stream_entry};
 use crate::clock::{Step, Surroundings};
 use crate::data_dir::write_private;
 use crate::events::codec;
 use crate::events::envelope::Commit;
-use crate::events::journal::{Anchor, Found, Journal, JournalReader, Mended, MendedPart, OpenError, TornTail};
+use crate::events::journal::{
+    Anchor, Journal, JournalEnvironment, JournalReader, JournalRepair, OpenedJournal, RepairedPart, TornTail,
+};
+use crate::events::open_error::OpenError;
 use crate::events::stream::Position;
-use crate::events::versions::VersionCache;
+use crate::events::version_cache::VersionCache;
 
 /// Result of opening a log, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,9 +34,9 @@ pub struct OpenReport {
     /// The last event.
     pub head: Position,
     /// The torn tail removed from the journal.
-    pub torn: Option<TornTail>,
+    pub torn_tail: Option<TornTail>,
     /// Repaired parts of the journal.
-    pub mended: Vec<Mended>,
+    pub repairs: Vec<JournalRepair>,
     pub sled: SledReport,
     /// Position up to which the journal and sled are still to be checked in the background.
     pub deferred: Option<Position>,
@@ -45,23 +48,23 @@ pub struct SledReport {
     /// Number of events inserted; all events after a rebuild.
     pub inserted: u64,
     /// Reason of a rebuild.
-    pub rebuilt: Option<Rebuilt>,
+    pub rebuilt: Option<SledRebuild>,
 }
 
 /// Reason why sled was rebuilt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rebuilt {
+pub struct SledRebuild {
     pub reason: String,
     /// The resource that was missing at opening; `None` if sled was damaged, or a rebuild was requested.
     pub lacking: Option<&'static str>,
 }
 
-impl Rebuilt {
+impl SledRebuild {
     fn damaged(reason: String) -> Self {
         Self { reason, lacking: None }
     }
 
-    fn told(&self, inserted: u64) -> String {
+    fn describe(&self, inserted: u64) -> String {
         let Self { reason, lacking } = self;
         let what = match lacking {
             None => "a damaged index of the log".to_owned(),
@@ -74,54 +77,54 @@ impl Rebuilt {
 impl OpenReport {
     /// Messages for the operator, one sentence each; empty if there was nothing unusual.
     #[must_use]
-    pub fn sentences(&self) -> Vec<String> {
-        let torn = self.torn.as_ref().map(|TornTail { file, offset, position, bytes, reason }| {
+    pub fn messages(&self) -> Vec<String> {
+        let torn = self.torn_tail.as_ref().map(|TornTail { file, offset, position, bytes, reason }| {
             let place = format!("{bytes} bytes of {} from {offset} on, position {position}", file.display());
             format!("an unfinished write after the last signed position, cut off: {place} ({reason})")
         });
-        let rebuilt = self.sled.rebuilt.as_ref().map(|rebuilt| rebuilt.told(self.sled.inserted));
-        torn.into_iter().chain(self.mended.iter().map(told)).chain(rebuilt).collect()
+        let rebuilt = self.sled.rebuilt.as_ref().map(|rebuilt| rebuilt.describe(self.sled.inserted));
+        torn.into_iter().chain(self.repairs.iter().map(describe_repair)).chain(rebuilt).collect()
     }
 }
 
-fn told(Mended { file, offset, position, part }: &Mended) -> String {
+fn describe_repair(JournalRepair { file, offset, position, part }: &JournalRepair) -> String {
     let place = format!("{} at offset {offset}, position {position}", file.display());
     match part {
-        MendedPart::Records(1) => format!("a damaged record in the journal, healed from its copy in sled: {place}"),
-        MendedPart::Records(count) => {
+        RepairedPart::Records(1) => format!("a damaged record in the journal, healed from its copy in sled: {place}"),
+        RepairedPart::Records(count) => {
             format!("{count} damaged records in the journal, healed from their copies in sled: {place}")
         }
-        MendedPart::Header => format!("a damaged header of a journal segment, made anew: {place}"),
-        MendedPart::Segment(count) => {
+        RepairedPart::Header => format!("a damaged header of a journal segment, made anew: {place}"),
+        RepairedPart::Segment(count) => {
             format!("a missing segment of the journal, made anew from {count} records in sled: {place}")
         }
-        MendedPart::Rest => format!("bytes after the end of a full journal segment, cleared: {place}"),
+        RepairedPart::Padding => format!("bytes after the end of a full journal segment, cleared: {place}"),
     }
 }
 
 /// An opened log.
-pub(super) struct Opened {
+pub(super) struct OpenedSledLog {
     pub journal: Journal,
-    pub trees: Trees,
+    pub trees: SledTrees,
     pub versions: VersionCache,
     pub report: OpenReport,
     /// The part left for the background check.
-    pub older: Option<Older>,
+    pub deferred: Option<DeferredCheck>,
 }
 
 /// Marker file that requests a rebuild of sled.
-pub(super) fn damage_mark(options: &SledLogOptions) -> PathBuf {
+pub(super) fn sled_damage_mark(options: &SledLogOptions) -> PathBuf {
     options.journal.directory.join("sled.damaged")
 }
 
 /// Marker file that requests a full check of the journal.
-pub(super) fn suspicion(options: &SledLogOptions) -> PathBuf {
+pub(super) fn journal_damage_mark(options: &SledLogOptions) -> PathBuf {
     options.journal.directory.join("journal.damaged")
 }
 
 /// Removes the marker after a full check.
-fn forget_suspicion(options: &SledLogOptions) -> Result<(), OpenError> {
-    let path = suspicion(options);
+fn remove_journal_damage_mark(options: &SledLogOptions) -> Result<(), OpenError> {
+    let path = journal_damage_mark(options);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(OpenError::io("remove", path)(error)),
         _ => Ok(()),
@@ -132,13 +135,13 @@ fn forget_suspicion(options: &SledLogOptions) -> Result<(), OpenError> {
 ///
 /// # Errors
 /// If the marker file cannot be written.
-pub fn distrust_sled(options: &SledLogOptions, reason: &str) -> std::io::Result<()> {
-    write_private(&damage_mark(options), reason.as_bytes())
+pub fn request_sled_rebuild(options: &SledLogOptions, reason: &str) -> std::io::Result<()> {
+    write_private(&sled_damage_mark(options), reason.as_bytes())
 }
 
 /// End of sled's content.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Reach {
+pub(super) struct SledExtent {
     /// The first position of its last commit.
     pub last_commit: Position,
     /// The position of its last event.
@@ -147,9 +150,9 @@ pub(super) struct Reach {
 
 /// Order-independent sum over keys and values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Sum(u64);
+pub(super) struct ContentSum(u64);
 
-impl Sum {
+impl ContentSum {
     pub fn add(&mut self, key: &[u8], value: &[u8]) {
         let mut hasher = DefaultHasher::new();
         (key, value).hash(&mut hasher);
@@ -164,34 +167,36 @@ pub(super) fn open(
     surroundings: &Surroundings,
     anchor: Option<&Anchor>,
     mut on_commit: impl FnMut(&Commit),
-) -> Result<Opened, OpenError> {
+) -> Result<OpenedSledLog, OpenError> {
     let directory = options.journal.directory.join("sled");
-    let mark = damage_mark(options);
+    let mark = sled_damage_mark(options);
     let progress = options.progress.as_ref();
-    let (trees, reach, mut rebuilt) = match open_existing(&directory, &mark) {
-        Ok((trees, reach)) => (Some(trees), reach, None),
-        Err(Unusable { trees, why }) => (trees.map(|trees| *trees), Reach::default(), Some(why)),
+    let (trees, extent, mut rebuilt) = match open_existing(&directory, &mark) {
+        Ok((trees, extent)) => (Some(trees), extent, None),
+        Err(UnusableSled { trees, rebuild }) => (trees.map(|trees| *trees), SledExtent::default(), Some(rebuild)),
     };
 
     let after = anchor.map_or(Position(0), |anchor| anchor.position);
     // A rebuild of sled, or damage found in the deferred part earlier, requires reading everything.
-    let deferred = anchor.filter(|_| rebuilt.is_none() && !suspicion(options).exists());
+    let deferred_to = anchor.filter(|_| rebuilt.is_none() && !journal_damage_mark(options).exists());
     let mut versions = VersionCache::new(options.versions_max);
-    if deferred.is_some() {
-        versions.forget();
+    if deferred_to.is_some() {
+        versions.mark_incomplete();
     }
 
-    let mut filling = Filling::new(trees.as_ref().filter(|_| rebuilt.is_none()), reach, progress);
+    let mut filler = SledFiller::new(trees.as_ref().filter(|_| rebuilt.is_none()), extent, progress);
     let (summed, found) = thread::scope(|scope| {
-        let trusted = trees.as_ref().filter(|_| rebuilt.is_none() && deferred.is_none());
-        let summing = trusted.map(|trees| scope.spawn(move || sum_of(trees, reach)));
+        let trusted = trees.as_ref().filter(|_| rebuilt.is_none() && deferred_to.is_none());
+        let summing = trusted.map(|trees| scope.spawn(move || sum_content(trees, extent)));
         let copies = &mut |position| trees.as_ref().and_then(|trees| trees.payload_at(position));
+        let environment = JournalEnvironment::new(surroundings, &options.space);
         let options = options.journal.clone();
-        let found = Journal::open_healing(options, surroundings, reach.end, deferred, copies, |record| {
-            filling.take(&record.commit, record.payload);
+
+        let found = Journal::open_and_repair(options, environment, extent.end, deferred_to, copies, |record| {
+            filler.add(&record.commit, record.payload);
             if let Some(last) = record.commit.last() {
                 versions.set(&last.stream, last.version);
-                versions.age();
+                versions.rotate();
             }
             if record.commit[0].position > after {
                 on_commit(&record.commit);
@@ -200,17 +205,17 @@ pub(super) fn open(
         (summing.map(|summing| summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned()))), found)
     });
 
-    let Found { journal, torn, mended } = found?;
+    let OpenedJournal { journal, torn_tail, repairs } = found?;
     let head = journal.head();
-    let filled = filling.finish(summed);
-    let (trees, inserted) = match (trees, filled) {
+    let outcome = filler.finish(summed);
+    let (trees, inserted) = match (trees, outcome) {
         (Some(trees), Ok(inserted)) if rebuilt.is_none() => (trees, inserted),
-        (distrusted, filled) => {
+        (distrusted, outcome) => {
             if let Some(distrusted) = distrusted {
                 distrusted.close();
             }
-            rebuilt = rebuilt.or(filled.err().map(Rebuilt::damaged));
-            let trees = start_over(&directory)?;
+            rebuilt = rebuilt.or(outcome.err().map(SledRebuild::damaged));
+            let trees = recreate(&directory)?;
             surroundings.mishaps().done(Step::SledRemoved);
             let inserted = refill(&trees, journal.read_from(Position(0))?, &directory, progress.zip(Some(head)))?;
             (trees, inserted)
@@ -218,77 +223,85 @@ pub(super) fn open(
     };
 
     if rebuilt.is_some() && mark.exists() {
-        trees.flush().map_err(sled_refuses(&directory))?;
+        trees.flush().map_err(sled_error(&directory))?;
         fs::remove_file(&mark).map_err(OpenError::io("remove", &mark))?;
     }
-    let older = match deferred.filter(|_| rebuilt.is_none()) {
-        Some(anchor) => Some(Older::of(&journal, *anchor, reach)?),
-        None => forget_suspicion(options).map(|()| None)?,
+
+    let deferred = match deferred_to.filter(|_| rebuilt.is_none()) {
+        Some(anchor) => Some(DeferredCheck::new(&journal, *anchor, extent)?),
+        None => remove_journal_damage_mark(options).map(|()| None)?,
     };
-    let deferred = older.as_ref().map(|older| older.anchor.position);
-    let report = OpenReport { head, torn, mended, sled: SledReport { inserted, rebuilt }, deferred };
-    Ok(Opened { journal, trees, versions, report, older })
+
+    let report = OpenReport {
+        head,
+        torn_tail,
+        repairs,
+        sled: SledReport { inserted, rebuilt },
+        deferred: deferred.as_ref().map(|check| check.anchor.position),
+    };
+    Ok(OpenedSledLog { journal, trees, versions, report, deferred })
 }
 
-fn sled_refuses(directory: &Path) -> impl FnOnce(String) -> OpenError {
+fn sled_error(directory: &Path) -> impl FnOnce(String) -> OpenError {
     move |reason| OpenError::Sled { directory: directory.to_owned(), reason }
 }
 
 /// Reason why sled cannot be used. If it opens, it may still hold copies of records.
-pub(super) struct Unusable {
-    trees: Option<Box<Trees>>,
-    pub why: Rebuilt,
+pub(super) struct UnusableSled {
+    trees: Option<Box<SledTrees>>,
+    pub rebuild: SledRebuild,
 }
 
-impl Unusable {
-    fn damaged(trees: Option<Trees>, reason: String) -> Self {
-        Self { trees: trees.map(Box::new), why: Rebuilt::damaged(reason) }
+impl UnusableSled {
+    fn damaged(trees: Option<SledTrees>, reason: String) -> Self {
+        Self { trees: trees.map(Box::new), rebuild: SledRebuild::damaged(reason) }
     }
 }
 
 /// Opens the existing sled.
-pub(super) fn open_existing(directory: &Path, mark: &Path) -> Result<(Trees, Reach), Unusable> {
-    let trees = Trees::open(directory);
+pub(super) fn open_existing(directory: &Path, mark: &Path) -> Result<(SledTrees, SledExtent), UnusableSled> {
+    let trees = SledTrees::open(directory);
     if let Ok(reason) = fs::read_to_string(mark) {
-        return Err(Unusable::damaged(trees.ok(), reason));
+        return Err(UnusableSled::damaged(trees.ok(), reason));
     }
 
-    let why = |Unopened { reason, lacking }| Unusable { trees: None, why: Rebuilt { reason, lacking } };
-    let trees = trees.map_err(why)?;
+    let unusable =
+        |SledOpenError { reason, lacking }| UnusableSled { trees: None, rebuild: SledRebuild { reason, lacking } };
+    let trees = trees.map_err(unusable)?;
 
-    match reach_of(&trees) {
-        Ok(reach) => Ok((trees, reach)),
-        Err(reason) => Err(Unusable::damaged(Some(trees), reason)),
+    match read_extent(&trees) {
+        Ok(extent) => Ok((trees, extent)),
+        Err(reason) => Err(UnusableSled::damaged(Some(trees), reason)),
     }
 }
 
-fn reach_of(trees: &Trees) -> Result<Reach, String> {
-    let Some(payload) = trees.last_payload()? else { return Ok(Reach::default()) };
+fn read_extent(trees: &SledTrees) -> Result<SledExtent, String> {
+    let Some(payload) = trees.last_payload()? else { return Ok(SledExtent::default()) };
     let commit = codec::decode(&payload).map_err(|error| error.to_string())?;
-    Ok(Reach { last_commit: commit[0].position, end: commit[commit.len() - 1].position })
+    Ok(SledExtent { last_commit: commit[0].position, end: commit[commit.len() - 1].position })
 }
 
 /// Deletes sled and creates an empty one. Nothing is lost, because the journal holds everything.
-pub(super) fn start_over(directory: &Path) -> Result<Trees, OpenError> {
+pub(super) fn recreate(directory: &Path) -> Result<SledTrees, OpenError> {
     let removed = if directory.is_dir() { fs::remove_dir_all(directory) } else { fs::remove_file(directory) };
     match removed {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(OpenError::io("remove", directory)(error)),
-        _ => Trees::open(directory).map_err(|unopened| sled_refuses(directory)(unopened.reason)),
+        _ => SledTrees::open(directory).map_err(|unopened| sled_error(directory)(unopened.reason)),
     }
 }
 
-fn sum_of(trees: &Trees, reach: Reach) -> Result<Sum, String> {
-    let mut sum = Sum::default();
-    trees.each_entry(reach.last_commit, |key, value| sum.add(key, value))?;
+fn sum_content(trees: &SledTrees, extent: SledExtent) -> Result<ContentSum, String> {
+    let mut sum = ContentSum::default();
+    trees.for_each_entry(extent.last_commit, |key, value| sum.add(key, value))?;
     Ok(sum)
 }
 
 /// Inserts the events that sled lacks, and computes the sum that sled should have.
-struct Filling<'t> {
+struct SledFiller<'t> {
     /// `None` to insert nothing.
-    trees: Option<&'t Trees>,
-    reach: Reach,
-    expected: Sum,
+    trees: Option<&'t SledTrees>,
+    extent: SledExtent,
+    expected: ContentSum,
     pending: Vec<(Commit, Vec<u8>)>,
     inserted: u64,
     /// The first failure, after which nothing is inserted.
@@ -298,20 +311,20 @@ struct Filling<'t> {
     head: Option<Position>,
 }
 
-impl<'t> Filling<'t> {
-    fn new(trees: Option<&'t Trees>, reach: Reach, progress: Option<&'t OpenProgress>) -> Self {
-        let expected = Sum::default();
+impl<'t> SledFiller<'t> {
+    fn new(trees: Option<&'t SledTrees>, extent: SledExtent, progress: Option<&'t OpenProgress>) -> Self {
+        let expected = ContentSum::default();
         let pending = Vec::new();
         let outcome = Ok(());
-        Self { trees, reach, expected, pending, inserted: 0, outcome, progress, head: None }
+        Self { trees, extent, expected, pending, inserted: 0, outcome, progress, head: None }
     }
 
-    fn take(&mut self, commit: &Commit, payload: &[u8]) {
+    fn add(&mut self, commit: &Commit, payload: &[u8]) {
         if self.trees.is_none() {
             return;
         }
 
-        if commit[0].position <= self.reach.last_commit {
+        if commit[0].position <= self.extent.last_commit {
             let (key, value) = stream_entry(commit);
             self.expected.add(&key, &value);
             self.expected.add(&commit[0].position.0.to_be_bytes(), payload);
@@ -344,7 +357,7 @@ impl<'t> Filling<'t> {
 
     /// Returns the number of inserted events, or the reason why sled cannot be used. `found` is the sum of sled's
     /// content, if computed.
-    fn finish(mut self, found: Option<Result<Sum, String>>) -> Result<u64, String> {
+    fn finish(mut self, found: Option<Result<ContentSum, String>>) -> Result<u64, String> {
         self.flush();
         self.outcome?;
         if found.transpose()?.is_none_or(|found| found == self.expected) {
@@ -357,32 +370,32 @@ impl<'t> Filling<'t> {
 
 /// Fills empty trees with the whole journal. `progress` includes the position of the journal's head.
 pub(super) fn refill(
-    trees: &Trees,
+    trees: &SledTrees,
     mut journal: JournalReader,
     directory: &Path,
     progress: Option<(&OpenProgress, Position)>,
 ) -> Result<u64, OpenError> {
-    let mut filling = Filling::new(Some(trees), Reach::default(), progress.map(|(progress, _)| progress));
-    filling.head = progress.map(|(_, head)| head);
+    let mut filler = SledFiller::new(Some(trees), SledExtent::default(), progress.map(|(progress, _)| progress));
+    filler.head = progress.map(|(_, head)| head);
     while let Some(record) = journal.next_record()? {
-        filling.take(&record.commit, record.payload);
+        filler.add(&record.commit, record.payload);
     }
-    filling.finish(None).map_err(sled_refuses(directory))
+    filler.finish(None).map_err(sled_error(directory))
 }
 
 /// Inserts the events that the trees lack. The inner error is the reason why the trees cannot be used.
 pub(super) fn catch_up(
-    trees: &Trees,
-    reach: Reach,
+    trees: &SledTrees,
+    extent: SledExtent,
     mut journal: JournalReader,
 ) -> Result<Result<u64, String>, OpenError> {
-    let mut filling = Filling::new(Some(trees), reach, None);
+    let mut filler = SledFiller::new(Some(trees), extent, None);
 
     thread::scope(|scope| {
-        let summing = scope.spawn(|| sum_of(trees, reach));
+        let summing = scope.spawn(|| sum_content(trees, extent));
         while let Some(record) = journal.next_record()? {
-            filling.take(&record.commit, record.payload);
+            filler.add(&record.commit, record.payload);
         }
-        Ok(filling.finish(Some(summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned())))))
+        Ok(filler.finish(Some(summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned())))))
     })
 }

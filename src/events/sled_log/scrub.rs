@@ -12,25 +12,26 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::open::{Reach, Sum};
-use super::shared::Shared;
-use super::{Trees, guarded, stream_entry, u64_at};
+use super::open::{ContentSum, SledExtent};
+use super::shared::SharedLogState;
+use super::{SledTrees, catch_panic, stream_entry, u64_at};
 use crate::clock::{Place, Surroundings};
 use crate::domain::value::Timestamp;
-use crate::events::journal::{Anchor, Journal, JournalReader, OpenError};
+use crate::events::journal::{Anchor, Journal, JournalReader};
+use crate::events::open_error::OpenError;
 use crate::events::stream::Position;
 use crate::priority::{Work, yield_to_answers};
 
 /// Working time between two pauses. A pause is as long as the work before it.
-const SHIFT: Duration = Duration::from_millis(10);
+const WORK_INTERVAL: Duration = Duration::from_millis(10);
 /// Number of loop iterations between two checks of the clock.
-const STEPS: u32 = 64;
+const STEPS_PER_CHECK: u32 = 64;
 
 /// State of the background check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScrubState {
     /// The whole log was checked, at the start or since.
-    Whole,
+    Intact,
     /// The check is running.
     Checking,
     /// Damage was found. The log is read-only.
@@ -39,7 +40,7 @@ pub enum ScrubState {
 
 /// Verification of the log, for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
+pub struct ScrubStatus {
     /// The state. Damage found by a reader counts too, although it does not make the log read-only.
     pub state: ScrubState,
     /// Position up to which everything was read and found intact; 0 if nothing was checked yet.
@@ -51,31 +52,31 @@ pub struct Verified {
 }
 
 /// The part of the log left for the background check.
-pub(super) struct Older {
+pub(super) struct DeferredCheck {
     reader: JournalReader,
     pub anchor: Anchor,
-    reach: Reach,
+    extent: SledExtent,
 }
 
-impl Older {
+impl DeferredCheck {
     /// The journal up to the end of sled, and at least up to the anchor.
-    pub fn of(journal: &Journal, anchor: Anchor, reach: Reach) -> Result<Self, OpenError> {
-        let reader = journal.read_from(Position(0))?.until(anchor.position.max(reach.end));
-        Ok(Self { reader, anchor, reach })
+    pub fn new(journal: &Journal, anchor: Anchor, extent: SledExtent) -> Result<Self, OpenError> {
+        let reader = journal.read_from(Position(0))?.with_end(anchor.position.max(extent.end));
+        Ok(Self { reader, anchor, extent })
     }
 }
 
 /// Shared state of the background check.
 pub(super) struct Scrub {
-    known: Mutex<Verified>,
-    met: Mutex<Met>,
+    known: Mutex<ScrubStatus>,
+    found: Mutex<DamageFound>,
     surroundings: Surroundings,
     stopped: AtomicBool,
 }
 
 /// Damage found by readers, with the time.
 #[derive(Default)]
-struct Met {
+struct DamageFound {
     /// Cleared when sled is rebuilt.
     in_sled: Option<(String, Timestamp)>,
     /// Kept until the next start has read the whole journal.
@@ -83,52 +84,52 @@ struct Met {
 }
 
 /// The check was told to stop.
-struct Stopped;
+struct ScrubStopped;
 
 /// Reason why the check ends early.
-enum End {
+enum ScrubEnd {
     Stopped,
     Damaged(String),
     /// Sled differs from the journal, which is intact.
     SledDamaged(String),
 }
 
-impl From<Stopped> for End {
-    fn from(_: Stopped) -> Self {
+impl From<ScrubStopped> for ScrubEnd {
+    fn from(_: ScrubStopped) -> Self {
         Self::Stopped
     }
 }
 
 impl Scrub {
     /// State for a log that ended at `head` when it was opened.
-    pub fn of(older: Option<&Older>, head: Position, surroundings: &Surroundings) -> Self {
-        let (state, position) = match older {
-            None => (ScrubState::Whole, head),
+    pub fn new(deferred: Option<&DeferredCheck>, head: Position, surroundings: &Surroundings) -> Self {
+        let (state, position) = match deferred {
+            None => (ScrubState::Intact, head),
             Some(_) => (ScrubState::Checking, Position(0)),
         };
-        let known = Mutex::new(Verified { state, position, until: head, since: surroundings.now() });
+        let known = Mutex::new(ScrubStatus { state, position, until: head, since: surroundings.now() });
         let surroundings = surroundings.clone();
-        Self { known, met: Mutex::default(), surroundings, stopped: AtomicBool::new(false) }
+        Self { known, found: Mutex::default(), surroundings, stopped: AtomicBool::new(false) }
     }
 
     pub fn state(&self) -> ScrubState {
         self.known.lock().state.clone()
     }
 
-    pub fn verified(&self) -> Verified {
+    pub fn status(&self) -> ScrubStatus {
         let known = self.known.lock().clone();
-        let met = self.met.lock();
-        match met.in_journal.clone().or_else(|| met.in_sled.clone()) {
+        let found = self.found.lock();
+        match found.in_journal.clone().or_else(|| found.in_sled.clone()) {
             Some((reason, since)) if !matches!(known.state, ScrubState::Damaged { .. }) => {
-                Verified { state: ScrubState::Damaged { reason }, since, ..known }
+                ScrubStatus { state: ScrubState::Damaged { reason }, since, ..known }
             }
             _ => known,
         }
     }
 
     /// Records damage that a reader found in sled. Only the first report counts.
-    pub fn met_in_sled(&self, what: &str) {
-        self.met.lock().in_sled.get_or_insert_with(|| {
+    pub fn record_sled_damage(&self, what: &str) {
+        self.found.lock().in_sled.get_or_insert_with(|| {
             let reason = format!("{what}; restart the service, which makes the index anew from the journal");
             (reason, self.surroundings.now())
         });
@@ -136,29 +137,29 @@ impl Scrub {
 
     /// Records damage that a reader found in the journal. Returns `true` for the first report, the only one that
     /// counts.
-    pub fn met_in_journal(&self, what: &str) -> bool {
-        let mut met = self.met.lock();
-        if met.in_journal.is_some() {
+    pub fn record_journal_damage(&self, what: &str) -> bool {
+        let mut found = self.found.lock();
+        if found.in_journal.is_some() {
             return false;
         }
         let reason = format!("{what}; restart the service, which heals what can be proven");
-        met.in_journal = Some((reason, self.surroundings.now()));
+        found.in_journal = Some((reason, self.surroundings.now()));
         true
     }
 
     /// Clears damage in sled, because sled equals the journal again.
-    pub fn mended(&self) {
-        self.met.lock().in_sled = None;
+    pub fn clear_sled_damage(&self) {
+        self.found.lock().in_sled = None;
     }
 
-    fn reached(&self, position: Position) {
+    fn advance_to(&self, position: Position) {
         self.known.lock().position = position;
     }
 
     /// Records that everything is intact.
     fn finish(&self) {
         let mut known = self.known.lock();
-        known.state = ScrubState::Whole;
+        known.state = ScrubState::Intact;
         known.position = known.until;
         known.since = self.surroundings.now();
     }
@@ -175,26 +176,26 @@ impl Scrub {
 }
 
 /// Limits the check to half of a core.
-struct Pace<'s> {
+struct ScrubThrottle<'s> {
     scrub: &'s Scrub,
     since: Instant,
     steps: u32,
 }
 
-impl Pace<'_> {
-    fn step(&mut self) -> Result<(), Stopped> {
+impl ScrubThrottle<'_> {
+    fn step(&mut self) -> Result<(), ScrubStopped> {
         self.steps += 1;
-        if self.steps < STEPS {
+        if self.steps < STEPS_PER_CHECK {
             return Ok(());
         }
 
         self.steps = 0;
         if self.scrub.stopped.load(Ordering::Relaxed) {
-            return Err(Stopped);
+            return Err(ScrubStopped);
         }
 
         let worked = self.since.elapsed();
-        if worked >= SHIFT {
+        if worked >= WORK_INTERVAL {
             thread::sleep(worked);
             self.since = Instant::now();
         }
@@ -202,36 +203,36 @@ impl Pace<'_> {
     }
 }
 
-impl Shared {
+impl SharedLogState {
     /// Starts the check on its own thread.
-    pub fn begin_scrub(self: Arc<Self>, older: Older) -> io::Result<JoinHandle<()>> {
+    pub fn start_scrub(self: Arc<Self>, deferred: DeferredCheck) -> io::Result<JoinHandle<()>> {
         thread::Builder::new().name("log-scrub".to_owned()).spawn(move || {
             yield_to_answers(Work::LogUpkeep);
-            self.scrub_through(older);
+            self.run_scrub(deferred);
         })
     }
 
-    fn scrub_through(&self, older: Older) {
+    fn run_scrub(&self, deferred: DeferredCheck) {
         self.mishaps.reach(Place::Scrub, "");
 
-        let last = older.anchor.position;
+        let last = deferred.anchor.position;
         let started = Instant::now();
-        let ended = self.go_through(older);
+        let ended = self.check_deferred(deferred);
 
         let reason = match ended {
-            Err(End::Stopped) => return,
+            Err(ScrubEnd::Stopped) => return,
             Ok(()) => {
                 tracing::info!(position = %last, seconds = started.elapsed().as_secs(), "the older part of the log is sound");
                 self.scrub.finish();
-                *self.expected.write() = None;
+                *self.expected_versions.write() = None;
                 return;
             }
-            Err(End::Damaged(reason)) => {
-                self.mark_journal(&reason);
+            Err(ScrubEnd::Damaged(reason)) => {
+                self.mark_journal_damaged(&reason);
                 format!("{reason}; restart the service, which heals what can be proven")
             }
-            Err(End::SledDamaged(reason)) => {
-                self.mark_sled(&reason);
+            Err(ScrubEnd::SledDamaged(reason)) => {
+                self.mark_sled_damaged(&reason);
                 format!("{reason}; restart the service, which makes the index anew from the journal")
             }
         };
@@ -240,17 +241,17 @@ impl Shared {
         self.scrub.fail(reason);
     }
 
-    fn go_through(&self, older: Older) -> Result<(), End> {
-        let Older { mut reader, anchor, reach } = older;
-        let mut pace = Pace { scrub: &self.scrub, since: Instant::now(), steps: 0 };
-        let mut expected = Sum::default();
+    fn check_deferred(&self, deferred: DeferredCheck) -> Result<(), ScrubEnd> {
+        let DeferredCheck { mut reader, anchor, extent } = deferred;
+        let mut pace = ScrubThrottle { scrub: &self.scrub, since: Instant::now(), steps: 0 };
+        let mut expected = ContentSum::default();
         let mut met = false;
         loop {
-            let record = reader.next_record().map_err(|error| End::Damaged(error.to_string()))?;
+            let record = reader.next_record().map_err(|error| ScrubEnd::Damaged(error.to_string()))?;
             let Some(record) = record else { break };
 
             let first = record.commit[0].position;
-            if first <= reach.last_commit {
+            if first <= extent.last_commit {
                 let (key, value) = stream_entry(&record.commit);
                 expected.add(&key, &value);
                 expected.add(&first.0.to_be_bytes(), record.payload);
@@ -261,46 +262,50 @@ impl Shared {
 
             pace.step()?;
             if pace.steps == 0 && position <= anchor.position {
-                self.scrub.reached(position);
+                self.scrub.advance_to(position);
             }
         }
 
         if !met {
             let reason = format!("the journal has another history up to position {}", anchor.position);
-            return Err(End::Damaged(reason));
+            return Err(ScrubEnd::Damaged(reason));
         }
 
         let Some(trees) = self.trees.read().clone() else { return self.wait_for_sled() };
 
-        match sum_of(&trees, reach.last_commit, &mut pace) {
-            _ if trees.has_stopped() => {
+        match sum_content_throttled(&trees, extent.last_commit, &mut pace) {
+            _ if trees.has_failed() => {
                 drop(trees);
                 self.wait_for_sled()
             }
             Ok(found) if found == expected => Ok(()),
-            Ok(_) => Err(End::SledDamaged("damage in sled: it does not hold what the journal holds".to_owned())),
+            Ok(_) => Err(ScrubEnd::SledDamaged("damage in sled: it does not hold what the journal holds".to_owned())),
             Err(end) => Err(end),
         }
     }
 
     /// Waits until sled is open again. Reopening has then compared it with the journal.
-    fn wait_for_sled(&self) -> Result<(), End> {
-        while self.trees.read().as_ref().is_none_or(|trees| trees.has_stopped()) {
+    fn wait_for_sled(&self) -> Result<(), ScrubEnd> {
+        while self.trees.read().as_ref().is_none_or(|trees| trees.has_failed()) {
             if self.scrub.stopped.load(Ordering::Relaxed) {
-                return Err(End::Stopped);
+                return Err(ScrubEnd::Stopped);
             }
-            thread::sleep(SHIFT);
+            thread::sleep(WORK_INTERVAL);
         }
         Ok(())
     }
 }
 
 /// Computes the sum of sled's content up to the commit at `last`.
-fn sum_of(trees: &Trees, last: Position, pace: &mut Pace<'_>) -> Result<Sum, End> {
-    let mut sum = Sum::default();
+fn sum_content_throttled(
+    trees: &SledTrees,
+    last: Position,
+    pace: &mut ScrubThrottle<'_>,
+) -> Result<ContentSum, ScrubEnd> {
+    let mut sum = ContentSum::default();
     let mut events = trees.events.range(..=last.0.to_be_bytes());
-    while let Some((key, value)) = guarded(|| events.next().transpose()).map_err(End::SledDamaged)? {
-        if trees.has_stopped() {
+    while let Some((key, value)) = catch_panic(|| events.next().transpose()).map_err(ScrubEnd::SledDamaged)? {
+        if trees.has_failed() {
             break;
         }
         sum.add(&key, &value);
@@ -308,8 +313,8 @@ fn sum_of(trees: &Trees, last: Position, pace: &mut Pace<'_>) -> Result<Sum, End
     }
 
     let mut streams = trees.streams.iter();
-    while let Some((key, value)) = guarded(|| streams.next().transpose()).map_err(End::SledDamaged)? {
-        if trees.has_stopped() {
+    while let Some((key, value)) = catch_panic(|| streams.next().transpose()).map_err(ScrubEnd::SledDamaged)? {
+        if trees.has_failed() {
             break;
         }
         if u64_at(&value, 0).is_some_and(|position| position <= last.0) {

@@ -7,27 +7,27 @@ use std::time::Instant;
 
 use parking_lot::RwLock;
 
-use super::log::pending::Disk;
+use super::log::disk_request::DiskRequest;
 use super::scrub::{Scrub, ScrubState};
-use super::{Flaw, Trees};
+use super::{SledDefect, SledTrees};
 use crate::clock::{Mishaps, Step};
 use crate::data_dir::write_private;
 use crate::events::envelope::{Commit, RecordedEvent};
-use crate::events::follower::{Handed, Queue};
-use crate::events::journal::Place;
+use crate::events::follower::{DurableGroup, FollowerQueue};
+use crate::events::journal::JournalLocation;
 use crate::events::log::LogFailure;
 use crate::events::stream::{Position, StreamId, Version};
 use crate::events::stream_versions::StreamVersions;
 use crate::events::tail::Tail;
 use crate::space::Space;
 
-pub(super) struct Shared {
+pub(super) struct SharedLogState {
     /// Sled; `None` while it is being reopened.
-    pub trees: RwLock<Option<Arc<Trees>>>,
+    pub trees: RwLock<Option<Arc<SledTrees>>>,
     pub tail: RwLock<Tail>,
-    pub queue: Queue,
+    pub queue: FollowerQueue,
     /// Read while sled is not available.
-    pub journal: Place,
+    pub journal: JournalLocation,
     /// Directory of sled.
     pub directory: PathBuf,
     /// Marker file of damage in sled. It makes the next opening rebuild sled.
@@ -36,30 +36,30 @@ pub(super) struct Shared {
     /// Background check of the part that the start has deferred.
     pub scrub: Scrub,
     /// Expected stream versions, until that check is complete.
-    pub expected: RwLock<Option<StreamVersions>>,
+    pub expected_versions: RwLock<Option<StreamVersions>>,
     /// Marker file of damage in the journal. It makes the next opening check everything.
-    pub suspicion: PathBuf,
+    pub journal_damage_mark: PathBuf,
     /// Position up to which HEAD is signed.
     pub signed: AtomicU64,
     /// Disk request of the writer.
-    pub disk: Disk,
+    pub disk: DiskRequest,
     pub mishaps: Mishaps,
 }
 
-impl Shared {
+impl SharedLogState {
     /// Waits until the lag of sled is within its limit.
     pub fn wait_for_room(&self) -> Result<(), LogFailure> {
         self.queue.wait_for_room().map_err(|reason| LogFailure::Full { reason })
     }
 
     /// Checks that sled is being filled.
-    pub fn check(&self) -> Result<(), LogFailure> {
+    pub fn check_follower(&self) -> Result<(), LogFailure> {
         self.queue.stalled().map_or(Ok(()), |reason| Err(LogFailure::Full { reason }))
     }
 
     /// Makes a durable group visible to readers. The tail comes before the queue, because events that sled has are
     /// removed from the tail.
-    pub fn publish(&self, group: Handed) {
+    pub fn publish(&self, group: DurableGroup) {
         let mut tail = self.tail.write();
         for (commit, _) in &group.records {
             tail.push(commit.clone());
@@ -70,7 +70,7 @@ impl Shared {
     }
 
     /// Fills sled until the queue ends.
-    pub fn follow(&self) {
+    pub fn run_follower(&self) {
         while let Some(groups) = self.queue.take(super::log::BATCH_EVENTS) {
             let started = Instant::now();
             let records = groups.iter().flat_map(|group| {
@@ -79,7 +79,7 @@ impl Shared {
             let records: Vec<_> = records.collect();
 
             while let Err(reason) = self.fill(&records) {
-                if !self.bring_back(&reason) {
+                if !self.reopen_until_filled(&reason) {
                     return;
                 }
             }
@@ -88,8 +88,8 @@ impl Shared {
                 self.tail.write().evict_through(last.position);
             }
 
-            self.queue.done(groups.iter().map(|group| group.bytes.len()).sum());
-            self.queue.rest(started.elapsed());
+            self.queue.finish_batch(groups.iter().map(|group| group.bytes.len()).sum());
+            self.queue.pause_while_busy(started.elapsed());
         }
     }
 
@@ -97,103 +97,111 @@ impl Shared {
         let trees = self.trees.read().clone().ok_or("sled is closed")?;
         trees.insert(records, || self.mishaps.done(Step::SledIndexed))?;
         self.mishaps.done(Step::SledInserted);
-        trees.stopped.get().map_or(Ok(()), |reason| Err(reason.clone()))
+        trees.io_error.get().map_or(Ok(()), |reason| Err(reason.clone()))
     }
 
     /// Stores the expected stream versions, unless the whole log was checked.
-    pub fn expect(&self, versions: StreamVersions) {
-        let mut expected = self.expected.write();
-        if self.scrub.state() != ScrubState::Whole {
+    pub fn set_expected_versions(&self, versions: StreamVersions) {
+        let mut expected = self.expected_versions.write();
+        if self.scrub.state() != ScrubState::Intact {
             *expected = Some(versions);
         }
     }
 
     /// Checks that these are all events of a stream after version `after`, as far as is known.
-    pub fn check_whole(&self, stream: &StreamId, after: Version, events: &[RecordedEvent]) -> Result<(), LogFailure> {
+    pub fn check_complete(
+        &self,
+        stream: &StreamId,
+        after: Version,
+        events: &[RecordedEvent],
+    ) -> Result<(), LogFailure> {
         let expected = (after.0 + 1..).map(Version);
         match events.iter().zip(expected).find(|(event, version)| event.version != *version) {
-            None => self.check_end(stream, events.last().map_or(after, |event| event.version)),
+            None => self.check_stream_end(stream, events.last().map_or(after, |event| event.version)),
             Some((event, version)) => {
                 let reason = format!("version {version} of stream {stream} is missing");
-                Err(self.damaged(Flaw { position: event.position, reason }))
+                Err(self.report_sled_damage(SledDefect { position: event.position, reason }))
             }
         }
     }
 
     /// Checks that a stream with this version has not lost its end, as far as is known.
-    fn check_end(&self, stream: &StreamId, version: Version) -> Result<(), LogFailure> {
-        let least = self.expected.read().as_ref().map_or(Version(0), |expected| expected.least(stream));
+    fn check_stream_end(&self, stream: &StreamId, version: Version) -> Result<(), LogFailure> {
+        let least = self.expected_versions.read().as_ref().map_or(Version(0), |expected| expected.lower_bound(stream));
         if version >= least {
             return Ok(());
         }
         let reason = format!("stream {stream} ends with version {version} instead of {least}");
-        Err(self.damaged(Flaw { position: Position(0), reason }))
+        Err(self.report_sled_damage(SledDefect { position: Position(0), reason }))
     }
 
     /// The version of a stream before the tail.
     pub fn stream_version(&self, stream: &StreamId) -> Result<Version, LogFailure> {
-        let Some(version) = self.ask(|trees| trees.stream_version(stream))? else {
-            return self.version_in_journal(stream);
+        let Some(version) = self.query_sled(|trees| trees.stream_version(stream))? else {
+            return self.stream_version_from_journal(stream);
         };
-        self.check_end(stream, version).map(|()| version)
+        self.check_stream_end(stream, version).map(|()| version)
     }
 
-    /// Reads a stream from sled ([`Trees::read_stream`]), or from the journal if sled is not available.
+    /// Reads a stream from sled ([`SledTrees::read_stream`]), or from the journal if sled is not available.
     pub fn read_stream(
         &self,
         stream: &StreamId,
         after: Version,
         bounds: (Option<Version>, Position),
     ) -> Result<Vec<RecordedEvent>, LogFailure> {
-        let found = self.ask(|trees| {
+        let found = self.query_sled(|trees| {
             let mut events = Vec::new();
             trees.read_stream(stream, after, bounds, &mut events).map(|()| events)
         });
-        found?.map_or_else(|| self.stream_in_journal(stream, after, bounds.1), Ok)
+        found?.map_or_else(|| self.read_stream_from_journal(stream, after, bounds.1), Ok)
     }
 
-    /// Reads events from sled ([`Trees::read_all`]), or from the journal if sled is not available.
+    /// Reads events from sled ([`SledTrees::read_all`]), or from the journal if sled is not available.
     pub fn read_all(&self, after: Position, last: Position) -> Result<Vec<RecordedEvent>, LogFailure> {
-        let found = self.ask(|trees| {
+        let found = self.query_sled(|trees| {
             let mut events = Vec::new();
             trees.read_all(after, last, &mut events).map(|()| events)
         });
-        found?.map_or_else(|| self.all_in_journal(after, last), Ok)
+        found?.map_or_else(|| self.read_all_from_journal(after, last), Ok)
     }
 
     /// Queries sled; `None` if it is not available.
-    fn ask<T>(&self, question: impl FnOnce(&Trees) -> Result<T, Flaw>) -> Result<Option<T>, LogFailure> {
+    fn query_sled<T>(
+        &self,
+        question: impl FnOnce(&SledTrees) -> Result<T, SledDefect>,
+    ) -> Result<Option<T>, LogFailure> {
         let Some(trees) = self.trees.read().clone() else { return Ok(None) };
         match question(&trees) {
             Ok(answer) => Ok(Some(answer)),
-            Err(_) if trees.has_stopped() => {
-                self.queue.nudge();
+            Err(_) if trees.has_failed() => {
+                self.queue.request_check();
                 Ok(None)
             }
-            Err(flaw) => Err(self.damaged(flaw)),
+            Err(flaw) => Err(self.report_sled_damage(flaw)),
         }
     }
 
     /// Makes the next start rebuild sled, also after a power cut.
-    pub fn mark_sled(&self, reason: &str) {
+    pub fn mark_sled_damaged(&self, reason: &str) {
         if let Err(error) = write_private(&self.damage_mark, reason.as_bytes()) {
             tracing::error!(%error, "the damage could not be noted: delete the sled directory before the next start");
         }
     }
 
     /// Makes the next start read the whole journal, also after a power cut.
-    pub fn mark_journal(&self, reason: &str) {
-        if let Err(error) = write_private(&self.suspicion, reason.as_bytes()) {
+    pub fn mark_journal_damaged(&self, reason: &str) {
+        if let Err(error) = write_private(&self.journal_damage_mark, reason.as_bytes()) {
             tracing::error!(%error, "the damage could not be noted: delete the snapshots before the next start");
         }
     }
 
     /// Records damage in sled, which the next start rebuilds.
-    pub fn damaged(&self, flaw: Flaw) -> LogFailure {
-        let Flaw { position, reason } = flaw;
+    pub fn report_sled_damage(&self, flaw: SledDefect) -> LogFailure {
+        let SledDefect { position, reason } = flaw;
         tracing::error!(%position, reason, "damage in sled: it is rebuilt from the journal at the next start");
-        self.mark_sled(&reason);
-        self.scrub.met_in_sled(&format!("damage in sled at position {position}: {reason}"));
+        self.mark_sled_damaged(&reason);
+        self.scrub.record_sled_damage(&format!("damage in sled at position {position}: {reason}"));
         LogFailure::Damaged { place: "sled".to_owned(), position, reason }
     }
 }

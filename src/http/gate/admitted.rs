@@ -6,7 +6,7 @@ use actix_web::http::header::{AcceptEncoding, HeaderMap};
 use actix_web::web::Data;
 
 use super::Admitted;
-use crate::actors::{Actor, Circumstances};
+use crate::actors::{Actor, CommandContext};
 use crate::domain::ids::{NodeId, NodeKey, RequestId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
@@ -119,8 +119,8 @@ impl Admitted {
 
     /// Returns the metadata of the next command of this request. Each command needs its own.
     #[must_use]
-    pub fn why(&self) -> Circumstances {
-        Circumstances {
+    pub fn why(&self) -> CommandContext {
+        CommandContext {
             actor: self.identity.actor().unwrap_or(Actor::Anonymous),
             request: self.request.extensions().get::<RequestId>().cloned(),
             causation: None,

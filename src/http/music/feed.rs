@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::held::{Held, Playing};
 use super::line::{BLANK, Line};
-use crate::actors::Circumstances;
+use crate::actors::CommandContext;
 use crate::actors::error::CommandError;
 use crate::actors::musician::Unfinished;
 use crate::actors::system::Dispatch;
@@ -43,17 +43,17 @@ pub struct Record {
     surroundings: Surroundings,
     task: TaskId,
     /// `None` for a replayed stream, of which nothing is recorded.
-    why: Option<Circumstances>,
+    why: Option<CommandContext>,
     ended: bool,
 }
 
 impl Record {
     /// Creates the record of a task that is about to be submitted.
-    pub fn new(services: &Services, task: TaskId, why: Circumstances) -> Self {
+    pub fn new(services: &Services, task: TaskId, why: CommandContext) -> Self {
         let dispatch = services.dispatch.clone();
         let surroundings = services.surroundings.clone();
         // The outcome is not a command of the request, so it must not claim the idempotency key.
-        let why = Some(Circumstances { claim: None, ..why });
+        let why = Some(CommandContext { claim: None, ..why });
         Self { dispatch, surroundings, task, why, ended: false }
     }
 
@@ -65,9 +65,9 @@ impl Record {
     }
 
     /// Returns the metadata of the original request with the current time.
-    fn why(&self) -> Option<Circumstances> {
+    fn why(&self) -> Option<CommandContext> {
         let at = self.surroundings.now();
-        self.why.as_ref().map(|why| Circumstances { at, ..why.clone() })
+        self.why.as_ref().map(|why| CommandContext { at, ..why.clone() })
     }
 
     /// Records the end. Returns `Failure::cancelled` if the task has ended already.
@@ -295,7 +295,7 @@ struct Watching {
     held: Held,
     task: TaskId,
     /// Dependencies that record the end; `None` for a replayed stream.
-    ending: Option<(Dispatch, Surroundings, Circumstances)>,
+    ending: Option<(Dispatch, Surroundings, CommandContext)>,
     models: ReadModels,
     closing: watch::Receiver<bool>,
     access: StreamAccess,
@@ -328,7 +328,7 @@ impl Watching {
 
     async fn end(&mut self, failure: Failure) {
         let Some((dispatch, surroundings, why)) = &self.ending else { return };
-        let why = Circumstances { at: surroundings.now(), ..why.clone() };
+        let why = CommandContext { at: surroundings.now(), ..why.clone() };
         // An end recorded in the meantime wins.
         if let Err(error) = dispatch.task(self.task, TaskCommand::Fail { failure }, why).await {
             tracing::debug!(task = %self.task, %error, "end of a stream not recorded");

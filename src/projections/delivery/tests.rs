@@ -8,7 +8,7 @@ use crate::domain::ids::EventId;
 use crate::domain::image::{ImageJob, ImageWork, Source, Upscale};
 use crate::domain::task::{Submission, Work};
 use crate::domain::value::Text;
-use crate::events::envelope::{Append, Circumstances, NewEvent};
+use crate::events::envelope::{Append, CommandContext, NewEvent};
 use crate::events::stream::{Position, StreamId, Version};
 
 fn at(seconds: u64) -> Timestamp {
@@ -33,10 +33,10 @@ fn fold(deliveries: &mut Deliveries, of: TaskId, version: u64, event: &TaskEvent
     let append = Append {
         stream: StreamId::from(&of),
         expected: Version(version - 1),
-        circumstances: Circumstances::of_system(None, at(version)),
+        context: CommandContext::from_system(None, at(version)),
         events: vec![NewEvent { id: EventId(id), event: event.clone().into() }],
     };
-    deliveries.apply_task(of, event, &append.record(Position(version))[0]);
+    deliveries.apply_task(of, event, &append.into_commit(Position(version))[0]);
     DeliveryId(id)
 }
 

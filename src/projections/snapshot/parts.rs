@@ -6,7 +6,7 @@ use crate::domain::token::Token;
 use crate::domain::user::User;
 use crate::domain::value::{Digest, Timestamp};
 use crate::events::codec::unpack;
-use crate::events::schema::DecodeError;
+use crate::events::schema::CommitDecodeError;
 use crate::projections::claim::Claimed;
 use crate::projections::delivery::Deliveries;
 use crate::projections::node::{SavedNode, SavedOwner};
@@ -61,7 +61,7 @@ impl Part {
     ///
     /// # Errors
     /// If the kind is unknown or the values have another type.
-    pub fn read(kind: u8, bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub fn read(kind: u8, bytes: &[u8]) -> Result<Self, CommitDecodeError> {
         Ok(match kind {
             k if k == Kind::Owners as u8 => Self::Owners(values(bytes)?),
             k if k == Kind::Nodes as u8 => Self::Nodes(values(bytes)?),
@@ -79,7 +79,7 @@ impl Part {
             k if k == Kind::Claims as u8 => Self::Claims(values(bytes)?),
             k if k == Kind::ClaimOrder as u8 => Self::ClaimOrder(values(bytes)?),
             k if k == Kind::Streams as u8 => Self::Streams(values(bytes)?),
-            unknown => return Err(DecodeError::Malformed(format!("chunks of kind {unknown} are unknown"))),
+            unknown => return Err(CommitDecodeError::Malformed(format!("chunks of kind {unknown} are unknown"))),
         })
     }
 
@@ -106,7 +106,7 @@ impl Part {
     }
 }
 
-fn values<T: serde::de::DeserializeOwned>(mut bytes: &[u8]) -> Result<Vec<T>, DecodeError> {
+fn values<T: serde::de::DeserializeOwned>(mut bytes: &[u8]) -> Result<Vec<T>, CommitDecodeError> {
     let mut values = Vec::new();
     while !bytes.is_empty() {
         values.push(unpack(&mut bytes)?);

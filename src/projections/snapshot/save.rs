@@ -96,7 +96,7 @@ impl Chunks {
         let (claims, order) = models.claims.saved();
         self.values(Kind::Claims, claims)?;
         self.values(Kind::ClaimOrder, order)?;
-        self.values(Kind::Streams, models.streams.saved())
+        self.values(Kind::Streams, models.streams.entries())
     }
 
     fn values<T: Serialize>(&mut self, kind: Kind, values: impl IntoIterator<Item = T>) -> io::Result<()> {

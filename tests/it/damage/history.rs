@@ -229,7 +229,7 @@ impl Writing {
             self.appends.push(Append {
                 stream: stream.clone(),
                 expected: Version(expected),
-                circumstances: circumstances(),
+                context: circumstances(),
                 events,
             });
             expected += count;

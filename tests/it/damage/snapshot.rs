@@ -28,9 +28,9 @@ fn start(directory: &Path) -> Started {
     match open_models(&options, Some(&snapshots), &Surroundings::real(), &Links::default()) {
         Err(error) => Started::Refused(error.to_string()),
         Ok(OpenedLog { log, models, reports, .. }) => loop {
-            match log.verified().state {
+            match log.verification().state {
                 ScrubState::Checking => thread::sleep(Duration::from_millis(1)),
-                ScrubState::Whole => break Started::Whole(Box::new(Answers::told(&log, models)), reports),
+                ScrubState::Intact => break Started::Whole(Box::new(Answers::told(&log, models)), reports),
                 ScrubState::Damaged { reason } => {
                     assert!(log.state().is_err(), "changes are taken on top of damage");
                     break Started::FoundLater(reason);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mediary::actors::Circumstances;
+use mediary::actors::CommandContext;
 use mediary::actors::inputs::Inputs;
 use mediary::actors::poller::{Poller, PollerOptions};
 use mediary::actors::reactor::{ReactorOptions, keep_running};
@@ -127,7 +127,7 @@ impl Given {
     }
 
     async fn ask(&self, command: TaskCommand) {
-        let why = Circumstances::of_system(None, Surroundings::real().now());
+        let why = CommandContext::from_system(None, Surroundings::real().now());
         self.actors.dispatch.task(self.task, command, why).await.expect("taken");
     }
 

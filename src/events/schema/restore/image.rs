@@ -1,7 +1,7 @@
 //! Conversion of stored image jobs to domain values.
 
 use super::media::picture;
-use super::{DecodeError, checked, text, v1, v2};
+use super::{CommitDecodeError, checked, text, v1, v2};
 use crate::domain::image::{
     Dial, Factor, ImageJob, ImageWork, LightSettings, LightSource, OptimizedFor, Percent, Portrait, PortraitBeautifier,
     PortraitStyle, PrecisionFlavor, Relight, RelightEngine, RelightStyle, ScaleFactor, SkinEnhance, SkinFocus,
@@ -11,39 +11,42 @@ use crate::domain::image::{
 use crate::domain::value::CallbackUrl;
 
 /// An upscale of an uploaded picture, in the shape of version 1.
-pub(super) fn first_upscale(input: &v1::Picture<'_>, parameters: v1::Upscale<'_>) -> Result<ImageWork, DecodeError> {
+pub(super) fn first_upscale(
+    input: &v1::PictureV1<'_>,
+    parameters: v1::UpscaleV1<'_>,
+) -> Result<ImageWork, CommitDecodeError> {
     let job = ImageJob::Upscale(upscale(parameters)?);
     let image = Source::Kept(picture(input)?);
     Ok(ImageWork { job, image, reference: None, seed: None })
 }
 
 pub(super) fn work(
-    asked: v2::ImageJob<'_>,
-    image: v2::Source<'_>,
-    reference: Option<v2::Source<'_>>,
+    asked: v2::ImageJobV2<'_>,
+    image: v2::SourceV2<'_>,
+    reference: Option<v2::SourceV2<'_>>,
     seed: Option<u32>,
-) -> Result<ImageWork, DecodeError> {
+) -> Result<ImageWork, CommitDecodeError> {
     Ok(ImageWork { job: job(asked)?, image: source(image)?, reference: reference.map(source).transpose()?, seed })
 }
 
-pub(super) fn source(stored: v2::Source<'_>) -> Result<Source, DecodeError> {
+pub(super) fn source(stored: v2::SourceV2<'_>) -> Result<Source, CommitDecodeError> {
     Ok(match stored {
-        v2::Source::Kept(kept) => Source::Kept(picture(&kept)?),
-        v2::Source::Remote(url) => Source::Remote(CallbackUrl::recorded(url.into_owned())),
+        v2::SourceV2::Kept(kept) => Source::Kept(picture(&kept)?),
+        v2::SourceV2::Remote(url) => Source::Remote(CallbackUrl::recorded(url.into_owned())),
     })
 }
 
-fn job(stored: v2::ImageJob<'_>) -> Result<ImageJob, DecodeError> {
+fn job(stored: v2::ImageJobV2<'_>) -> Result<ImageJob, CommitDecodeError> {
     Ok(match stored {
-        v2::ImageJob::Upscale(stored) => ImageJob::Upscale(upscale(stored)?),
-        v2::ImageJob::UpscalePrecision(stored) => ImageJob::UpscalePrecision(precision(&stored)?),
-        v2::ImageJob::StyleTransfer(stored) => ImageJob::StyleTransfer(style(stored)?),
-        v2::ImageJob::SkinEnhance(stored) => ImageJob::SkinEnhance(skin(&stored)?),
-        v2::ImageJob::Relight(stored) => ImageJob::Relight(relight(stored)?),
+        v2::ImageJobV2::Upscale(stored) => ImageJob::Upscale(upscale(stored)?),
+        v2::ImageJobV2::UpscalePrecision(stored) => ImageJob::UpscalePrecision(precision(&stored)?),
+        v2::ImageJobV2::StyleTransfer(stored) => ImageJob::StyleTransfer(style(stored)?),
+        v2::ImageJobV2::SkinEnhance(stored) => ImageJob::SkinEnhance(skin(&stored)?),
+        v2::ImageJobV2::Relight(stored) => ImageJob::Relight(relight(stored)?),
     })
 }
 
-fn upscale(stored: v1::Upscale<'_>) -> Result<Upscale, DecodeError> {
+fn upscale(stored: v1::UpscaleV1<'_>) -> Result<Upscale, CommitDecodeError> {
     let dial = |field, value: i8| checked(field, Dial::new(i64::from(value)));
     Ok(Upscale {
         scale_factor: checked("scale factor", ScaleFactor::parse(&stored.scale_factor))?,
@@ -57,7 +60,7 @@ fn upscale(stored: v1::Upscale<'_>) -> Result<Upscale, DecodeError> {
     })
 }
 
-fn precision(stored: &v2::UpscalePrecision<'_>) -> Result<UpscalePrecision, DecodeError> {
+fn precision(stored: &v2::UpscalePrecisionV2<'_>) -> Result<UpscalePrecision, CommitDecodeError> {
     Ok(UpscalePrecision {
         scale_factor: checked("scale factor", Factor::new(stored.scale_factor.into()))?,
         flavor: checked("flavor", PrecisionFlavor::parse(&stored.flavor))?,
@@ -67,7 +70,7 @@ fn precision(stored: &v2::UpscalePrecision<'_>) -> Result<UpscalePrecision, Deco
     })
 }
 
-fn style(stored: v2::StyleTransfer<'_>) -> Result<StyleTransfer, DecodeError> {
+fn style(stored: v2::StyleTransferV2<'_>) -> Result<StyleTransfer, CommitDecodeError> {
     Ok(StyleTransfer {
         engine: checked("engine", StyleEngine::parse(&stored.engine))?,
         flavor: checked("flavor", StyleFlavor::parse(&stored.flavor))?,
@@ -79,7 +82,7 @@ fn style(stored: v2::StyleTransfer<'_>) -> Result<StyleTransfer, DecodeError> {
     })
 }
 
-fn portrait(stored: &v2::Portrait<'_>) -> Result<Portrait, DecodeError> {
+fn portrait(stored: &v2::PortraitV2<'_>) -> Result<Portrait, CommitDecodeError> {
     let beautifier = stored.beautifier.as_ref();
     Ok(Portrait {
         beautifier: beautifier
@@ -89,11 +92,11 @@ fn portrait(stored: &v2::Portrait<'_>) -> Result<Portrait, DecodeError> {
     })
 }
 
-fn skin(stored: &v2::SkinEnhance<'_>) -> Result<SkinEnhance, DecodeError> {
+fn skin(stored: &v2::SkinEnhanceV2<'_>) -> Result<SkinEnhance, CommitDecodeError> {
     let mode = match &stored.mode {
-        v2::SkinMode::Creative => SkinMode::Creative,
-        v2::SkinMode::Faithful { detail } => SkinMode::Faithful { detail: percent("skin_detail", *detail)? },
-        v2::SkinMode::Flexible { focus } => {
+        v2::SkinModeV2::Creative => SkinMode::Creative,
+        v2::SkinModeV2::Faithful { detail } => SkinMode::Faithful { detail: percent("skin_detail", *detail)? },
+        v2::SkinModeV2::Flexible { focus } => {
             SkinMode::Flexible { focus: checked("optimized_for", SkinFocus::parse(focus))? }
         }
     };
@@ -102,7 +105,7 @@ fn skin(stored: &v2::SkinEnhance<'_>) -> Result<SkinEnhance, DecodeError> {
     Ok(SkinEnhance { mode, sharpen, smart_grain })
 }
 
-fn relight(stored: v2::Relight<'_>) -> Result<Relight, DecodeError> {
+fn relight(stored: v2::RelightV2<'_>) -> Result<Relight, CommitDecodeError> {
     Ok(Relight {
         prompt: stored.prompt.map(text),
         source: checked("light source", LightSource::parse(&stored.source))?,
@@ -115,7 +118,7 @@ fn relight(stored: v2::Relight<'_>) -> Result<Relight, DecodeError> {
     })
 }
 
-fn light_settings(stored: &v2::LightSettings<'_>) -> Result<LightSettings, DecodeError> {
+fn light_settings(stored: &v2::LightSettingsV2<'_>) -> Result<LightSettings, CommitDecodeError> {
     Ok(LightSettings {
         whites: percent("whites", stored.whites)?,
         blacks: percent("blacks", stored.blacks)?,
@@ -129,6 +132,6 @@ fn light_settings(stored: &v2::LightSettings<'_>) -> Result<LightSettings, Decod
     })
 }
 
-fn percent(field: &'static str, stored: u8) -> Result<Percent, DecodeError> {
+fn percent(field: &'static str, stored: u8) -> Result<Percent, CommitDecodeError> {
     checked(field, Percent::new(stored.into()))
 }

@@ -2,52 +2,52 @@
 
 use std::time::Duration;
 
-use super::{DecodeError, checked, image, text, uuid, v1, v2, video};
+use super::{CommitDecodeError, checked, image, text, uuid, v1, v2, video};
 use crate::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
 use crate::domain::ids::{DeliveryId, TaskId, UserId};
 use crate::domain::image::{ImageFormat, Picture};
 use crate::domain::task::{Failure, Submission, TaskEvent, Work};
 use crate::domain::value::{CallbackUrl, Digest, Timestamp};
 
-pub(super) fn task(stored: v2::TaskEvent<'_>) -> Result<TaskEvent, DecodeError> {
+pub(super) fn task(stored: v2::TaskEventV2<'_>) -> Result<TaskEvent, CommitDecodeError> {
     Ok(match stored {
-        v2::TaskEvent::TaskSubmitted { task, owner, work, webhook } => submitted(task, Some(owner), work, webhook)?,
-        v2::TaskEvent::AnonymousTaskSubmitted { task, work, webhook } => submitted(task, None, work, webhook)?,
-        v2::TaskEvent::SubmissionStarted { attempt, key } => TaskEvent::SubmissionStarted { attempt, key: text(key) },
-        v2::TaskEvent::VendorAccepted { reference } => TaskEvent::VendorAccepted { reference: text(reference) },
-        v2::TaskEvent::VendorRefused { failure: why } => TaskEvent::VendorRefused { failure: failure(why) },
-        v2::TaskEvent::OutcomeUnknown { reason } => TaskEvent::OutcomeUnknown { reason: text(reason) },
-        v2::TaskEvent::VendorForgot => TaskEvent::VendorForgot,
-        v2::TaskEvent::TaskCompleted { results } => {
+        v2::TaskEventV2::TaskSubmitted { task, owner, work, webhook } => submitted(task, Some(owner), work, webhook)?,
+        v2::TaskEventV2::AnonymousTaskSubmitted { task, work, webhook } => submitted(task, None, work, webhook)?,
+        v2::TaskEventV2::SubmissionStarted { attempt, key } => TaskEvent::SubmissionStarted { attempt, key: text(key) },
+        v2::TaskEventV2::VendorAccepted { reference } => TaskEvent::VendorAccepted { reference: text(reference) },
+        v2::TaskEventV2::VendorRefused { failure: why } => TaskEvent::VendorRefused { failure: failure(why) },
+        v2::TaskEventV2::OutcomeUnknown { reason } => TaskEvent::OutcomeUnknown { reason: text(reason) },
+        v2::TaskEventV2::VendorForgot => TaskEvent::VendorForgot,
+        v2::TaskEventV2::TaskCompleted { results } => {
             TaskEvent::TaskCompleted { results: results.iter().map(picture).collect::<Result<_, _>>()? }
         }
-        v2::TaskEvent::TaskFailed { failure: why } => TaskEvent::TaskFailed { failure: failure(why) },
-        v2::TaskEvent::InputsFetched { inputs } => {
+        v2::TaskEventV2::TaskFailed { failure: why } => TaskEvent::TaskFailed { failure: failure(why) },
+        v2::TaskEventV2::InputsFetched { inputs } => {
             TaskEvent::InputsFetched { inputs: inputs.iter().map(picture).collect::<Result<_, _>>()? }
         }
-        v2::TaskEvent::SubmissionUndelivered { reason } => TaskEvent::SubmissionUndelivered { reason: text(reason) },
-        v2::TaskEvent::TaskCancelled => TaskEvent::TaskCancelled,
-        v2::TaskEvent::TaskQueued => TaskEvent::TaskQueued,
-        v2::TaskEvent::FootageFetched { clip } => TaskEvent::FootageFetched { clip: video::clip(&clip)? },
-        v2::TaskEvent::WorkBegan => TaskEvent::WorkBegan,
-        v2::TaskEvent::VideoCompleted { creation } => {
+        v2::TaskEventV2::SubmissionUndelivered { reason } => TaskEvent::SubmissionUndelivered { reason: text(reason) },
+        v2::TaskEventV2::TaskCancelled => TaskEvent::TaskCancelled,
+        v2::TaskEventV2::TaskQueued => TaskEvent::TaskQueued,
+        v2::TaskEventV2::FootageFetched { clip } => TaskEvent::FootageFetched { clip: video::clip(&clip)? },
+        v2::TaskEventV2::WorkBegan => TaskEvent::WorkBegan,
+        v2::TaskEventV2::VideoCompleted { creation } => {
             TaskEvent::VideoCompleted { creation: video::creation(creation)? }
         }
-        v2::TaskEvent::StreamCompleted { stream } => TaskEvent::StreamCompleted { stream: video::stream(stream) },
+        v2::TaskEventV2::StreamCompleted { stream } => TaskEvent::StreamCompleted { stream: video::stream(stream) },
     })
 }
 
 fn submitted(
-    task: v1::Id,
-    owner: Option<v1::Id>,
-    work: v2::Work<'_>,
+    task: v1::StoredId,
+    owner: Option<v1::StoredId>,
+    work: v2::WorkV2<'_>,
     webhook: Option<v1::Str<'_>>,
-) -> Result<TaskEvent, DecodeError> {
+) -> Result<TaskEvent, CommitDecodeError> {
     let work = match work {
-        v2::Work::ImageUpscale { input, parameters } => Work::Image(image::first_upscale(&input, parameters)?),
-        v2::Work::Image { job, image, reference, seed } => Work::Image(image::work(*job, image, reference, seed)?),
-        v2::Work::Video(work) => Work::Video(video::work(*work)?),
-        v2::Work::Music { prompt, seconds } => Work::Music(video::music(prompt.into_owned(), seconds)?),
+        v2::WorkV2::ImageUpscale { input, parameters } => Work::Image(image::first_upscale(&input, parameters)?),
+        v2::WorkV2::Image { job, image, reference, seed } => Work::Image(image::work(*job, image, reference, seed)?),
+        v2::WorkV2::Video(work) => Work::Video(video::work(*work)?),
+        v2::WorkV2::Music { prompt, seconds } => Work::Music(video::music(prompt.into_owned(), seconds)?),
     };
 
     let task = TaskId(uuid(task));
@@ -56,7 +56,7 @@ fn submitted(
     Ok(TaskEvent::TaskSubmitted(Submission { task, owner, work, webhook }))
 }
 
-pub(super) fn picture(stored: &v1::Picture<'_>) -> Result<Picture, DecodeError> {
+pub(super) fn picture(stored: &v1::PictureV1<'_>) -> Result<Picture, CommitDecodeError> {
     Ok(Picture {
         digest: Digest(stored.digest.0),
         format: checked("picture format", ImageFormat::parse(&stored.format))?,
@@ -66,13 +66,13 @@ pub(super) fn picture(stored: &v1::Picture<'_>) -> Result<Picture, DecodeError> 
     })
 }
 
-fn failure(stored: v1::Failure<'_>) -> Failure {
+fn failure(stored: v1::FailureV1<'_>) -> Failure {
     Failure { code: text(stored.code), message: text(stored.message) }
 }
 
-pub(super) fn delivery(stored: v1::DeliveryEvent<'_>) -> DeliveryEvent {
+pub(super) fn delivery(stored: v1::DeliveryEventV1<'_>) -> DeliveryEvent {
     match stored {
-        v1::DeliveryEvent::AttemptFailed { delivery, task, attempt, outcome: came, next_at_micros } => {
+        v1::DeliveryEventV1::AttemptFailed { delivery, task, attempt, outcome: came, next_at_micros } => {
             DeliveryEvent::AttemptFailed {
                 delivery: DeliveryId(uuid(delivery)),
                 task: TaskId(uuid(task)),
@@ -81,13 +81,15 @@ pub(super) fn delivery(stored: v1::DeliveryEvent<'_>) -> DeliveryEvent {
                 next_at: Timestamp::from_micros(next_at_micros),
             }
         }
-        v1::DeliveryEvent::DeliverySucceeded { delivery, task, attempt, status } => DeliveryEvent::DeliverySucceeded {
-            delivery: DeliveryId(uuid(delivery)),
-            task: TaskId(uuid(task)),
-            attempt,
-            status,
-        },
-        v1::DeliveryEvent::DeliveryDeadLettered { delivery, task, attempt, outcome: came } => {
+        v1::DeliveryEventV1::DeliverySucceeded { delivery, task, attempt, status } => {
+            DeliveryEvent::DeliverySucceeded {
+                delivery: DeliveryId(uuid(delivery)),
+                task: TaskId(uuid(task)),
+                attempt,
+                status,
+            }
+        }
+        v1::DeliveryEventV1::DeliveryDeadLettered { delivery, task, attempt, outcome: came } => {
             DeliveryEvent::DeliveryDeadLettered {
                 delivery: DeliveryId(uuid(delivery)),
                 task: TaskId(uuid(task)),
@@ -95,16 +97,22 @@ pub(super) fn delivery(stored: v1::DeliveryEvent<'_>) -> DeliveryEvent {
                 outcome: outcome(came),
             }
         }
-        v1::DeliveryEvent::RedeliveryRequested { delivery, task, owner, url, change } => {
+        v1::DeliveryEventV1::RedeliveryRequested { delivery, task, owner, url, change } => {
             redelivery(delivery, task, Some(owner), url, change)
         }
-        v1::DeliveryEvent::AnonymousRedeliveryRequested { delivery, task, url, change } => {
+        v1::DeliveryEventV1::AnonymousRedeliveryRequested { delivery, task, url, change } => {
             redelivery(delivery, task, None, url, change)
         }
     }
 }
 
-fn redelivery(delivery: v1::Id, task: v1::Id, owner: Option<v1::Id>, url: v1::Str<'_>, change: u64) -> DeliveryEvent {
+fn redelivery(
+    delivery: v1::StoredId,
+    task: v1::StoredId,
+    owner: Option<v1::StoredId>,
+    url: v1::Str<'_>,
+    change: u64,
+) -> DeliveryEvent {
     DeliveryEvent::RedeliveryRequested(Redelivery {
         delivery: DeliveryId(uuid(delivery)),
         task: TaskId(uuid(task)),
@@ -114,11 +122,11 @@ fn redelivery(delivery: v1::Id, task: v1::Id, owner: Option<v1::Id>, url: v1::St
     })
 }
 
-fn outcome(stored: v1::AttemptOutcome<'_>) -> AttemptOutcome {
+fn outcome(stored: v1::AttemptOutcomeV1<'_>) -> AttemptOutcome {
     match stored {
-        v1::AttemptOutcome::Answered { status, retry_after_micros } => {
+        v1::AttemptOutcomeV1::Answered { status, retry_after_micros } => {
             AttemptOutcome::Answered { status, retry_after: retry_after_micros.map(Duration::from_micros) }
         }
-        v1::AttemptOutcome::Unreachable { reason } => AttemptOutcome::Unreachable { reason: text(reason) },
+        v1::AttemptOutcomeV1::Unreachable { reason } => AttemptOutcome::Unreachable { reason: text(reason) },
     }
 }

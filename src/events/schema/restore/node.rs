@@ -2,52 +2,54 @@
 
 use std::collections::BTreeMap;
 
-use super::{DecodeError, checked, labels, link, text, uuid, v1};
+use super::{CommitDecodeError, checked, labels, link, text, uuid, v1};
 use crate::domain::ids::{NodeId, PublisherId, UserId, VersionId};
 use crate::domain::node::{NodeEvent, NodeFacts, NodeFields, Rating, Stars, Texts, Translations};
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::version::{Archive, SemVer, VersionDraft, VersionFacts, VersionFields, VersionStatus};
 
-pub(super) fn node(stored: v1::NodeEvent<'_>) -> Result<NodeEvent, DecodeError> {
+pub(super) fn node(stored: v1::NodeEventV1<'_>) -> Result<NodeEvent, CommitDecodeError> {
     Ok(match stored {
-        v1::NodeEvent::NodeCreated { id, publisher, fields } => NodeEvent::NodeCreated {
+        v1::NodeEventV1::NodeCreated { id, publisher, fields } => NodeEvent::NodeCreated {
             id: checked("node id", NodeId::parse(&id))?,
             publisher: checked("publisher id", PublisherId::parse(&publisher))?,
             fields: node_fields(fields),
         },
-        v1::NodeEvent::NodeRevised { change } => NodeEvent::NodeRevised { change: node_fields(change) },
-        v1::NodeEvent::VersionReleased { version } => NodeEvent::VersionReleased { version: version_draft(version)? },
-        v1::NodeEvent::VersionPublished { version } => NodeEvent::VersionPublished { version: version_draft(version)? },
-        v1::NodeEvent::VersionRevised { id, change } => {
+        v1::NodeEventV1::NodeRevised { change } => NodeEvent::NodeRevised { change: node_fields(change) },
+        v1::NodeEventV1::VersionReleased { version } => NodeEvent::VersionReleased { version: version_draft(version)? },
+        v1::NodeEventV1::VersionPublished { version } => {
+            NodeEvent::VersionPublished { version: version_draft(version)? }
+        }
+        v1::NodeEventV1::VersionRevised { id, change } => {
             NodeEvent::VersionRevised { id: VersionId(uuid(id)), change: version_fields(change) }
         }
-        v1::NodeEvent::NodeAdministered { facts } => NodeEvent::NodeAdministered { facts: node_facts(facts) },
-        v1::NodeEvent::NodeTranslated { language, texts: said } => {
+        v1::NodeEventV1::NodeAdministered { facts } => NodeEvent::NodeAdministered { facts: node_facts(facts) },
+        v1::NodeEventV1::NodeTranslated { language, texts: said } => {
             NodeEvent::NodeTranslated { language: text(language), texts: texts(said) }
         }
-        v1::NodeEvent::NodeBanned { reason } => NodeEvent::NodeBanned { reason: text(reason) },
-        v1::NodeEvent::NodeUnbanned { reason } => NodeEvent::NodeUnbanned { reason: text(reason) },
-        v1::NodeEvent::NodeDeleted => NodeEvent::NodeDeleted,
-        v1::NodeEvent::NodeReviewed { user, stars } => {
+        v1::NodeEventV1::NodeBanned { reason } => NodeEvent::NodeBanned { reason: text(reason) },
+        v1::NodeEventV1::NodeUnbanned { reason } => NodeEvent::NodeUnbanned { reason: text(reason) },
+        v1::NodeEventV1::NodeDeleted => NodeEvent::NodeDeleted,
+        v1::NodeEventV1::NodeReviewed { user, stars } => {
             NodeEvent::NodeReviewed { user: UserId(uuid(user)), stars: checked("stars", Stars::new(i64::from(stars)))? }
         }
-        v1::NodeEvent::DownloadsCounted { count } => NodeEvent::DownloadsCounted { count },
-        v1::NodeEvent::ArchiveStored { version, digest, bytes } => NodeEvent::ArchiveStored {
+        v1::NodeEventV1::DownloadsCounted { count } => NodeEvent::DownloadsCounted { count },
+        v1::NodeEventV1::ArchiveStored { version, digest, bytes } => NodeEvent::ArchiveStored {
             version: VersionId(uuid(version)),
             archive: Archive { digest: Digest(digest.0), bytes },
         },
-        v1::NodeEvent::VersionStatusChanged { id, status, reason } => NodeEvent::VersionStatusChanged {
+        v1::NodeEventV1::VersionStatusChanged { id, status, reason } => NodeEvent::VersionStatusChanged {
             id: VersionId(uuid(id)),
             status: checked("version status", VersionStatus::parse(&status))?,
             reason: reason.map(text),
         },
-        v1::NodeEvent::VersionAdministered { id, facts } => {
+        v1::NodeEventV1::VersionAdministered { id, facts } => {
             NodeEvent::VersionAdministered { id: VersionId(uuid(id)), facts: version_facts(facts) }
         }
     })
 }
 
-fn node_facts(stored: v1::NodeFacts<'_>) -> NodeFacts {
+fn node_facts(stored: v1::NodeFactsV1<'_>) -> NodeFacts {
     NodeFacts {
         created_at: stored.created_at_micros.map(Timestamp::from_micros),
         downloads: stored.downloads,
@@ -59,7 +61,7 @@ fn node_facts(stored: v1::NodeFacts<'_>) -> NodeFacts {
     }
 }
 
-fn version_facts(stored: v1::VersionFacts<'_>) -> VersionFacts {
+fn version_facts(stored: v1::VersionFactsV1<'_>) -> VersionFacts {
     VersionFacts {
         created_at: stored.created_at_micros.map(Timestamp::from_micros),
         tags_admin: stored.tags_admin.map(labels),
@@ -67,7 +69,7 @@ fn version_facts(stored: v1::VersionFacts<'_>) -> VersionFacts {
     }
 }
 
-fn node_fields(stored: v1::NodeFields<'_>) -> NodeFields {
+fn node_fields(stored: v1::NodeFieldsV1<'_>) -> NodeFields {
     NodeFields {
         author: stored.author.map(text),
         banner_url: stored.banner_url.map(link),
@@ -87,7 +89,7 @@ fn node_fields(stored: v1::NodeFields<'_>) -> NodeFields {
     }
 }
 
-fn translations(stored: v1::Translations<'_>) -> Translations {
+fn translations(stored: v1::TranslationsV1<'_>) -> Translations {
     stored.into_iter().map(|(language, said)| (text(language), texts(said))).collect()
 }
 
@@ -95,7 +97,7 @@ fn texts(stored: BTreeMap<v1::Str<'_>, v1::Str<'_>>) -> Texts {
     stored.into_iter().map(|(field, value)| (text(field), text(value))).collect()
 }
 
-fn version_draft(stored: v1::VersionDraft<'_>) -> Result<VersionDraft, DecodeError> {
+fn version_draft(stored: v1::VersionDraftV1<'_>) -> Result<VersionDraft, CommitDecodeError> {
     Ok(VersionDraft {
         id: VersionId(uuid(stored.id)),
         number: checked("version number", SemVer::parse(&stored.number))?,
@@ -103,7 +105,7 @@ fn version_draft(stored: v1::VersionDraft<'_>) -> Result<VersionDraft, DecodeErr
     })
 }
 
-fn version_fields(stored: v1::VersionFields<'_>) -> VersionFields {
+fn version_fields(stored: v1::VersionFieldsV1<'_>) -> VersionFields {
     VersionFields {
         changelog: stored.changelog.map(text),
         dependencies: stored.dependencies.map(labels),

@@ -1,6 +1,6 @@
 //! Conversion of stored users, publishers and tokens to domain values.
 
-use super::{DecodeError, checked, link, text, uuid, v1, v2};
+use super::{CommitDecodeError, checked, link, text, uuid, v1, v2};
 use crate::domain::ids::{PublisherId, TokenId, UserId};
 use crate::domain::personal::Personal;
 use crate::domain::publisher::{MemberRole, PublisherEvent, PublisherFacts, PublisherFields};
@@ -8,15 +8,15 @@ use crate::domain::token::{TokenEvent, TokenGrant, TokenSubject};
 use crate::domain::user::{UserEvent, UserFields, UserOpening};
 use crate::domain::value::{Digest, Timestamp};
 
-pub(super) fn user(stored: v2::UserEvent<'_>) -> UserEvent {
+pub(super) fn user(stored: v2::UserEventV2<'_>) -> UserEvent {
     match stored {
-        v2::UserEvent::UserCreated { id, email, name, is_admin, is_approved } => {
+        v2::UserEventV2::UserCreated { id, email, name, is_admin, is_approved } => {
             let id = UserId(uuid(id));
             let email = email.map(personal);
             let name = name.map(personal);
             UserEvent::UserCreated(UserOpening { id, email, name, is_admin, is_approved })
         }
-        v2::UserEvent::UserRevised { change } => UserEvent::UserRevised {
+        v2::UserEventV2::UserRevised { change } => UserEvent::UserRevised {
             change: UserFields {
                 email: change.email.map(personal),
                 name: change.name.map(personal),
@@ -24,52 +24,56 @@ pub(super) fn user(stored: v2::UserEvent<'_>) -> UserEvent {
                 is_approved: change.is_approved,
             },
         },
-        v2::UserEvent::UserBanned { reason } => UserEvent::UserBanned { reason: text(reason) },
-        v2::UserEvent::UserUnbanned { reason } => UserEvent::UserUnbanned { reason: text(reason) },
-        v2::UserEvent::UserErased => UserEvent::UserErased,
-        v2::UserEvent::WebhookSecretRotated { secret } => UserEvent::WebhookSecretRotated { secret: personal(secret) },
-        v2::UserEvent::WebhookSecretsRevoked => UserEvent::WebhookSecretsRevoked,
+        v2::UserEventV2::UserBanned { reason } => UserEvent::UserBanned { reason: text(reason) },
+        v2::UserEventV2::UserUnbanned { reason } => UserEvent::UserUnbanned { reason: text(reason) },
+        v2::UserEventV2::UserErased => UserEvent::UserErased,
+        v2::UserEventV2::WebhookSecretRotated { secret } => {
+            UserEvent::WebhookSecretRotated { secret: personal(secret) }
+        }
+        v2::UserEventV2::WebhookSecretsRevoked => UserEvent::WebhookSecretsRevoked,
     }
 }
 
-fn personal(stored: v2::Personal<'_>) -> Personal {
+fn personal(stored: v2::PersonalV2<'_>) -> Personal {
     match stored {
-        v2::Personal::Sealed(v2::Sealed(bytes)) => Personal::Sealed(bytes.into_owned().into()),
-        v2::Personal::Plain(text) => Personal::Plain(text.into()),
+        v2::PersonalV2::Sealed(v2::SealedV2(bytes)) => Personal::Sealed(bytes.into_owned().into()),
+        v2::PersonalV2::Plain(text) => Personal::Plain(text.into()),
     }
 }
 
-pub(super) fn publisher(stored: v1::PublisherEvent<'_>) -> Result<PublisherEvent, DecodeError> {
+pub(super) fn publisher(stored: v1::PublisherEventV1<'_>) -> Result<PublisherEvent, CommitDecodeError> {
     Ok(match stored {
-        v1::PublisherEvent::PublisherCreated { id, owner, fields } => PublisherEvent::PublisherCreated {
+        v1::PublisherEventV1::PublisherCreated { id, owner, fields } => PublisherEvent::PublisherCreated {
             id: checked("publisher id", PublisherId::parse(&id))?,
             owner: UserId(uuid(owner)),
             fields: publisher_fields(fields),
         },
-        v1::PublisherEvent::PublisherRevised { change } => {
+        v1::PublisherEventV1::PublisherRevised { change } => {
             PublisherEvent::PublisherRevised { change: publisher_fields(change) }
         }
-        v1::PublisherEvent::PublisherAdministered { created_at_micros } => PublisherEvent::PublisherAdministered {
+        v1::PublisherEventV1::PublisherAdministered { created_at_micros } => PublisherEvent::PublisherAdministered {
             facts: PublisherFacts { created_at: created_at_micros.map(Timestamp::from_micros) },
         },
-        v1::PublisherEvent::MemberAdded { user, role } => {
+        v1::PublisherEventV1::MemberAdded { user, role } => {
             PublisherEvent::MemberAdded { user: UserId(uuid(user)), role: member_role(&role)? }
         }
-        v1::PublisherEvent::MemberRoleChanged { user, role } => {
+        v1::PublisherEventV1::MemberRoleChanged { user, role } => {
             PublisherEvent::MemberRoleChanged { user: UserId(uuid(user)), role: member_role(&role)? }
         }
-        v1::PublisherEvent::MemberRemoved { user } => PublisherEvent::MemberRemoved { user: UserId(uuid(user)) },
-        v1::PublisherEvent::PublisherBanned { reason } => PublisherEvent::PublisherBanned { reason: text(reason) },
-        v1::PublisherEvent::PublisherUnbanned { reason } => PublisherEvent::PublisherUnbanned { reason: text(reason) },
-        v1::PublisherEvent::PublisherDeleted => PublisherEvent::PublisherDeleted,
+        v1::PublisherEventV1::MemberRemoved { user } => PublisherEvent::MemberRemoved { user: UserId(uuid(user)) },
+        v1::PublisherEventV1::PublisherBanned { reason } => PublisherEvent::PublisherBanned { reason: text(reason) },
+        v1::PublisherEventV1::PublisherUnbanned { reason } => {
+            PublisherEvent::PublisherUnbanned { reason: text(reason) }
+        }
+        v1::PublisherEventV1::PublisherDeleted => PublisherEvent::PublisherDeleted,
     })
 }
 
-fn member_role(stored: &str) -> Result<MemberRole, DecodeError> {
+fn member_role(stored: &str) -> Result<MemberRole, CommitDecodeError> {
     checked("member role", MemberRole::parse(stored))
 }
 
-fn publisher_fields(stored: v1::PublisherFields<'_>) -> PublisherFields {
+fn publisher_fields(stored: v1::PublisherFieldsV1<'_>) -> PublisherFields {
     PublisherFields {
         name: stored.name.map(text),
         description: stored.description.map(text),
@@ -80,9 +84,9 @@ fn publisher_fields(stored: v1::PublisherFields<'_>) -> PublisherFields {
     }
 }
 
-pub(super) fn token(stored: v1::TokenEvent<'_>) -> Result<TokenEvent, DecodeError> {
+pub(super) fn token(stored: v1::TokenEventV1<'_>) -> Result<TokenEvent, CommitDecodeError> {
     Ok(match stored {
-        v1::TokenEvent::TokenIssued { id, subject, name, description, secret_hash } => {
+        v1::TokenEventV1::TokenIssued { id, subject, name, description, secret_hash } => {
             TokenEvent::TokenIssued(TokenGrant {
                 id: TokenId(uuid(id)),
                 subject: token_subject(subject)?,
@@ -91,15 +95,15 @@ pub(super) fn token(stored: v1::TokenEvent<'_>) -> Result<TokenEvent, DecodeErro
                 secret_hash: Digest(secret_hash.0),
             })
         }
-        v1::TokenEvent::TokenRevoked => TokenEvent::TokenRevoked,
-        v1::TokenEvent::TokenUsed { at_micros } => TokenEvent::TokenUsed { at: Timestamp::from_micros(at_micros) },
+        v1::TokenEventV1::TokenRevoked => TokenEvent::TokenRevoked,
+        v1::TokenEventV1::TokenUsed { at_micros } => TokenEvent::TokenUsed { at: Timestamp::from_micros(at_micros) },
     })
 }
 
-fn token_subject(stored: v1::TokenSubject<'_>) -> Result<TokenSubject, DecodeError> {
+fn token_subject(stored: v1::TokenSubjectV1<'_>) -> Result<TokenSubject, CommitDecodeError> {
     Ok(match stored {
-        v1::TokenSubject::User(id) => TokenSubject::User(UserId(uuid(id))),
-        v1::TokenSubject::Publisher { publisher, issued_by } => TokenSubject::Publisher {
+        v1::TokenSubjectV1::User(id) => TokenSubject::User(UserId(uuid(id))),
+        v1::TokenSubjectV1::Publisher { publisher, issued_by } => TokenSubject::Publisher {
             publisher: checked("publisher id", PublisherId::parse(&publisher))?,
             issued_by: UserId(uuid(issued_by)),
         },

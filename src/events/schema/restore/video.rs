@@ -2,7 +2,7 @@
 
 use super::image::source;
 use super::media::picture;
-use super::{DecodeError, checked, text, uuid, v2};
+use super::{CommitDecodeError, checked, text, uuid, v2};
 use crate::domain::ids::TaskId;
 use crate::domain::image::Source;
 use crate::domain::music::{MusicPrompt, MusicSeconds, MusicStream, MusicWork};
@@ -13,7 +13,7 @@ use crate::domain::video::{
     VideoWork, Watermark, WatermarkPosition,
 };
 
-pub(super) fn work(stored: v2::VideoWork<'_>) -> Result<VideoWork, DecodeError> {
+pub(super) fn work(stored: v2::VideoWorkV2<'_>) -> Result<VideoWork, CommitDecodeError> {
     Ok(VideoWork {
         job: job(stored.job)?,
         images: stored.images.into_iter().map(source).collect::<Result<_, _>>()?,
@@ -24,21 +24,21 @@ pub(super) fn work(stored: v2::VideoWork<'_>) -> Result<VideoWork, DecodeError> 
     })
 }
 
-pub(super) fn music(prompt: String, stored: Option<u16>) -> Result<MusicWork, DecodeError> {
+pub(super) fn music(prompt: String, stored: Option<u16>) -> Result<MusicWork, CommitDecodeError> {
     let seconds = stored.map(|stored| checked("music seconds", MusicSeconds::new(stored.into()))).transpose()?;
     Ok(MusicWork { prompt: MusicPrompt::recorded(prompt), seconds })
 }
 
-fn job(stored: v2::VideoJob<'_>) -> Result<VideoJob, DecodeError> {
+fn job(stored: v2::VideoJobV2<'_>) -> Result<VideoJob, CommitDecodeError> {
     Ok(match stored {
-        v2::VideoJob::StartEnd(stored) => VideoJob::StartEnd(generate(stored)?),
-        v2::VideoJob::Reference(stored) => VideoJob::Reference(generate(stored)?),
-        v2::VideoJob::Extend(stored) => VideoJob::Extend(extend(stored)?),
-        v2::VideoJob::Multiframe(stored) => VideoJob::Multiframe(multiframe(stored)?),
+        v2::VideoJobV2::StartEnd(stored) => VideoJob::StartEnd(generate(stored)?),
+        v2::VideoJobV2::Reference(stored) => VideoJob::Reference(generate(stored)?),
+        v2::VideoJobV2::Extend(stored) => VideoJob::Extend(extend(stored)?),
+        v2::VideoJobV2::Multiframe(stored) => VideoJob::Multiframe(multiframe(stored)?),
     })
 }
 
-fn generate(stored: v2::Generate<'_>) -> Result<Generate, DecodeError> {
+fn generate(stored: v2::GenerateV2<'_>) -> Result<Generate, CommitDecodeError> {
     let ratio = |stored| checked("aspect ratio", AspectRatio::parse(stored));
     Ok(Generate {
         model: checked("model", VideoModel::parse(&stored.model))?,
@@ -60,14 +60,14 @@ fn generate(stored: v2::Generate<'_>) -> Result<Generate, DecodeError> {
     })
 }
 
-fn watermark(stored: v2::Watermark<'_>) -> Result<Watermark, DecodeError> {
+fn watermark(stored: v2::WatermarkV2<'_>) -> Result<Watermark, CommitDecodeError> {
     Ok(Watermark {
         position: checked("watermark position", WatermarkPosition::parse(&stored.position))?,
         image: stored.image.map(source).transpose()?,
     })
 }
 
-fn extend(stored: v2::Extend<'_>) -> Result<Extend, DecodeError> {
+fn extend(stored: v2::ExtendV2<'_>) -> Result<Extend, CommitDecodeError> {
     Ok(Extend {
         model: checked("model", ExtendModel::parse(&stored.model))?,
         resolution: checked("resolution", ExtendResolution::parse(&stored.resolution))?,
@@ -82,7 +82,7 @@ fn extend(stored: v2::Extend<'_>) -> Result<Extend, DecodeError> {
     })
 }
 
-fn multiframe(stored: v2::Multiframe<'_>) -> Result<Multiframe, DecodeError> {
+fn multiframe(stored: v2::MultiframeV2<'_>) -> Result<Multiframe, CommitDecodeError> {
     Ok(Multiframe {
         model: checked("model", ExtendModel::parse(&stored.model))?,
         resolution: checked("resolution", ExtendResolution::parse(&stored.resolution))?,
@@ -91,26 +91,26 @@ fn multiframe(stored: v2::Multiframe<'_>) -> Result<Multiframe, DecodeError> {
     })
 }
 
-fn key_frame(stored: v2::KeyFrame<'_>) -> Result<KeyFrame<Source>, DecodeError> {
+fn key_frame(stored: v2::KeyFrameV2<'_>) -> Result<KeyFrame<Source>, CommitDecodeError> {
     let image = source(stored.image)?;
     let seconds = seconds(stored.seconds)?;
     Ok(KeyFrame { image, seconds, prompt: stored.prompt.map(text) })
 }
 
-fn seconds(stored: u8) -> Result<Seconds, DecodeError> {
+fn seconds(stored: u8) -> Result<Seconds, CommitDecodeError> {
     checked("seconds", Seconds::within(stored.into(), Seconds::MAX))
 }
 
-fn document(stored: &v2::Document) -> Document {
+fn document(stored: &v2::DocumentV2) -> Document {
     Document { digest: Digest(stored.digest.0), bytes: stored.bytes }
 }
 
-pub(super) fn clip(stored: &v2::Clip<'_>) -> Result<Clip, DecodeError> {
+pub(super) fn clip(stored: &v2::ClipV2<'_>) -> Result<Clip, CommitDecodeError> {
     let format = checked("video format", VideoFormat::parse(&stored.format))?;
     Ok(Clip { digest: Digest(stored.digest.0), format, bytes: stored.bytes })
 }
 
-pub(super) fn creation(stored: v2::Creation<'_>) -> Result<Creation, DecodeError> {
+pub(super) fn creation(stored: v2::CreationV2<'_>) -> Result<Creation, CommitDecodeError> {
     Ok(Creation {
         video: clip(&stored.video)?,
         cover: stored.cover.as_ref().map(picture).transpose()?,
@@ -119,6 +119,6 @@ pub(super) fn creation(stored: v2::Creation<'_>) -> Result<Creation, DecodeError
     })
 }
 
-pub(super) fn stream(stored: v2::MusicStream<'_>) -> MusicStream {
+pub(super) fn stream(stored: v2::MusicStreamV2<'_>) -> MusicStream {
     MusicStream { title: text(stored.title), millis: stored.millis, bytes: stored.bytes }
 }

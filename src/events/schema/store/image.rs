@@ -10,12 +10,12 @@ use crate::domain::image::{
 };
 
 /// Uses the shape of version 1 if the job fits it: an upscale of an uploaded picture, without a reference and a seed.
-pub(super) fn work(work: &ImageWork) -> v2::Work<'_> {
+pub(super) fn work(work: &ImageWork) -> v2::WorkV2<'_> {
     match work {
         ImageWork { job: ImageJob::Upscale(parameters), image: Source::Kept(input), reference: None, seed: None } => {
-            v2::Work::ImageUpscale { input: picture(input), parameters: upscale(parameters) }
+            v2::WorkV2::ImageUpscale { input: picture(input), parameters: upscale(parameters) }
         }
-        ImageWork { job: asked, image, reference, seed } => v2::Work::Image {
+        ImageWork { job: asked, image, reference, seed } => v2::WorkV2::Image {
             job: Box::new(job(asked)),
             image: source(image),
             reference: reference.as_ref().map(source),
@@ -24,25 +24,25 @@ pub(super) fn work(work: &ImageWork) -> v2::Work<'_> {
     }
 }
 
-pub(super) fn source(place: &Source) -> v2::Source<'_> {
+pub(super) fn source(place: &Source) -> v2::SourceV2<'_> {
     match place {
-        Source::Kept(kept) => v2::Source::Kept(picture(kept)),
-        Source::Remote(url) => v2::Source::Remote(Cow::Borrowed(url.as_str())),
+        Source::Kept(kept) => v2::SourceV2::Kept(picture(kept)),
+        Source::Remote(url) => v2::SourceV2::Remote(Cow::Borrowed(url.as_str())),
     }
 }
 
-fn job(job: &ImageJob) -> v2::ImageJob<'_> {
+fn job(job: &ImageJob) -> v2::ImageJobV2<'_> {
     match job {
-        ImageJob::Upscale(job) => v2::ImageJob::Upscale(upscale(job)),
-        ImageJob::UpscalePrecision(job) => v2::ImageJob::UpscalePrecision(precision(job)),
-        ImageJob::StyleTransfer(job) => v2::ImageJob::StyleTransfer(style(job)),
-        ImageJob::SkinEnhance(job) => v2::ImageJob::SkinEnhance(skin(job)),
-        ImageJob::Relight(job) => v2::ImageJob::Relight(relight(job)),
+        ImageJob::Upscale(job) => v2::ImageJobV2::Upscale(upscale(job)),
+        ImageJob::UpscalePrecision(job) => v2::ImageJobV2::UpscalePrecision(precision(job)),
+        ImageJob::StyleTransfer(job) => v2::ImageJobV2::StyleTransfer(style(job)),
+        ImageJob::SkinEnhance(job) => v2::ImageJobV2::SkinEnhance(skin(job)),
+        ImageJob::Relight(job) => v2::ImageJobV2::Relight(relight(job)),
     }
 }
 
-fn upscale(job: &Upscale) -> v1::Upscale<'_> {
-    v1::Upscale {
+fn upscale(job: &Upscale) -> v1::UpscaleV1<'_> {
+    v1::UpscaleV1 {
         scale_factor: Cow::Borrowed(job.scale_factor.as_str()),
         engine: Cow::Borrowed(job.engine.as_str()),
         optimized_for: Cow::Borrowed(job.optimized_for.as_str()),
@@ -54,8 +54,8 @@ fn upscale(job: &Upscale) -> v1::Upscale<'_> {
     }
 }
 
-fn precision(job: &UpscalePrecision) -> v2::UpscalePrecision<'_> {
-    v2::UpscalePrecision {
+fn precision(job: &UpscalePrecision) -> v2::UpscalePrecisionV2<'_> {
+    v2::UpscalePrecisionV2 {
         scale_factor: job.scale_factor.get(),
         flavor: name(job.flavor.as_str()),
         sharpen: job.sharpen.get(),
@@ -64,12 +64,12 @@ fn precision(job: &UpscalePrecision) -> v2::UpscalePrecision<'_> {
     }
 }
 
-fn style(job: &StyleTransfer) -> v2::StyleTransfer<'_> {
-    let portrait = job.portrait.map(|portrait| v2::Portrait {
+fn style(job: &StyleTransfer) -> v2::StyleTransferV2<'_> {
+    let portrait = job.portrait.map(|portrait| v2::PortraitV2 {
         beautifier: portrait.beautifier.map(|beautifier| name(beautifier.as_str())),
         style: name(portrait.style.as_str()),
     });
-    v2::StyleTransfer {
+    v2::StyleTransferV2 {
         engine: name(job.engine.as_str()),
         flavor: name(job.flavor.as_str()),
         portrait,
@@ -80,17 +80,17 @@ fn style(job: &StyleTransfer) -> v2::StyleTransfer<'_> {
     }
 }
 
-fn skin(job: &SkinEnhance) -> v2::SkinEnhance<'_> {
+fn skin(job: &SkinEnhance) -> v2::SkinEnhanceV2<'_> {
     let mode = match job.mode {
-        SkinMode::Creative => v2::SkinMode::Creative,
-        SkinMode::Faithful { detail } => v2::SkinMode::Faithful { detail: detail.get() },
-        SkinMode::Flexible { focus } => v2::SkinMode::Flexible { focus: name(focus.as_str()) },
+        SkinMode::Creative => v2::SkinModeV2::Creative,
+        SkinMode::Faithful { detail } => v2::SkinModeV2::Faithful { detail: detail.get() },
+        SkinMode::Flexible { focus } => v2::SkinModeV2::Flexible { focus: name(focus.as_str()) },
     };
-    v2::SkinEnhance { mode, sharpen: job.sharpen.get(), smart_grain: job.smart_grain.get() }
+    v2::SkinEnhanceV2 { mode, sharpen: job.sharpen.get(), smart_grain: job.smart_grain.get() }
 }
 
-fn relight(job: &Relight) -> v2::Relight<'_> {
-    v2::Relight {
+fn relight(job: &Relight) -> v2::RelightV2<'_> {
+    v2::RelightV2 {
         prompt: some_text(job.prompt.as_ref()),
         source: name(job.source.as_str()),
         light_transfer_strength: job.light_transfer_strength.get(),
@@ -102,8 +102,8 @@ fn relight(job: &Relight) -> v2::Relight<'_> {
     }
 }
 
-fn light_settings(settings: &LightSettings) -> v2::LightSettings<'static> {
-    v2::LightSettings {
+fn light_settings(settings: &LightSettings) -> v2::LightSettingsV2<'static> {
+    v2::LightSettingsV2 {
         whites: settings.whites.get(),
         blacks: settings.blacks.get(),
         brightness: settings.brightness.get(),

@@ -8,45 +8,47 @@ use crate::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
 use crate::domain::image::Picture;
 use crate::domain::task::{Failure, Submission, TaskEvent, Work};
 
-pub(super) fn task(event: &TaskEvent) -> v2::TaskEvent<'_> {
+pub(super) fn task(event: &TaskEvent) -> v2::TaskEventV2<'_> {
     match event {
         TaskEvent::TaskSubmitted(submission) => submitted(submission),
         TaskEvent::SubmissionStarted { attempt, key } => {
-            v2::TaskEvent::SubmissionStarted { attempt: *attempt, key: text(key) }
+            v2::TaskEventV2::SubmissionStarted { attempt: *attempt, key: text(key) }
         }
-        TaskEvent::VendorAccepted { reference } => v2::TaskEvent::VendorAccepted { reference: text(reference) },
-        TaskEvent::VendorRefused { failure: why } => v2::TaskEvent::VendorRefused { failure: failure(why) },
-        TaskEvent::OutcomeUnknown { reason } => v2::TaskEvent::OutcomeUnknown { reason: text(reason) },
-        TaskEvent::VendorForgot => v2::TaskEvent::VendorForgot,
+        TaskEvent::VendorAccepted { reference } => v2::TaskEventV2::VendorAccepted { reference: text(reference) },
+        TaskEvent::VendorRefused { failure: why } => v2::TaskEventV2::VendorRefused { failure: failure(why) },
+        TaskEvent::OutcomeUnknown { reason } => v2::TaskEventV2::OutcomeUnknown { reason: text(reason) },
+        TaskEvent::VendorForgot => v2::TaskEventV2::VendorForgot,
         TaskEvent::TaskCompleted { results } => {
-            v2::TaskEvent::TaskCompleted { results: results.iter().map(picture).collect() }
+            v2::TaskEventV2::TaskCompleted { results: results.iter().map(picture).collect() }
         }
-        TaskEvent::TaskFailed { failure: why } => v2::TaskEvent::TaskFailed { failure: failure(why) },
+        TaskEvent::TaskFailed { failure: why } => v2::TaskEventV2::TaskFailed { failure: failure(why) },
         TaskEvent::InputsFetched { inputs } => {
-            v2::TaskEvent::InputsFetched { inputs: inputs.iter().map(picture).collect() }
+            v2::TaskEventV2::InputsFetched { inputs: inputs.iter().map(picture).collect() }
         }
-        TaskEvent::SubmissionUndelivered { reason } => v2::TaskEvent::SubmissionUndelivered { reason: text(reason) },
-        TaskEvent::TaskCancelled => v2::TaskEvent::TaskCancelled,
-        TaskEvent::TaskQueued => v2::TaskEvent::TaskQueued,
-        TaskEvent::FootageFetched { clip } => v2::TaskEvent::FootageFetched { clip: video::clip(clip) },
-        TaskEvent::WorkBegan => v2::TaskEvent::WorkBegan,
-        TaskEvent::VideoCompleted { creation } => v2::TaskEvent::VideoCompleted { creation: video::creation(creation) },
-        TaskEvent::StreamCompleted { stream } => v2::TaskEvent::StreamCompleted { stream: video::stream(stream) },
+        TaskEvent::SubmissionUndelivered { reason } => v2::TaskEventV2::SubmissionUndelivered { reason: text(reason) },
+        TaskEvent::TaskCancelled => v2::TaskEventV2::TaskCancelled,
+        TaskEvent::TaskQueued => v2::TaskEventV2::TaskQueued,
+        TaskEvent::FootageFetched { clip } => v2::TaskEventV2::FootageFetched { clip: video::clip(clip) },
+        TaskEvent::WorkBegan => v2::TaskEventV2::WorkBegan,
+        TaskEvent::VideoCompleted { creation } => {
+            v2::TaskEventV2::VideoCompleted { creation: video::creation(creation) }
+        }
+        TaskEvent::StreamCompleted { stream } => v2::TaskEventV2::StreamCompleted { stream: video::stream(stream) },
     }
 }
 
 /// A submission with an owner keeps the shape of version 1.
-fn submitted(submission: &Submission) -> v2::TaskEvent<'_> {
+fn submitted(submission: &Submission) -> v2::TaskEventV2<'_> {
     let task = submission.task.0.into();
     let work = work(&submission.work);
     let webhook = submission.webhook.as_ref().map(|url| Cow::Borrowed(url.as_str()));
     match submission.owner {
-        Some(owner) => v2::TaskEvent::TaskSubmitted { task, owner: owner.0.into(), work, webhook },
-        None => v2::TaskEvent::AnonymousTaskSubmitted { task, work, webhook },
+        Some(owner) => v2::TaskEventV2::TaskSubmitted { task, owner: owner.0.into(), work, webhook },
+        None => v2::TaskEventV2::AnonymousTaskSubmitted { task, work, webhook },
     }
 }
 
-fn work(work: &Work) -> v2::Work<'_> {
+fn work(work: &Work) -> v2::WorkV2<'_> {
     match work {
         Work::Image(work) => image::work(work),
         Work::Video(work) => video::work(work),
@@ -54,9 +56,9 @@ fn work(work: &Work) -> v2::Work<'_> {
     }
 }
 
-pub(super) fn picture(picture: &Picture) -> v1::Picture<'_> {
-    v1::Picture {
-        digest: v1::Sha(picture.digest.0),
+pub(super) fn picture(picture: &Picture) -> v1::PictureV1<'_> {
+    v1::PictureV1 {
+        digest: v1::StoredSha256(picture.digest.0),
         format: Cow::Borrowed(picture.format.as_str()),
         bytes: picture.bytes,
         width: picture.width,
@@ -64,14 +66,14 @@ pub(super) fn picture(picture: &Picture) -> v1::Picture<'_> {
     }
 }
 
-fn failure(failure: &Failure) -> v1::Failure<'_> {
-    v1::Failure { code: text(&failure.code), message: text(&failure.message) }
+fn failure(failure: &Failure) -> v1::FailureV1<'_> {
+    v1::FailureV1 { code: text(&failure.code), message: text(&failure.message) }
 }
 
-pub(super) fn delivery(event: &DeliveryEvent) -> v1::DeliveryEvent<'_> {
+pub(super) fn delivery(event: &DeliveryEvent) -> v1::DeliveryEventV1<'_> {
     match event {
         DeliveryEvent::AttemptFailed { delivery, task, attempt, outcome: came, next_at } => {
-            v1::DeliveryEvent::AttemptFailed {
+            v1::DeliveryEventV1::AttemptFailed {
                 delivery: delivery.0.into(),
                 task: task.0.into(),
                 attempt: *attempt,
@@ -79,14 +81,16 @@ pub(super) fn delivery(event: &DeliveryEvent) -> v1::DeliveryEvent<'_> {
                 next_at_micros: next_at.micros(),
             }
         }
-        DeliveryEvent::DeliverySucceeded { delivery, task, attempt, status } => v1::DeliveryEvent::DeliverySucceeded {
-            delivery: delivery.0.into(),
-            task: task.0.into(),
-            attempt: *attempt,
-            status: *status,
-        },
+        DeliveryEvent::DeliverySucceeded { delivery, task, attempt, status } => {
+            v1::DeliveryEventV1::DeliverySucceeded {
+                delivery: delivery.0.into(),
+                task: task.0.into(),
+                attempt: *attempt,
+                status: *status,
+            }
+        }
         DeliveryEvent::DeliveryDeadLettered { delivery, task, attempt, outcome: came } => {
-            v1::DeliveryEvent::DeliveryDeadLettered {
+            v1::DeliveryEventV1::DeliveryDeadLettered {
                 delivery: delivery.0.into(),
                 task: task.0.into(),
                 attempt: *attempt,
@@ -97,23 +101,23 @@ pub(super) fn delivery(event: &DeliveryEvent) -> v1::DeliveryEvent<'_> {
     }
 }
 
-fn redelivery(again: &Redelivery) -> v1::DeliveryEvent<'_> {
+fn redelivery(again: &Redelivery) -> v1::DeliveryEventV1<'_> {
     let delivery = again.delivery.0.into();
     let task = again.task.0.into();
     let change = again.change;
     let url = Cow::Borrowed(again.url.as_str());
     match again.owner {
-        Some(owner) => v1::DeliveryEvent::RedeliveryRequested { delivery, task, owner: owner.0.into(), url, change },
-        None => v1::DeliveryEvent::AnonymousRedeliveryRequested { delivery, task, url, change },
+        Some(owner) => v1::DeliveryEventV1::RedeliveryRequested { delivery, task, owner: owner.0.into(), url, change },
+        None => v1::DeliveryEventV1::AnonymousRedeliveryRequested { delivery, task, url, change },
     }
 }
 
-fn outcome(outcome: &AttemptOutcome) -> v1::AttemptOutcome<'_> {
+fn outcome(outcome: &AttemptOutcome) -> v1::AttemptOutcomeV1<'_> {
     let micros = |wait: Duration| u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
     match outcome {
         AttemptOutcome::Answered { status, retry_after } => {
-            v1::AttemptOutcome::Answered { status: *status, retry_after_micros: retry_after.map(micros) }
+            v1::AttemptOutcomeV1::Answered { status: *status, retry_after_micros: retry_after.map(micros) }
         }
-        AttemptOutcome::Unreachable { reason } => v1::AttemptOutcome::Unreachable { reason: text(reason) },
+        AttemptOutcome::Unreachable { reason } => v1::AttemptOutcomeV1::Unreachable { reason: text(reason) },
     }
 }

@@ -8,48 +8,50 @@ use crate::domain::node::{NodeEvent, NodeFacts, NodeFields, Rating, Texts, Trans
 use crate::domain::value::Timestamp;
 use crate::domain::version::{VersionDraft, VersionFacts, VersionFields};
 
-pub(super) fn node(event: &NodeEvent) -> v1::NodeEvent<'_> {
+pub(super) fn node(event: &NodeEvent) -> v1::NodeEventV1<'_> {
     match event {
-        NodeEvent::NodeCreated { id, publisher, fields } => v1::NodeEvent::NodeCreated {
+        NodeEvent::NodeCreated { id, publisher, fields } => v1::NodeEventV1::NodeCreated {
             id: Cow::Borrowed(id.as_str()),
             publisher: Cow::Borrowed(publisher.as_str()),
             fields: node_fields(fields),
         },
-        NodeEvent::NodeRevised { change } => v1::NodeEvent::NodeRevised { change: node_fields(change) },
-        NodeEvent::VersionReleased { version } => v1::NodeEvent::VersionReleased { version: version_draft(version) },
-        NodeEvent::VersionPublished { version } => v1::NodeEvent::VersionPublished { version: version_draft(version) },
+        NodeEvent::NodeRevised { change } => v1::NodeEventV1::NodeRevised { change: node_fields(change) },
+        NodeEvent::VersionReleased { version } => v1::NodeEventV1::VersionReleased { version: version_draft(version) },
+        NodeEvent::VersionPublished { version } => {
+            v1::NodeEventV1::VersionPublished { version: version_draft(version) }
+        }
         NodeEvent::VersionRevised { id, change } => {
-            v1::NodeEvent::VersionRevised { id: id.0.into(), change: version_fields(change) }
+            v1::NodeEventV1::VersionRevised { id: id.0.into(), change: version_fields(change) }
         }
-        NodeEvent::NodeAdministered { facts } => v1::NodeEvent::NodeAdministered { facts: node_facts(facts) },
+        NodeEvent::NodeAdministered { facts } => v1::NodeEventV1::NodeAdministered { facts: node_facts(facts) },
         NodeEvent::NodeTranslated { language, texts: said } => {
-            v1::NodeEvent::NodeTranslated { language: text(language), texts: texts(said) }
+            v1::NodeEventV1::NodeTranslated { language: text(language), texts: texts(said) }
         }
-        NodeEvent::NodeBanned { reason } => v1::NodeEvent::NodeBanned { reason: text(reason) },
-        NodeEvent::NodeUnbanned { reason } => v1::NodeEvent::NodeUnbanned { reason: text(reason) },
-        NodeEvent::NodeDeleted => v1::NodeEvent::NodeDeleted,
+        NodeEvent::NodeBanned { reason } => v1::NodeEventV1::NodeBanned { reason: text(reason) },
+        NodeEvent::NodeUnbanned { reason } => v1::NodeEventV1::NodeUnbanned { reason: text(reason) },
+        NodeEvent::NodeDeleted => v1::NodeEventV1::NodeDeleted,
         NodeEvent::NodeReviewed { user, stars } => {
-            v1::NodeEvent::NodeReviewed { user: user.0.into(), stars: stars.get() }
+            v1::NodeEventV1::NodeReviewed { user: user.0.into(), stars: stars.get() }
         }
-        NodeEvent::DownloadsCounted { count } => v1::NodeEvent::DownloadsCounted { count: *count },
-        NodeEvent::ArchiveStored { version, archive } => v1::NodeEvent::ArchiveStored {
+        NodeEvent::DownloadsCounted { count } => v1::NodeEventV1::DownloadsCounted { count: *count },
+        NodeEvent::ArchiveStored { version, archive } => v1::NodeEventV1::ArchiveStored {
             version: version.0.into(),
-            digest: v1::Sha(archive.digest.0),
+            digest: v1::StoredSha256(archive.digest.0),
             bytes: archive.bytes,
         },
-        NodeEvent::VersionStatusChanged { id, status, reason } => v1::NodeEvent::VersionStatusChanged {
+        NodeEvent::VersionStatusChanged { id, status, reason } => v1::NodeEventV1::VersionStatusChanged {
             id: id.0.into(),
             status: Cow::Borrowed(status.as_str()),
             reason: some_text(reason.as_ref()),
         },
         NodeEvent::VersionAdministered { id, facts } => {
-            v1::NodeEvent::VersionAdministered { id: id.0.into(), facts: version_facts(facts) }
+            v1::NodeEventV1::VersionAdministered { id: id.0.into(), facts: version_facts(facts) }
         }
     }
 }
 
-fn node_facts(facts: &NodeFacts) -> v1::NodeFacts<'_> {
-    v1::NodeFacts {
+fn node_facts(facts: &NodeFacts) -> v1::NodeFactsV1<'_> {
+    v1::NodeFactsV1 {
         created_at_micros: facts.created_at.map(Timestamp::micros),
         downloads: facts.downloads,
         rating_hundredths: facts.rating.map(Rating::hundredths),
@@ -60,16 +62,16 @@ fn node_facts(facts: &NodeFacts) -> v1::NodeFacts<'_> {
     }
 }
 
-fn version_facts(facts: &VersionFacts) -> v1::VersionFacts<'_> {
-    v1::VersionFacts {
+fn version_facts(facts: &VersionFacts) -> v1::VersionFactsV1<'_> {
+    v1::VersionFactsV1 {
         created_at_micros: facts.created_at.map(Timestamp::micros),
         tags_admin: some_labels(facts.tags_admin.as_ref()),
         host_node_extract_status: some_text(facts.host_node_extract_status.as_ref()),
     }
 }
 
-fn node_fields(fields: &NodeFields) -> v1::NodeFields<'_> {
-    v1::NodeFields {
+fn node_fields(fields: &NodeFields) -> v1::NodeFieldsV1<'_> {
+    v1::NodeFieldsV1 {
         author: some_text(fields.author.as_ref()),
         banner_url: some_link(fields.banner_url.as_ref()),
         category: some_text(fields.category.as_ref()),
@@ -88,7 +90,7 @@ fn node_fields(fields: &NodeFields) -> v1::NodeFields<'_> {
     }
 }
 
-fn translations(languages: &Translations) -> v1::Translations<'_> {
+fn translations(languages: &Translations) -> v1::TranslationsV1<'_> {
     languages.iter().map(|(language, said)| (text(language), texts(said))).collect()
 }
 
@@ -96,16 +98,16 @@ fn texts(said: &Texts) -> BTreeMap<v1::Str<'_>, v1::Str<'_>> {
     said.iter().map(|(field, value)| (text(field), text(value))).collect()
 }
 
-fn version_draft(version: &VersionDraft) -> v1::VersionDraft<'_> {
-    v1::VersionDraft {
+fn version_draft(version: &VersionDraft) -> v1::VersionDraftV1<'_> {
+    v1::VersionDraftV1 {
         id: version.id.0.into(),
         number: Cow::Owned(version.number.to_string()),
         fields: version_fields(&version.fields),
     }
 }
 
-fn version_fields(fields: &VersionFields) -> v1::VersionFields<'_> {
-    v1::VersionFields {
+fn version_fields(fields: &VersionFields) -> v1::VersionFieldsV1<'_> {
+    v1::VersionFieldsV1 {
         changelog: some_text(fields.changelog.as_ref()),
         dependencies: some_labels(fields.dependencies.as_ref()),
         deprecated: fields.deprecated,

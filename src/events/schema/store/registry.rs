@@ -9,66 +9,70 @@ use crate::domain::token::{TokenEvent, TokenGrant, TokenSubject};
 use crate::domain::user::UserEvent;
 use crate::domain::value::Timestamp;
 
-pub(super) fn user(event: &UserEvent) -> v2::UserEvent<'_> {
+pub(super) fn user(event: &UserEvent) -> v2::UserEventV2<'_> {
     match event {
-        UserEvent::UserCreated(opening) => v2::UserEvent::UserCreated {
+        UserEvent::UserCreated(opening) => v2::UserEventV2::UserCreated {
             id: opening.id.0.into(),
             email: opening.email.as_ref().map(personal),
             name: opening.name.as_ref().map(personal),
             is_admin: opening.is_admin,
             is_approved: opening.is_approved,
         },
-        UserEvent::UserRevised { change } => v2::UserEvent::UserRevised {
-            change: v2::UserFields {
+        UserEvent::UserRevised { change } => v2::UserEventV2::UserRevised {
+            change: v2::UserFieldsV2 {
                 email: change.email.as_ref().map(personal),
                 name: change.name.as_ref().map(personal),
                 is_admin: change.is_admin,
                 is_approved: change.is_approved,
             },
         },
-        UserEvent::UserBanned { reason } => v2::UserEvent::UserBanned { reason: text(reason) },
-        UserEvent::UserUnbanned { reason } => v2::UserEvent::UserUnbanned { reason: text(reason) },
-        UserEvent::UserErased => v2::UserEvent::UserErased,
-        UserEvent::WebhookSecretRotated { secret } => v2::UserEvent::WebhookSecretRotated { secret: personal(secret) },
-        UserEvent::WebhookSecretsRevoked => v2::UserEvent::WebhookSecretsRevoked,
+        UserEvent::UserBanned { reason } => v2::UserEventV2::UserBanned { reason: text(reason) },
+        UserEvent::UserUnbanned { reason } => v2::UserEventV2::UserUnbanned { reason: text(reason) },
+        UserEvent::UserErased => v2::UserEventV2::UserErased,
+        UserEvent::WebhookSecretRotated { secret } => {
+            v2::UserEventV2::WebhookSecretRotated { secret: personal(secret) }
+        }
+        UserEvent::WebhookSecretsRevoked => v2::UserEventV2::WebhookSecretsRevoked,
     }
 }
 
-fn personal(value: &Personal) -> v2::Personal<'_> {
+fn personal(value: &Personal) -> v2::PersonalV2<'_> {
     match value {
-        Personal::Sealed(bytes) => v2::Personal::Sealed(v2::Sealed(Cow::Borrowed(bytes))),
-        Personal::Plain(text) => v2::Personal::Plain(Cow::Borrowed(text)),
+        Personal::Sealed(bytes) => v2::PersonalV2::Sealed(v2::SealedV2(Cow::Borrowed(bytes))),
+        Personal::Plain(text) => v2::PersonalV2::Plain(Cow::Borrowed(text)),
     }
 }
 
-pub(super) fn publisher(event: &PublisherEvent) -> v1::PublisherEvent<'_> {
+pub(super) fn publisher(event: &PublisherEvent) -> v1::PublisherEventV1<'_> {
     match event {
-        PublisherEvent::PublisherCreated { id, owner, fields } => v1::PublisherEvent::PublisherCreated {
+        PublisherEvent::PublisherCreated { id, owner, fields } => v1::PublisherEventV1::PublisherCreated {
             id: Cow::Borrowed(id.as_str()),
             owner: owner.0.into(),
             fields: publisher_fields(fields),
         },
         PublisherEvent::PublisherRevised { change } => {
-            v1::PublisherEvent::PublisherRevised { change: publisher_fields(change) }
+            v1::PublisherEventV1::PublisherRevised { change: publisher_fields(change) }
         }
         PublisherEvent::PublisherAdministered { facts } => {
-            v1::PublisherEvent::PublisherAdministered { created_at_micros: facts.created_at.map(Timestamp::micros) }
+            v1::PublisherEventV1::PublisherAdministered { created_at_micros: facts.created_at.map(Timestamp::micros) }
         }
         PublisherEvent::MemberAdded { user, role } => {
-            v1::PublisherEvent::MemberAdded { user: user.0.into(), role: Cow::Borrowed(role.as_str()) }
+            v1::PublisherEventV1::MemberAdded { user: user.0.into(), role: Cow::Borrowed(role.as_str()) }
         }
         PublisherEvent::MemberRoleChanged { user, role } => {
-            v1::PublisherEvent::MemberRoleChanged { user: user.0.into(), role: Cow::Borrowed(role.as_str()) }
+            v1::PublisherEventV1::MemberRoleChanged { user: user.0.into(), role: Cow::Borrowed(role.as_str()) }
         }
-        PublisherEvent::MemberRemoved { user } => v1::PublisherEvent::MemberRemoved { user: user.0.into() },
-        PublisherEvent::PublisherBanned { reason } => v1::PublisherEvent::PublisherBanned { reason: text(reason) },
-        PublisherEvent::PublisherUnbanned { reason } => v1::PublisherEvent::PublisherUnbanned { reason: text(reason) },
-        PublisherEvent::PublisherDeleted => v1::PublisherEvent::PublisherDeleted,
+        PublisherEvent::MemberRemoved { user } => v1::PublisherEventV1::MemberRemoved { user: user.0.into() },
+        PublisherEvent::PublisherBanned { reason } => v1::PublisherEventV1::PublisherBanned { reason: text(reason) },
+        PublisherEvent::PublisherUnbanned { reason } => {
+            v1::PublisherEventV1::PublisherUnbanned { reason: text(reason) }
+        }
+        PublisherEvent::PublisherDeleted => v1::PublisherEventV1::PublisherDeleted,
     }
 }
 
-fn publisher_fields(fields: &PublisherFields) -> v1::PublisherFields<'_> {
-    v1::PublisherFields {
+fn publisher_fields(fields: &PublisherFields) -> v1::PublisherFieldsV1<'_> {
+    v1::PublisherFieldsV1 {
         name: some_text(fields.name.as_ref()),
         description: some_text(fields.description.as_ref()),
         logo: some_link(fields.logo.as_ref()),
@@ -78,26 +82,27 @@ fn publisher_fields(fields: &PublisherFields) -> v1::PublisherFields<'_> {
     }
 }
 
-pub(super) fn token(event: &TokenEvent) -> v1::TokenEvent<'_> {
+pub(super) fn token(event: &TokenEvent) -> v1::TokenEventV1<'_> {
     match event {
         TokenEvent::TokenIssued(grant) => issued(grant),
-        TokenEvent::TokenRevoked => v1::TokenEvent::TokenRevoked,
-        TokenEvent::TokenUsed { at } => v1::TokenEvent::TokenUsed { at_micros: at.micros() },
+        TokenEvent::TokenRevoked => v1::TokenEventV1::TokenRevoked,
+        TokenEvent::TokenUsed { at } => v1::TokenEventV1::TokenUsed { at_micros: at.micros() },
     }
 }
 
-fn issued(grant: &TokenGrant) -> v1::TokenEvent<'_> {
+fn issued(grant: &TokenGrant) -> v1::TokenEventV1<'_> {
     let subject = match &grant.subject {
-        TokenSubject::User(id) => v1::TokenSubject::User(id.0.into()),
-        TokenSubject::Publisher { publisher, issued_by } => {
-            v1::TokenSubject::Publisher { publisher: Cow::Borrowed(publisher.as_str()), issued_by: issued_by.0.into() }
-        }
+        TokenSubject::User(id) => v1::TokenSubjectV1::User(id.0.into()),
+        TokenSubject::Publisher { publisher, issued_by } => v1::TokenSubjectV1::Publisher {
+            publisher: Cow::Borrowed(publisher.as_str()),
+            issued_by: issued_by.0.into(),
+        },
     };
-    v1::TokenEvent::TokenIssued {
+    v1::TokenEventV1::TokenIssued {
         id: grant.id.0.into(),
         subject,
         name: text(&grant.name),
         description: some_text(grant.description.as_ref()),
-        secret_hash: v1::Sha(grant.secret_hash.0),
+        secret_hash: v1::StoredSha256(grant.secret_hash.0),
     }
 }

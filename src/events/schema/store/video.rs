@@ -8,8 +8,8 @@ use super::{some_text, text, v1, v2};
 use crate::domain::music::{MusicStream, MusicWork};
 use crate::domain::video::{Clip, Creation, Document, Extend, Generate, Multiframe, VideoJob, VideoWork, Watermark};
 
-pub(super) fn work(work: &VideoWork) -> v2::Work<'_> {
-    v2::Work::Video(Box::new(v2::VideoWork {
+pub(super) fn work(work: &VideoWork) -> v2::WorkV2<'_> {
+    v2::WorkV2::Video(Box::new(v2::VideoWorkV2 {
         job: job(&work.job),
         images: work.images.iter().map(source).collect(),
         seed: work.seed.get(),
@@ -19,24 +19,24 @@ pub(super) fn work(work: &VideoWork) -> v2::Work<'_> {
     }))
 }
 
-pub(super) fn music(work: &MusicWork) -> v2::Work<'_> {
-    v2::Work::Music {
+pub(super) fn music(work: &MusicWork) -> v2::WorkV2<'_> {
+    v2::WorkV2::Music {
         prompt: Cow::Borrowed(work.prompt.as_str()),
         seconds: work.seconds.map(crate::domain::music::MusicSeconds::get),
     }
 }
 
-fn job(job: &VideoJob) -> v2::VideoJob<'_> {
+fn job(job: &VideoJob) -> v2::VideoJobV2<'_> {
     match job {
-        VideoJob::StartEnd(job) => v2::VideoJob::StartEnd(generate(job)),
-        VideoJob::Reference(job) => v2::VideoJob::Reference(generate(job)),
-        VideoJob::Extend(job) => v2::VideoJob::Extend(extend(job)),
-        VideoJob::Multiframe(job) => v2::VideoJob::Multiframe(multiframe(job)),
+        VideoJob::StartEnd(job) => v2::VideoJobV2::StartEnd(generate(job)),
+        VideoJob::Reference(job) => v2::VideoJobV2::Reference(generate(job)),
+        VideoJob::Extend(job) => v2::VideoJobV2::Extend(extend(job)),
+        VideoJob::Multiframe(job) => v2::VideoJobV2::Multiframe(multiframe(job)),
     }
 }
 
-fn generate(job: &Generate) -> v2::Generate<'_> {
-    v2::Generate {
+fn generate(job: &Generate) -> v2::GenerateV2<'_> {
+    v2::GenerateV2 {
         model: name(job.model.as_str()),
         resolution: name(job.resolution.as_str()),
         seconds: job.seconds.get(),
@@ -56,12 +56,12 @@ fn generate(job: &Generate) -> v2::Generate<'_> {
     }
 }
 
-fn watermark(mark: &Watermark) -> v2::Watermark<'_> {
-    v2::Watermark { position: name(mark.position.as_str()), image: mark.image.as_ref().map(source) }
+fn watermark(mark: &Watermark) -> v2::WatermarkV2<'_> {
+    v2::WatermarkV2 { position: name(mark.position.as_str()), image: mark.image.as_ref().map(source) }
 }
 
-fn extend(job: &Extend) -> v2::Extend<'_> {
-    v2::Extend {
+fn extend(job: &Extend) -> v2::ExtendV2<'_> {
+    v2::ExtendV2 {
         model: name(job.model.as_str()),
         resolution: name(job.resolution.as_str()),
         seconds: job.seconds.get(),
@@ -73,13 +73,13 @@ fn extend(job: &Extend) -> v2::Extend<'_> {
     }
 }
 
-fn multiframe(job: &Multiframe) -> v2::Multiframe<'_> {
-    let key_frames = job.key_frames.iter().map(|frame| v2::KeyFrame {
+fn multiframe(job: &Multiframe) -> v2::MultiframeV2<'_> {
+    let key_frames = job.key_frames.iter().map(|frame| v2::KeyFrameV2 {
         image: source(&frame.image),
         seconds: frame.seconds.get(),
         prompt: some_text(frame.prompt.as_ref()),
     });
-    v2::Multiframe {
+    v2::MultiframeV2 {
         model: name(job.model.as_str()),
         resolution: name(job.resolution.as_str()),
         start_image: job.start_image.as_ref().map(source),
@@ -87,16 +87,16 @@ fn multiframe(job: &Multiframe) -> v2::Multiframe<'_> {
     }
 }
 
-fn document(document: Document) -> v2::Document {
-    v2::Document { digest: v1::Sha(document.digest.0), bytes: document.bytes }
+fn document(document: Document) -> v2::DocumentV2 {
+    v2::DocumentV2 { digest: v1::StoredSha256(document.digest.0), bytes: document.bytes }
 }
 
-pub(super) fn clip(clip: &Clip) -> v2::Clip<'static> {
-    v2::Clip { digest: v1::Sha(clip.digest.0), format: name(clip.format.as_str()), bytes: clip.bytes }
+pub(super) fn clip(clip: &Clip) -> v2::ClipV2<'static> {
+    v2::ClipV2 { digest: v1::StoredSha256(clip.digest.0), format: name(clip.format.as_str()), bytes: clip.bytes }
 }
 
-pub(super) fn creation(creation: &Creation) -> v2::Creation<'_> {
-    v2::Creation {
+pub(super) fn creation(creation: &Creation) -> v2::CreationV2<'_> {
+    v2::CreationV2 {
         video: clip(&creation.video),
         cover: creation.cover.as_ref().map(picture),
         watermarked: creation.watermarked.as_ref().map(clip),
@@ -104,6 +104,6 @@ pub(super) fn creation(creation: &Creation) -> v2::Creation<'_> {
     }
 }
 
-pub(super) fn stream(stream: &MusicStream) -> v2::MusicStream<'_> {
-    v2::MusicStream { title: text(&stream.title), millis: stream.millis, bytes: stream.bytes }
+pub(super) fn stream(stream: &MusicStream) -> v2::MusicStreamV2<'_> {
+    v2::MusicStreamV2 { title: text(&stream.title), millis: stream.millis, bytes: stream.bytes }
 }

@@ -3,55 +3,55 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::v1::{self, Failure, Id, Picture, Str, Upscale};
-use super::video::{Clip, Creation, MusicStream, VideoWork};
+use super::super::v1::{self, FailureV1, PictureV1, StoredId, Str, UpscaleV1};
+use super::video::{ClipV2, CreationV2, MusicStreamV2, VideoWorkV2};
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum TaskEvent<'a> {
-    TaskSubmitted { task: Id, owner: Id, work: Work<'a>, webhook: Option<Str<'a>> },
+pub enum TaskEventV2<'a> {
+    TaskSubmitted { task: StoredId, owner: StoredId, work: WorkV2<'a>, webhook: Option<Str<'a>> },
     SubmissionStarted { attempt: u32, key: Str<'a> },
     VendorAccepted { reference: Str<'a> },
-    VendorRefused { failure: Failure<'a> },
+    VendorRefused { failure: FailureV1<'a> },
     OutcomeUnknown { reason: Str<'a> },
     VendorForgot,
-    TaskCompleted { results: Vec<Picture<'a>> },
-    TaskFailed { failure: Failure<'a> },
-    InputsFetched { inputs: Vec<Picture<'a>> },
+    TaskCompleted { results: Vec<PictureV1<'a>> },
+    TaskFailed { failure: FailureV1<'a> },
+    InputsFetched { inputs: Vec<PictureV1<'a>> },
     SubmissionUndelivered { reason: Str<'a> },
     TaskCancelled,
-    AnonymousTaskSubmitted { task: Id, work: Work<'a>, webhook: Option<Str<'a>> },
+    AnonymousTaskSubmitted { task: StoredId, work: WorkV2<'a>, webhook: Option<Str<'a>> },
     TaskQueued,
-    FootageFetched { clip: Clip<'a> },
+    FootageFetched { clip: ClipV2<'a> },
     WorkBegan,
-    VideoCompleted { creation: Creation<'a> },
-    StreamCompleted { stream: MusicStream<'a> },
+    VideoCompleted { creation: CreationV2<'a> },
+    StreamCompleted { stream: MusicStreamV2<'a> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Work<'a> {
-    ImageUpscale { input: Picture<'a>, parameters: Upscale<'a> },
-    Image { job: Box<ImageJob<'a>>, image: Source<'a>, reference: Option<Source<'a>>, seed: Option<u32> },
-    Video(Box<VideoWork<'a>>),
+pub enum WorkV2<'a> {
+    ImageUpscale { input: PictureV1<'a>, parameters: UpscaleV1<'a> },
+    Image { job: Box<ImageJobV2<'a>>, image: SourceV2<'a>, reference: Option<SourceV2<'a>>, seed: Option<u32> },
+    Video(Box<VideoWorkV2<'a>>),
     Music { prompt: Str<'a>, seconds: Option<u16> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Source<'a> {
-    Kept(Picture<'a>),
+pub enum SourceV2<'a> {
+    Kept(PictureV1<'a>),
     Remote(Str<'a>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum ImageJob<'a> {
-    Upscale(Upscale<'a>),
-    UpscalePrecision(UpscalePrecision<'a>),
-    StyleTransfer(StyleTransfer<'a>),
-    SkinEnhance(SkinEnhance<'a>),
-    Relight(Relight<'a>),
+pub enum ImageJobV2<'a> {
+    Upscale(UpscaleV1<'a>),
+    UpscalePrecision(UpscalePrecisionV2<'a>),
+    StyleTransfer(StyleTransferV2<'a>),
+    SkinEnhance(SkinEnhanceV2<'a>),
+    Relight(RelightV2<'a>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct UpscalePrecision<'a> {
+pub struct UpscalePrecisionV2<'a> {
     pub scale_factor: u8,
     pub flavor: Str<'a>,
     pub sharpen: u8,
@@ -60,10 +60,10 @@ pub struct UpscalePrecision<'a> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct StyleTransfer<'a> {
+pub struct StyleTransferV2<'a> {
     pub engine: Str<'a>,
     pub flavor: Str<'a>,
-    pub portrait: Option<Portrait<'a>>,
+    pub portrait: Option<PortraitV2<'a>>,
     pub prompt: Option<Str<'a>>,
     pub structure_strength: u8,
     pub style_strength: u8,
@@ -71,27 +71,27 @@ pub struct StyleTransfer<'a> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Portrait<'a> {
+pub struct PortraitV2<'a> {
     pub beautifier: Option<Str<'a>>,
     pub style: Str<'a>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct SkinEnhance<'a> {
-    pub mode: SkinMode<'a>,
+pub struct SkinEnhanceV2<'a> {
+    pub mode: SkinModeV2<'a>,
     pub sharpen: u8,
     pub smart_grain: u8,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum SkinMode<'a> {
+pub enum SkinModeV2<'a> {
     Creative,
     Faithful { detail: u8 },
     Flexible { focus: Str<'a> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Relight<'a> {
+pub struct RelightV2<'a> {
     pub prompt: Option<Str<'a>>,
     pub source: Str<'a>,
     pub light_transfer_strength: u8,
@@ -99,11 +99,11 @@ pub struct Relight<'a> {
     pub change_background: bool,
     pub preserve_details: bool,
     pub style: Str<'a>,
-    pub advanced: LightSettings<'a>,
+    pub advanced: LightSettingsV2<'a>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct LightSettings<'a> {
+pub struct LightSettingsV2<'a> {
     pub whites: u8,
     pub blacks: u8,
     pub brightness: u8,
@@ -115,20 +115,20 @@ pub struct LightSettings<'a> {
     pub fixed_generation: bool,
 }
 
-impl<'a> From<v1::TaskEvent<'a>> for TaskEvent<'a> {
-    fn from(old: v1::TaskEvent<'a>) -> Self {
+impl<'a> From<v1::TaskEventV1<'a>> for TaskEventV2<'a> {
+    fn from(old: v1::TaskEventV1<'a>) -> Self {
         match old {
-            v1::TaskEvent::TaskSubmitted { task, owner, work, webhook } => {
-                let v1::Work::ImageUpscale { input, parameters } = work;
-                Self::TaskSubmitted { task, owner, work: Work::ImageUpscale { input, parameters }, webhook }
+            v1::TaskEventV1::TaskSubmitted { task, owner, work, webhook } => {
+                let v1::WorkV1::ImageUpscale { input, parameters } = work;
+                Self::TaskSubmitted { task, owner, work: WorkV2::ImageUpscale { input, parameters }, webhook }
             }
-            v1::TaskEvent::SubmissionStarted { attempt, key } => Self::SubmissionStarted { attempt, key },
-            v1::TaskEvent::VendorAccepted { reference } => Self::VendorAccepted { reference },
-            v1::TaskEvent::VendorRefused { failure } => Self::VendorRefused { failure },
-            v1::TaskEvent::OutcomeUnknown { reason } => Self::OutcomeUnknown { reason },
-            v1::TaskEvent::VendorForgot => Self::VendorForgot,
-            v1::TaskEvent::TaskCompleted { results } => Self::TaskCompleted { results },
-            v1::TaskEvent::TaskFailed { failure } => Self::TaskFailed { failure },
+            v1::TaskEventV1::SubmissionStarted { attempt, key } => Self::SubmissionStarted { attempt, key },
+            v1::TaskEventV1::VendorAccepted { reference } => Self::VendorAccepted { reference },
+            v1::TaskEventV1::VendorRefused { failure } => Self::VendorRefused { failure },
+            v1::TaskEventV1::OutcomeUnknown { reason } => Self::OutcomeUnknown { reason },
+            v1::TaskEventV1::VendorForgot => Self::VendorForgot,
+            v1::TaskEventV1::TaskCompleted { results } => Self::TaskCompleted { results },
+            v1::TaskEventV1::TaskFailed { failure } => Self::TaskFailed { failure },
         }
     }
 }

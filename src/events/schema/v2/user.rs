@@ -7,23 +7,37 @@ use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::super::v1::{self, Id, Str};
+use super::super::v1::{self, StoredId, Str};
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum UserEvent<'a> {
-    UserCreated { id: Id, email: Option<Personal<'a>>, name: Option<Personal<'a>>, is_admin: bool, is_approved: bool },
-    UserRevised { change: UserFields<'a> },
-    UserBanned { reason: Str<'a> },
-    UserUnbanned { reason: Str<'a> },
+pub enum UserEventV2<'a> {
+    UserCreated {
+        id: StoredId,
+        email: Option<PersonalV2<'a>>,
+        name: Option<PersonalV2<'a>>,
+        is_admin: bool,
+        is_approved: bool,
+    },
+    UserRevised {
+        change: UserFieldsV2<'a>,
+    },
+    UserBanned {
+        reason: Str<'a>,
+    },
+    UserUnbanned {
+        reason: Str<'a>,
+    },
     UserErased,
-    WebhookSecretRotated { secret: Personal<'a> },
+    WebhookSecretRotated {
+        secret: PersonalV2<'a>,
+    },
     WebhookSecretsRevoked,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct UserFields<'a> {
-    pub email: Option<Personal<'a>>,
-    pub name: Option<Personal<'a>>,
+pub struct UserFieldsV2<'a> {
+    pub email: Option<PersonalV2<'a>>,
+    pub name: Option<PersonalV2<'a>>,
     pub is_admin: Option<bool>,
     pub is_approved: Option<bool>,
 }
@@ -31,16 +45,16 @@ pub struct UserFields<'a> {
 /// A personal field. `Plain` holds only the values of version 1, so that its events can be read in this shape.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Personal<'a> {
-    Sealed(Sealed<'a>),
+pub enum PersonalV2<'a> {
+    Sealed(SealedV2<'a>),
     Plain(Str<'a>),
 }
 
 /// Sealed bytes: bytes in the log, Base64 in human-readable formats.
 #[derive(Debug)]
-pub struct Sealed<'a>(pub Cow<'a, [u8]>);
+pub struct SealedV2<'a>(pub Cow<'a, [u8]>);
 
-impl Serialize for Sealed<'_> {
+impl Serialize for SealedV2<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             serializer.serialize_str(&STANDARD.encode(&self.0))
@@ -51,7 +65,7 @@ impl Serialize for Sealed<'_> {
 }
 
 /// Supports the log's format only.
-impl<'de> Deserialize<'de> for Sealed<'_> {
+impl<'de> Deserialize<'de> for SealedV2<'_> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Bytes;
 
@@ -75,22 +89,22 @@ impl<'de> Deserialize<'de> for Sealed<'_> {
     }
 }
 
-impl<'a> From<v1::UserEvent<'a>> for UserEvent<'a> {
-    fn from(old: v1::UserEvent<'a>) -> Self {
+impl<'a> From<v1::UserEventV1<'a>> for UserEventV2<'a> {
+    fn from(old: v1::UserEventV1<'a>) -> Self {
         match old {
-            v1::UserEvent::UserCreated { id, email, name, is_admin, is_approved } => {
-                let email = email.map(Personal::Plain);
-                let name = name.map(Personal::Plain);
+            v1::UserEventV1::UserCreated { id, email, name, is_admin, is_approved } => {
+                let email = email.map(PersonalV2::Plain);
+                let name = name.map(PersonalV2::Plain);
                 Self::UserCreated { id, email, name, is_admin, is_approved }
             }
-            v1::UserEvent::UserRevised { change } => {
-                let v1::UserFields { email, name, is_admin, is_approved } = change;
-                let email = email.map(Personal::Plain);
-                let name = name.map(Personal::Plain);
-                Self::UserRevised { change: UserFields { email, name, is_admin, is_approved } }
+            v1::UserEventV1::UserRevised { change } => {
+                let v1::UserFieldsV1 { email, name, is_admin, is_approved } = change;
+                let email = email.map(PersonalV2::Plain);
+                let name = name.map(PersonalV2::Plain);
+                Self::UserRevised { change: UserFieldsV2 { email, name, is_admin, is_approved } }
             }
-            v1::UserEvent::UserBanned { reason } => Self::UserBanned { reason },
-            v1::UserEvent::UserUnbanned { reason } => Self::UserUnbanned { reason },
+            v1::UserEventV1::UserBanned { reason } => Self::UserBanned { reason },
+            v1::UserEventV1::UserUnbanned { reason } => Self::UserUnbanned { reason },
         }
     }
 }

@@ -2,30 +2,30 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::v1::{Id, Picture, Sha, Str};
-use super::Source;
+use super::super::v1::{PictureV1, StoredId, StoredSha256, Str};
+use super::SourceV2;
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct VideoWork<'a> {
-    pub job: VideoJob<'a>,
-    pub images: Vec<Source<'a>>,
+pub struct VideoWorkV2<'a> {
+    pub job: VideoJobV2<'a>,
+    pub images: Vec<SourceV2<'a>>,
     pub seed: u32,
-    pub payload: Option<Document>,
-    pub meta_data: Option<Document>,
+    pub payload: Option<DocumentV2>,
+    pub meta_data: Option<DocumentV2>,
     pub credits: u32,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum VideoJob<'a> {
-    StartEnd(Generate<'a>),
-    Reference(Generate<'a>),
-    Extend(Extend<'a>),
-    Multiframe(Multiframe<'a>),
+pub enum VideoJobV2<'a> {
+    StartEnd(GenerateV2<'a>),
+    Reference(GenerateV2<'a>),
+    Extend(ExtendV2<'a>),
+    Multiframe(MultiframeV2<'a>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the API")]
-pub struct Generate<'a> {
+pub struct GenerateV2<'a> {
     pub model: Str<'a>,
     pub resolution: Str<'a>,
     pub seconds: u8,
@@ -41,65 +41,65 @@ pub struct Generate<'a> {
     pub off_peak: bool,
     pub priority: i32,
     pub prompt: Option<Str<'a>>,
-    pub watermark: Option<Watermark<'a>>,
+    pub watermark: Option<WatermarkV2<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Watermark<'a> {
+pub struct WatermarkV2<'a> {
     pub position: Str<'a>,
-    pub image: Option<Source<'a>>,
+    pub image: Option<SourceV2<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Extend<'a> {
+pub struct ExtendV2<'a> {
     pub model: Str<'a>,
     pub resolution: Str<'a>,
     pub seconds: u8,
     pub prompt: Option<Str<'a>>,
-    pub creation: Id,
+    pub creation: StoredId,
     pub url: Str<'a>,
-    pub clip: Option<Clip<'a>>,
+    pub clip: Option<ClipV2<'a>>,
     pub at_vendor: Option<Str<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Multiframe<'a> {
+pub struct MultiframeV2<'a> {
     pub model: Str<'a>,
     pub resolution: Str<'a>,
-    pub start_image: Option<Source<'a>>,
-    pub key_frames: Vec<KeyFrame<'a>>,
+    pub start_image: Option<SourceV2<'a>>,
+    pub key_frames: Vec<KeyFrameV2<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct KeyFrame<'a> {
-    pub image: Source<'a>,
+pub struct KeyFrameV2<'a> {
+    pub image: SourceV2<'a>,
     pub seconds: u8,
     pub prompt: Option<Str<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Document {
-    pub digest: Sha,
+pub struct DocumentV2 {
+    pub digest: StoredSha256,
     pub bytes: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Clip<'a> {
-    pub digest: Sha,
+pub struct ClipV2<'a> {
+    pub digest: StoredSha256,
     pub format: Str<'a>,
     pub bytes: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Creation<'a> {
-    pub video: Clip<'a>,
-    pub cover: Option<Picture<'a>>,
-    pub watermarked: Option<Clip<'a>>,
+pub struct CreationV2<'a> {
+    pub video: ClipV2<'a>,
+    pub cover: Option<PictureV1<'a>>,
+    pub watermarked: Option<ClipV2<'a>>,
     pub at_vendor: Option<Str<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct MusicStream<'a> {
+pub struct MusicStreamV2<'a> {
     pub title: Str<'a>,
     pub millis: u64,
     pub bytes: u64,

@@ -2,11 +2,11 @@
 
 use uuid::Uuid;
 
-use super::super::Trees;
+use super::super::SledTrees;
 use super::*;
 use crate::domain::ids::{EventId, TaskId};
 use crate::domain::task::TaskEvent;
-use crate::events::envelope::{Circumstances, NewEvent};
+use crate::events::envelope::{CommandContext, NewEvent};
 use crate::events::stream_versions::StreamVersions;
 
 const AT: Timestamp = Timestamp::from_micros(1);
@@ -27,7 +27,7 @@ fn append(expected: u64) -> Append {
     Append {
         stream: stream(),
         expected: Version(expected),
-        circumstances: Circumstances::of_system(None, AT),
+        context: CommandContext::from_system(None, AT),
         events: vec![NewEvent { id: EventId(Uuid::nil()), event: TaskEvent::VendorForgot.into() }],
     }
 }
@@ -43,7 +43,7 @@ fn open_from(directory: &std::path::Path, anchor: Option<&Anchor>) -> (SledLog, 
 }
 
 /// Damages sled under an open log; returns which of `read_all` and `read_stream` report damage.
-fn damaged(damage: impl Fn(&Trees)) -> [bool; 2] {
+fn damaged(damage: impl Fn(&SledTrees)) -> [bool; 2] {
     let directory = tempfile::tempdir().unwrap();
     let log = filled(directory.path());
     damage(log.shared.trees.read().as_ref().unwrap());
@@ -51,13 +51,13 @@ fn damaged(damage: impl Fn(&Trees)) -> [bool; 2] {
     let answers = [is_damage(log.read_all(Position(0), usize::MAX)), is_damage(log.read_stream(&stream(), Version(0)))];
 
     // After a reader found damage, the log is not reported as intact any more, even if the start found it so.
-    let known = log.verified();
+    let known = log.verification();
     assert!(matches!(known.state, ScrubState::Damaged { .. }) && known.until == Position(0), "{known:?}");
     drop(log);
 
     // The next start repairs the damage.
     let (log, report) = open(directory.path());
-    assert_eq!((log.verified().state, log.verified().position), (ScrubState::Whole, Position(6)));
+    assert_eq!((log.verification().state, log.verification().position), (ScrubState::Intact, Position(6)));
     assert!(report.sled.rebuilt.is_some(), "{report:?}");
     assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 6);
     drop(log);
@@ -74,13 +74,13 @@ fn damage_that_a_reader_met_is_over_when_sled_was_made_anew_meanwhile() {
     let (log, _) = open(directory.path());
     drop(log.shared.trees.read().as_ref().unwrap().events.remove(3u64.to_be_bytes()).unwrap());
     assert!(log.read_all(Position(0), usize::MAX).is_err());
-    assert!(matches!(log.verified().state, ScrubState::Damaged { .. }), "{:?}", log.verified());
+    assert!(matches!(log.verification().state, ScrubState::Damaged { .. }), "{:?}", log.verification());
 
     // When sled fails and is reopened
-    assert!(log.shared.bring_back("it failed"));
+    assert!(log.shared.reopen_until_filled("it failed"));
 
     // Then it matches the journal, and no damage is reported
-    assert_eq!(log.verified().state, ScrubState::Whole);
+    assert_eq!(log.verification().state, ScrubState::Intact);
     assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 6);
 }
 
@@ -103,7 +103,7 @@ fn damage_that_a_reader_met_in_the_journal_is_told_until_a_start_has_read_all_of
     let anchor = log.anchor(Position(6)).unwrap().unwrap();
     drop(log);
     let (log, _) = open_from(directory.path(), Some(&anchor));
-    log.end_scrub();
+    log.stop_scrub();
     log.shared.close_trees();
     let segment = flip_in_journal(directory.path());
 
@@ -112,19 +112,19 @@ fn damage_that_a_reader_met_in_the_journal_is_told_until_a_start_has_read_all_of
 
     // Then the reader gets damage, and the log reports it with its place
     assert!(matches!(&met, Err(LogFailure::Damaged { place, .. }) if place.contains("offset")), "{met:?}");
-    let ScrubState::Damaged { reason } = log.verified().state else { panic!("{:?}", log.verified()) };
+    let ScrubState::Damaged { reason } = log.verification().state else { panic!("{:?}", log.verification()) };
     assert!(reason.contains(&segment.display().to_string()) && reason.contains("position 6"), "{reason}");
 
     // And correct bytes from the disk later change nothing: sled is filled again, but the journal remains suspect
     flip_in_journal(directory.path());
-    assert!(log.shared.bring_back("it failed"));
+    assert!(log.shared.reopen_until_filled("it failed"));
     assert_eq!(log.read_stream(&stream(), Version(0)).unwrap().len(), 6);
-    assert!(matches!(log.verified().state, ScrubState::Damaged { .. }), "{:?}", log.verified());
+    assert!(matches!(log.verification().state, ScrubState::Damaged { .. }), "{:?}", log.verification());
     drop(log);
 
     // Until the next start, which reads the whole journal, regardless of the snapshot
     let (log, _) = open_from(directory.path(), Some(&anchor));
-    assert_eq!((log.verified().state, log.verified().position), (ScrubState::Whole, Position(6)));
+    assert_eq!((log.verification().state, log.verification().position), (ScrubState::Intact, Position(6)));
 }
 
 #[test]
@@ -133,12 +133,12 @@ fn damage_that_a_snapshot_met_in_the_journal_is_told() {
     let log = filled(directory.path());
     flip_in_journal(directory.path());
     assert!(log.anchor(Position(6)).is_err());
-    assert!(matches!(log.verified().state, ScrubState::Damaged { .. }), "{:?}", log.verified());
+    assert!(matches!(log.verification().state, ScrubState::Damaged { .. }), "{:?}", log.verification());
 }
 
 #[test]
 fn a_missing_record_is_damage_and_never_partial_data() {
-    let remove = |position: u64| move |trees: &Trees| drop(trees.events.remove(position.to_be_bytes()).unwrap());
+    let remove = |position: u64| move |trees: &SledTrees| drop(trees.events.remove(position.to_be_bytes()).unwrap());
     for position in 1..=6 {
         assert_eq!(damaged(remove(position)), [true, true], "position {position}");
     }
@@ -151,7 +151,7 @@ fn an_undecodable_record_is_damage() {
 
 #[test]
 fn a_missing_entry_of_the_stream_index_is_damage() {
-    let remove = |trees: &Trees| {
+    let remove = |trees: &SledTrees| {
         let key = super::super::stream_key(&stream(), Some(Version(3)));
         drop(trees.streams.remove(key).unwrap());
     };
@@ -172,8 +172,8 @@ fn a_stream_whose_end_is_lost_is_damage_before_the_scrub_knows() {
     // When the log is opened with that snapshot
     let (log, _) = open_from(directory.path(), Some(&anchor));
     let mut versions = StreamVersions::default();
-    (1..=6).for_each(|version| versions.note(&stream(), Version(version)));
-    log.expect(versions);
+    (1..=6).for_each(|version| versions.observe(&stream(), Version(version)));
+    log.set_expected_versions(versions);
 
     // Then no read succeeds on the remaining events, and no append follows them
     assert!(matches!(log.read_stream(&stream(), Version(0)), Err(LogFailure::Damaged { .. })));
@@ -191,6 +191,6 @@ fn streams_are_not_remembered_when_the_log_was_checked() {
     let directory = tempfile::tempdir().unwrap();
     drop(filled(directory.path()));
     let (log, _) = open(directory.path());
-    log.expect(StreamVersions::default());
-    assert_eq!(*log.shared.expected.read(), None);
+    log.set_expected_versions(StreamVersions::default());
+    assert_eq!(*log.shared.expected_versions.read(), None);
 }

@@ -9,21 +9,21 @@ use super::SledLog;
 
 /// Start of the disk request in progress, if any.
 #[derive(Default)]
-pub struct Disk(Mutex<Option<Instant>>);
+pub struct DiskRequest(Mutex<Option<Instant>>);
 
-impl Disk {
+impl DiskRequest {
     /// Runs a disk request. The writer runs one at a time.
-    pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn measure<T>(&self, work: impl FnOnce() -> T) -> T {
         *self.0.lock() = Some(Instant::now());
-        let _underway = Underway(self);
+        let _underway = DiskRequestGuard(self);
         work()
     }
 }
 
 /// Guard that ends the request, even if the work panics.
-struct Underway<'d>(&'d Disk);
+struct DiskRequestGuard<'d>(&'d DiskRequest);
 
-impl Drop for Underway<'_> {
+impl Drop for DiskRequestGuard<'_> {
     fn drop(&mut self) {
         *self.0.0.lock() = None;
     }

@@ -1,65 +1,78 @@
 //! Sequential reading of the journal. Checks the checksum, position, chain and shape of every record.
 
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use super::anchor::Anchor;
-use super::error::OpenError;
-use super::frame::{Frame, RECORDS_START};
-use super::passing::Passing;
-use super::place::first_position;
-use crate::events::chain::{ChainHash, Head};
-use crate::events::codec;
-use crate::events::envelope::Commit;
-use crate::events::stream::Position;
+use crate::anchor::Anchor;
+use crate::chain::{ChainHash, JournalHead};
+use crate::error::JournalError;
+use crate::frame::{RECORDS_START, RecordFrame};
+use crate::location::position_in_name;
+use crate::payload::PayloadDecoder;
+use crate::position::Position;
+use crate::segment_reader::SegmentReader;
 
 /// One record of the journal.
-pub struct Record<'r> {
-    pub commit: Commit,
-    /// The bytes that [`codec::decode`] reads.
+pub struct JournalRecord<'r, D: PayloadDecoder> {
+    /// The decoded payload.
+    pub commit: D::Commit,
+    /// The bytes that [`PayloadDecoder::decode`] reads.
     pub payload: &'r [u8],
 }
 
 /// A sequential pass over the journal.
-pub struct JournalReader {
+pub struct JournalReader<D> {
     /// The segments after the current one.
     paths: std::vec::IntoIter<PathBuf>,
-    pub(super) segment: Option<Passing>,
-    pub(super) offset: usize,
+    pub(crate) segment: Option<SegmentReader>,
+    pub(crate) offset: usize,
     /// Offset of the last record read.
     last: usize,
     /// The next position.
-    pub(super) next: u64,
-    pub(super) chain: ChainHash,
+    pub(crate) next: u64,
+    pub(crate) chain: ChainHash,
     /// Records that end at or before this position are checked but not returned.
     after: Position,
     /// The last position to read; `None` to read up to the last intact record.
     until: Option<Position>,
     /// Head that the history must contain.
-    signed: Option<Head>,
+    signed: Option<JournalHead>,
+    decoder: PhantomData<fn() -> D>,
 }
 
-impl JournalReader {
+impl<D: PayloadDecoder> JournalReader<D> {
     /// Reads all of `paths`; the first begins at `next` after `chain`.
-    pub(super) fn new(paths: Vec<PathBuf>, next: u64, chain: ChainHash) -> Self {
+    pub(crate) fn new(paths: Vec<PathBuf>, next: u64, chain: ChainHash) -> Self {
         let paths = paths.into_iter();
         let segment = None;
         let offset = RECORDS_START;
-        Self { paths, segment, offset, last: offset, next, chain, after: Position(0), until: None, signed: None }
+        Self {
+            paths,
+            segment,
+            offset,
+            last: offset,
+            next,
+            chain,
+            after: Position(0),
+            until: None,
+            signed: None,
+            decoder: PhantomData,
+        }
     }
 
     /// Reads what comes after an anchor.
     ///
     /// # Errors
     /// Returns the reason if the anchor is not in these segments.
-    pub(super) fn resume(mut paths: Vec<PathBuf>, anchor: &Anchor) -> Result<Self, String> {
+    pub(crate) fn from_anchor(mut paths: Vec<PathBuf>, anchor: &Anchor) -> Result<Self, String> {
         let missing = || format!("the journal has no segment that begins with position {}", anchor.segment);
-        let at = paths.iter().position(|path| first_position(path) == Some(anchor.segment)).ok_or_else(missing)?;
+        let at = paths.iter().position(|path| position_in_name(path) == Some(anchor.segment)).ok_or_else(missing)?;
         let path = paths.drain(..=at).next_back().ok_or_else(missing)?;
 
-        let mut segment = Passing::open(path, anchor.segment).map_err(|error| error.to_string())?;
+        let mut segment = SegmentReader::open(path, anchor.segment).map_err(|error| error.to_string())?;
         let last = usize::try_from(anchor.offset).unwrap_or(usize::MAX / 2);
-        segment.reach(last).map_err(|error| error.to_string())?;
-        let frame = anchor.find(&segment.header, segment.from(last))?;
+        segment.load_record(last).map_err(|error| error.to_string())?;
+        let frame = anchor.parse_record::<D>(&segment.header, segment.bytes_from(last))?;
 
         let mut reader = Self::new(paths, anchor.position.0 + 1, anchor.chain);
         reader.segment = Some(segment);
@@ -69,18 +82,18 @@ impl JournalReader {
     }
 
     /// Limits the result to the records that hold events after `after`, up to `until` if it is given.
-    pub(super) fn between(self, after: Position, until: Option<Position>) -> Self {
+    pub(crate) fn with_bounds(self, after: Position, until: Option<Position>) -> Self {
         Self { after, until, ..self }
     }
 
     /// Requires the history to contain the signed head, if the reader reaches its position.
-    pub(super) fn vouched_by(self, signed: Head) -> Self {
+    pub(crate) fn with_signed_head(self, signed: JournalHead) -> Self {
         Self { signed: Some(signed), ..self }
     }
 
     /// Reads up to `until`.
     #[must_use]
-    pub fn until(self, until: Position) -> Self {
+    pub fn with_end(self, until: Position) -> Self {
         Self { until: Some(until), ..self }
     }
 
@@ -98,7 +111,7 @@ impl JournalReader {
     ///
     /// # Errors
     /// See [`JournalReader::next_record`].
-    pub fn anchor_at(mut self, position: Position) -> Result<Option<Anchor>, OpenError> {
+    pub fn anchor_at(mut self, position: Position) -> Result<Option<Anchor>, JournalError> {
         let found = self.next_record()?.is_some();
         Ok(self.anchor().filter(|anchor| found && anchor.position == position))
     }
@@ -107,26 +120,26 @@ impl JournalReader {
     ///
     /// # Errors
     /// If the journal is damaged here. Nothing can be read after that.
-    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, OpenError> {
+    pub fn next_record(&mut self) -> Result<Option<JournalRecord<'_, D>>, JournalError> {
         while self.until.is_none_or(|until| self.next <= until.0) {
             let Some((frame, commit)) = self.advance()? else { break };
             if self.next > self.after.0 + 1 {
                 let payload = self.segment.as_ref().map_or(&[][..], |segment| segment.bytes(frame.payload));
-                return Ok(Some(Record { commit, payload }));
+                return Ok(Some(JournalRecord { commit, payload }));
             }
         }
         Ok(None)
     }
 
-    fn advance(&mut self) -> Result<Option<(Frame, Commit)>, OpenError> {
+    fn advance(&mut self) -> Result<Option<(RecordFrame, D::Commit)>, JournalError> {
         loop {
             let Some(segment) = &mut self.segment else {
-                let Some(path) = self.upcoming() else { return Ok(None) };
-                let segment = Passing::open(path.to_owned(), self.next)?;
+                let Some(path) = self.next_segment() else { return Ok(None) };
+                let segment = SegmentReader::open(path.to_owned(), self.next)?;
                 segment.check_continues(self.next, self.chain)?;
 
-                self.check_signed(self.reached(), self.reached())
-                    .map_err(|flaw| segment.damaged(RECORDS_START, self.next, flaw))?;
+                self.check_signed(self.last_record(), self.last_record())
+                    .map_err(|flaw| segment.damage_error(RECORDS_START, self.next, flaw))?;
 
                 self.paths.next();
                 self.offset = RECORDS_START;
@@ -134,28 +147,29 @@ impl JournalReader {
                 continue;
             };
 
-            segment.reach(self.offset)?;
+            segment.load_record(self.offset)?;
             let Some(segment) = &self.segment else { continue };
-            match self.check(segment) {
+            match self.check_record(segment) {
                 Ok((frame, commit)) => {
-                    let position = Position(self.next + commit.len() as u64 - 1);
-                    self.check_signed(self.reached(), Head { position, chain: frame.chain })
-                        .map_err(|flaw| segment.damaged(self.offset, self.next, flaw))?;
+                    let next = self.next + D::event_count(&commit);
+                    let position = Position(next - 1);
+                    self.check_signed(self.last_record(), JournalHead { position, chain: frame.chain })
+                        .map_err(|flaw| segment.damage_error(self.offset, self.next, flaw))?;
                     self.last = self.offset;
                     self.offset = frame.payload.end;
                     self.chain = frame.chain;
-                    self.next += commit.len() as u64;
+                    self.next = next;
                     return Ok(Some((frame, commit)));
                 }
                 Err(_) if self.paths.len() == 0 && self.until.is_none() => return Ok(None),
                 Err(_) if self.paths.len() > 0 && segment.is_blank_from(self.offset)? => self.segment = None,
-                Err(flaw) => return Err(segment.damaged(self.offset, self.next, flaw)),
+                Err(flaw) => return Err(segment.damage_error(self.offset, self.next, flaw)),
             }
         }
     }
 
     /// Checks the record at the current place; returns the defect if it is bad.
-    fn check(&self, segment: &Passing) -> Result<(Frame, Commit), String> {
+    fn check_record(&self, segment: &SegmentReader) -> Result<(RecordFrame, D::Commit), String> {
         let frame = segment.parse(self.offset)?;
         let payload = segment.bytes(frame.payload.clone());
 
@@ -166,17 +180,18 @@ impl JournalReader {
             return Err("the record does not follow from the one before it (hash chain)".to_owned());
         }
 
-        let commit = codec::decode(payload).map_err(|error| error.to_string())?;
-        if commit[0].position.0 != self.next {
-            return Err(format!("the record holds position {}", commit[0].position));
+        let commit = D::decode(payload)?;
+        let first = D::first_position(&commit);
+        if first.0 != self.next {
+            return Err(format!("the record holds position {first}"));
         }
         Ok((frame, commit))
     }
 
     /// Checks the signed head: if its position is between two record ends, or equals one of them, it must be one of
     /// them.
-    fn check_signed(&self, before: Head, end: Head) -> Result<(), String> {
-        let within = |signed: &Head| (before.position..=end.position).contains(&signed.position);
+    fn check_signed(&self, before: JournalHead, end: JournalHead) -> Result<(), String> {
+        let within = |signed: &JournalHead| (before.position..=end.position).contains(&signed.position);
         match self.signed.filter(within) {
             Some(signed) if signed != before && signed != end => {
                 Err(format!("HEAD was signed for another history up to position {}", signed.position))
@@ -186,12 +201,12 @@ impl JournalReader {
     }
 
     /// The segment after the current one, or the first segment if it could not be opened.
-    pub(super) fn upcoming(&self) -> Option<&Path> {
+    pub(crate) fn next_segment(&self) -> Option<&Path> {
         self.paths.as_slice().first().map(PathBuf::as_path)
     }
 
     /// Inserts a segment before the remaining ones.
-    pub(super) fn insert(&mut self, segment: PathBuf) {
+    pub(crate) fn insert_segment(&mut self, segment: PathBuf) {
         let segments: Vec<_> = std::iter::once(segment).chain(self.paths.by_ref()).collect();
         self.paths = segments.into_iter();
     }
@@ -215,22 +230,22 @@ impl JournalReader {
     }
 
     /// The last record read.
-    pub(super) fn reached(&self) -> Head {
-        Head { position: Position(self.next - 1), chain: self.chain }
+    pub(crate) fn last_record(&self) -> JournalHead {
+        JournalHead { position: Position(self.next - 1), chain: self.chain }
     }
 
     /// The first position of the current segment.
-    pub(super) fn begun_at(&self) -> u64 {
+    pub(crate) fn segment_start(&self) -> u64 {
         self.segment.as_ref().map_or(1, |segment| segment.header.first)
     }
 
     /// After `None` was read without a bound: the last segment, the offset after the last intact record, and the defect
     /// at that offset.
-    pub(super) fn into_end(mut self) -> Option<(Passing, usize, String)> {
-        let reached = self.segment.as_mut().map_or(Ok(()), |segment| segment.reach(self.offset));
+    pub(crate) fn into_end(mut self) -> Option<(SegmentReader, usize, String)> {
+        let reached = self.segment.as_mut().map_or(Ok(()), |segment| segment.load_record(self.offset));
         let flaw = reached.map_err(|error| error.to_string()).and_then(|()| {
             let segment = self.segment.as_ref();
-            segment.map_or(Ok(()), |segment| self.check(segment).map(drop))
+            segment.map_or(Ok(()), |segment| self.check_record(segment).map(drop))
         });
 
         let flaw = flaw.err().unwrap_or_default();

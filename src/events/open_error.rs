@@ -3,8 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::journal::JournalError;
+use super::stream::Position;
 use crate::data_dir::to_help;
-use crate::events::stream::Position;
 
 const REMEDY: &str = "keep a copy of the data directory, see all that is wrong with `mediary audit \
                       verify`, then put a backup into a fresh data directory with `mediary restore`";
@@ -20,7 +21,7 @@ pub enum OpenError {
     Damaged { file: PathBuf, offset: u64, position: Position, reason: String },
     /// A file that is necessary to verify the journal is unusable.
     #[error("{} cannot vouch for the journal: {reason}; {REMEDY}", file.display())]
-    Unvouched { file: PathBuf, reason: String },
+    Unverifiable { file: PathBuf, reason: String },
     /// A snapshot proves that the log once held more events.
     #[error(
         "events are lost: {} was taken at position {taken}, and the log ends at position {head}; put the newer log back, or {REMEDY}; to \
@@ -38,20 +39,21 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Adds to a damage report that no copy could repair it.
-    pub(crate) fn unhealed(self) -> Self {
-        match self {
-            Self::Damaged { file, offset, position, reason } => {
-                let reason = format!("{reason}, and no copy in sled is proven by the chain");
-                Self::Damaged { file, offset, position, reason }
-            }
-            other => other,
-        }
-    }
-
     /// Wraps a file system error.
     pub(crate) fn io(doing: &'static str, file: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let file = file.into();
         move |reason| Self::Io { doing, file, reason }
+    }
+}
+
+impl From<JournalError> for OpenError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::Io { doing, file, reason } => Self::Io { doing, file, reason },
+            JournalError::Damaged { file, offset, position, reason } => {
+                Self::Damaged { file, offset, position, reason }
+            }
+            JournalError::Unverifiable { file, reason } => Self::Unverifiable { file, reason },
+        }
     }
 }

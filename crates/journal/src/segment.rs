@@ -4,12 +4,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use super::error::OpenError;
-use super::frame::{Header, RECORDS_START};
-use crate::clock::{Mishaps, Step};
-use crate::events::stream::Position;
+use crate::environment::{Environment, JournalStep};
+use crate::error::JournalError;
+use crate::frame::{RECORDS_START, SegmentHeader};
+use crate::position::Position;
 
 const EXTENSION: &str = "seg";
 /// The segment in preparation.
@@ -38,14 +39,15 @@ pub fn remove_unfinished(directory: &Path) -> io::Result<()> {
 }
 
 /// A segment of zeros, written by its own thread.
-pub struct Preparation(JoinHandle<io::Result<File>>);
+pub struct SegmentPreparation(JoinHandle<io::Result<File>>);
 
-impl Preparation {
+impl SegmentPreparation {
     /// Starts writing zeros.
-    pub fn start(directory: &Path, bytes: u64, mishaps: &Mishaps) -> Self {
+    pub fn start(directory: &Path, bytes: u64, environment: &Arc<dyn Environment>) -> Self {
         let path = directory.join(PREPARED);
-        let mishaps = mishaps.clone();
-        Self(thread::spawn(move || prepare(&path, bytes).inspect(|_| mishaps.done(Step::SegmentZeroed))))
+        let environment = Arc::clone(environment);
+        let prepare = move || prepare(&path, bytes).inspect(|_| environment.step_done(JournalStep::SegmentZeroed));
+        Self(thread::spawn(prepare))
     }
 
     /// Waits until the zeros are on disk.
@@ -79,12 +81,12 @@ fn write_zeros(path: &Path, bytes: u64) -> io::Result<File> {
 }
 
 /// Path of the segment that begins with this position.
-pub fn path_of(directory: &Path, first: u64) -> PathBuf {
+pub fn segment_path(directory: &Path, first: u64) -> PathBuf {
     directory.join(format!("{first:020}.{EXTENSION}"))
 }
 
 /// Reverts a write from `from` to `to` into a file that had `length` bytes.
-pub fn wipe(file: &File, from: u64, to: u64, length: u64) -> io::Result<()> {
+pub fn revert_write(file: &File, from: u64, to: u64, length: u64) -> io::Result<()> {
     let inside = usize::try_from(to.min(length).saturating_sub(from)).unwrap_or(0);
     file.write_all_at(&vec![0; inside], from)?;
     if to > length { file.set_len(length) } else { Ok(()) }
@@ -105,46 +107,51 @@ pub fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (u64, Option<io:
 }
 
 /// Puts a prepared segment into use. Its header and name are durable when this returns.
-pub fn put_to_use(directory: &Path, file: &File, header: &Header, mishaps: &Mishaps) -> io::Result<PathBuf> {
+pub fn activate(
+    directory: &Path,
+    file: &File,
+    header: &SegmentHeader,
+    environment: &dyn Environment,
+) -> io::Result<PathBuf> {
     // Opened before the rename: if no descriptor were left afterwards, the name could not be made durable, and the
     // journal would have to close.
     let folder = File::open(directory)?;
 
     file.write_all_at(&header.to_bytes(), 0)?;
     file.sync_all()?;
-    mishaps.done(Step::SegmentBegun);
+    environment.step_done(JournalStep::SegmentBegun);
 
-    let path = path_of(directory, header.first);
+    let path = segment_path(directory, header.first);
     fs::rename(directory.join(PREPARED), &path)?;
-    mishaps.done(Step::SegmentRenamed);
+    environment.step_done(JournalStep::SegmentRenamed);
 
     folder.sync_all()?;
-    mishaps.done(Step::SegmentNamed);
+    environment.step_done(JournalStep::SegmentNamed);
     Ok(path)
 }
 
 /// The header of a segment that should begin with position `expected`.
-pub fn header(path: &Path, expected: u64) -> Result<Header, OpenError> {
+pub fn read_header(path: &Path, expected: u64) -> Result<SegmentHeader, JournalError> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(RECORDS_START as u64).read_to_end(&mut bytes));
-    read.map_err(OpenError::io("read", path))?;
-    Header::parse(&bytes).map_err(|reason| damage(path, 0, expected, reason))
+    read.map_err(JournalError::io("read", path))?;
+    SegmentHeader::parse(&bytes).map_err(|reason| damage_error(path, 0, expected, reason))
 }
 
 /// A segment in memory.
-pub struct Segment {
+pub struct LoadedSegment {
     pub path: PathBuf,
     pub bytes: Vec<u8>,
-    pub header: Header,
+    pub header: SegmentHeader,
 }
 
-impl Segment {
+impl LoadedSegment {
     /// Loads a segment and checks its header. `expected` is the position that it should begin with.
-    pub fn load(path: PathBuf, expected: u64) -> Result<Self, OpenError> {
-        let bytes = fs::read(&path).map_err(OpenError::io("read", &path))?;
-        match Header::parse(&bytes) {
+    pub fn load(path: PathBuf, expected: u64) -> Result<Self, JournalError> {
+        let bytes = fs::read(&path).map_err(JournalError::io("read", &path))?;
+        match SegmentHeader::parse(&bytes) {
             Ok(header) => Ok(Self { path, bytes, header }),
-            Err(reason) => Err(damage(&path, 0, expected, reason)),
+            Err(reason) => Err(damage_error(&path, 0, expected, reason)),
         }
     }
 
@@ -154,19 +161,19 @@ impl Segment {
     }
 
     /// Returns `true` if the segment contains no record.
-    pub fn is_unused(&self) -> bool {
+    pub fn has_no_records(&self) -> bool {
         self.is_blank_from(RECORDS_START)
     }
 
     /// Describes damage in this segment.
-    pub fn damaged(&self, offset: usize, position: u64, reason: impl Into<String>) -> OpenError {
-        damage(&self.path, offset, position, reason)
+    pub fn damage_error(&self, offset: usize, position: u64, reason: impl Into<String>) -> JournalError {
+        damage_error(&self.path, offset, position, reason)
     }
 }
 
 /// Describes damage in a segment.
-pub fn damage(file: &Path, offset: usize, position: u64, reason: impl Into<String>) -> OpenError {
-    OpenError::Damaged {
+pub fn damage_error(file: &Path, offset: usize, position: u64, reason: impl Into<String>) -> JournalError {
+    JournalError::Damaged {
         file: file.to_owned(),
         offset: offset as u64,
         position: Position(position),

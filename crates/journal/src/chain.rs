@@ -18,11 +18,9 @@ use ed25519_dalek::{Signature, Signer, SigningKey, Verifier, VerifyingKey};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::checkpoint::{Checkpoint, SignedCheckpoint};
-use super::stream::Position;
-use crate::clock::Surroundings;
-use crate::data_dir::write_private;
-use crate::domain::value::Timestamp;
+use crate::checkpoint::{Checkpoint, SignedCheckpoint};
+use crate::files::write_private;
+use crate::position::Position;
 
 const MAGIC: &[u8; 8] = b"MDYHEAD1";
 /// Each slot has its own page.
@@ -50,7 +48,7 @@ impl ChainHash {
 
 /// End of the acknowledged part of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub struct JournalHead {
     /// The last acknowledged event; 0 before the first.
     pub position: Position,
     /// Chain hash of the record that holds it.
@@ -60,6 +58,7 @@ pub struct Head {
 /// Reason why HEAD cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadError {
+    /// A file system error.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// No slot is intact.
@@ -74,7 +73,7 @@ pub enum HeadError {
 ///
 /// # Errors
 /// If the file cannot be read, or does not hold a key.
-pub fn load_key(path: &Path) -> io::Result<Option<SigningKey>> {
+pub fn load_signing_key(path: &Path) -> io::Result<Option<SigningKey>> {
     match fs::read(path) {
         Ok(bytes) => {
             let seed = <[u8; 32]>::try_from(bytes.as_slice())
@@ -86,12 +85,12 @@ pub fn load_key(path: &Path) -> io::Result<Option<SigningKey>> {
     }
 }
 
-/// Creates a signing key in a file that only its owner can read.
+/// Writes a signing key to a file that only its owner can read. `seed` must come from a cryptographic random number
+/// generator.
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn create_key(path: &Path, surroundings: &Surroundings) -> io::Result<SigningKey> {
-    let seed: [u8; 32] = surroundings.secret();
+pub fn create_signing_key(path: &Path, seed: [u8; 32]) -> io::Result<SigningKey> {
     write_private(path, &seed)?;
     Ok(SigningKey::from_bytes(&seed))
 }
@@ -109,9 +108,9 @@ impl HeadFile {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn create(path: &Path, key: SigningKey, log: Uuid) -> io::Result<(Self, Head)> {
-        let head = Head { position: Position(0), chain: ChainHash::genesis(log) };
-        write_private(path, &head_bytes(&key, log, &head))?;
+    pub fn create(path: &Path, key: SigningKey, log: Uuid) -> io::Result<(Self, JournalHead)> {
+        let head = JournalHead { position: Position(0), chain: ChainHash::genesis(log) };
+        write_private(path, &encode_head_file(&key, log, &head))?;
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         Ok((Self { file, key, log, sequence: 0 }, head))
     }
@@ -120,21 +119,21 @@ impl HeadFile {
     ///
     /// # Errors
     /// If no slot is intact, or an intact slot has a wrong signature.
-    pub fn open(path: &Path, key: SigningKey, log: Uuid) -> Result<(Self, Head), HeadError> {
+    pub fn open(path: &Path, key: SigningKey, log: Uuid) -> Result<(Self, JournalHead), HeadError> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let (sequence, head) = newest_slot(&file, &key.verifying_key(), log)?;
+        let (sequence, head) = read_newest_slot(&file, &key.verifying_key(), log)?;
         Ok((Self { file, key, log, sequence }, head))
     }
 
     /// The log id that a HEAD file was signed for; `None` if it contains no valid slot.
     #[must_use]
-    pub fn log_of(path: &Path, key: &SigningKey) -> Option<Uuid> {
+    pub fn read_log_id(path: &Path, key: &SigningKey) -> Option<Uuid> {
         let bytes = fs::read(path).ok()?;
         let slots = [0, usize::try_from(SLOT_SPACING).ok()?];
         slots.into_iter().find_map(|at| {
             let slot = bytes.get(at..)?.first_chunk()?;
             let log = Uuid::from_slice(&slot[8..24]).ok()?;
-            read_slot(&key.verifying_key(), log, slot).ok()?.map(|_| log)
+            parse_slot(&key.verifying_key(), log, slot).ok()?.map(|_| log)
         })
     }
 
@@ -142,19 +141,19 @@ impl HeadFile {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write(&mut self, head: &Head) -> io::Result<()> {
+    pub fn write(&mut self, head: &JournalHead) -> io::Result<()> {
         let sequence = self.sequence + 1;
-        let bytes = slot(&self.key, self.log, head, sequence);
+        let bytes = encode_slot(&self.key, self.log, head, sequence);
         self.file.write_all_at(&bytes, sequence % 2 * SLOT_SPACING)?;
         // Only after the write: a partially written slot must be rewritten before the other slot is touched.
         self.sequence = sequence;
         Ok(())
     }
 
-    /// Signs a checkpoint at `head`, to be kept elsewhere.
+    /// Signs a checkpoint at `head`, to be kept elsewhere. `at_micros` is the time in microseconds since 1970.
     #[must_use]
-    pub fn checkpoint(&self, head: Head, at: Timestamp) -> SignedCheckpoint {
-        Checkpoint { log: self.log, head, at }.sign(&self.key)
+    pub fn checkpoint(&self, head: JournalHead, at_micros: i64) -> SignedCheckpoint {
+        Checkpoint { log: self.log, head, at_micros }.sign(&self.key)
     }
 
     /// Makes the last write durable.
@@ -170,19 +169,19 @@ impl HeadFile {
 ///
 /// # Errors
 /// See [`HeadFile::open`].
-pub fn read_head(path: &Path, key: &VerifyingKey, log: Uuid) -> Result<Head, HeadError> {
-    newest_slot(&File::open(path)?, key, log).map(|(_, head)| head)
+pub fn read_head(path: &Path, key: &VerifyingKey, log: Uuid) -> Result<JournalHead, HeadError> {
+    read_newest_slot(&File::open(path)?, key, log).map(|(_, head)| head)
 }
 
 /// The bytes of a HEAD file for a journal of `log` that ends at `head`.
 #[must_use]
-pub fn head_bytes(key: &SigningKey, log: Uuid, head: &Head) -> Vec<u8> {
+pub fn encode_head_file(key: &SigningKey, log: Uuid, head: &JournalHead) -> Vec<u8> {
     let mut bytes = vec![0; 2 * usize::try_from(SLOT_SPACING).unwrap_or(SLOT_BYTES)];
-    bytes[..SLOT_BYTES].copy_from_slice(&slot(key, log, head, 0));
+    bytes[..SLOT_BYTES].copy_from_slice(&encode_slot(key, log, head, 0));
     bytes
 }
 
-fn newest_slot(file: &File, key: &VerifyingKey, log: Uuid) -> Result<(u64, Head), HeadError> {
+fn read_newest_slot(file: &File, key: &VerifyingKey, log: Uuid) -> Result<(u64, JournalHead), HeadError> {
     let mut newest = None;
     for nth in 0..2 {
         let mut bytes = [0; SLOT_BYTES];
@@ -190,7 +189,7 @@ fn newest_slot(file: &File, key: &VerifyingKey, log: Uuid) -> Result<(u64, Head)
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => continue,
             read => read?,
         }
-        if let Some((sequence, head)) = read_slot(key, log, &bytes)?
+        if let Some((sequence, head)) = parse_slot(key, log, &bytes)?
             && newest.is_none_or(|(newer, _)| sequence > newer)
         {
             newest = Some((sequence, head));
@@ -200,7 +199,7 @@ fn newest_slot(file: &File, key: &VerifyingKey, log: Uuid) -> Result<(u64, Head)
     newest.ok_or(HeadError::Damaged)
 }
 
-fn slot(key: &SigningKey, log: Uuid, head: &Head, sequence: u64) -> [u8; SLOT_BYTES] {
+fn encode_slot(key: &SigningKey, log: Uuid, head: &JournalHead, sequence: u64) -> [u8; SLOT_BYTES] {
     let mut bytes = [0; SLOT_BYTES];
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8..24].copy_from_slice(log.as_bytes());
@@ -217,7 +216,11 @@ fn slot(key: &SigningKey, log: Uuid, head: &Head, sequence: u64) -> [u8; SLOT_BY
 }
 
 /// The sequence number and head in a slot; `None` if the slot was never, or only partially, written.
-fn read_slot(key: &VerifyingKey, log: Uuid, bytes: &[u8; SLOT_BYTES]) -> Result<Option<(u64, Head)>, HeadError> {
+fn parse_slot(
+    key: &VerifyingKey,
+    log: Uuid,
+    bytes: &[u8; SLOT_BYTES],
+) -> Result<Option<(u64, JournalHead)>, HeadError> {
     let (covered, crc) = bytes.split_at(SLOT_BYTES - 4);
     if crc != crc32c::crc32c(covered).to_le_bytes() || !covered.starts_with(MAGIC) {
         return Ok(None);
@@ -231,25 +234,21 @@ fn read_slot(key: &VerifyingKey, log: Uuid, bytes: &[u8; SLOT_BYTES]) -> Result<
 
     let number = |at: usize| signed[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let chain = signed[32..].first_chunk().map_or([0; 32], |bytes| *bytes);
-    Ok(Some((number(64), Head { position: Position(number(24)), chain: ChainHash(chain) })))
+    Ok(Some((number(64), JournalHead { position: Position(number(24)), chain: ChainHash(chain) })))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn surroundings() -> Surroundings {
-        Surroundings::manual(Timestamp::from_micros(0), 1)
-    }
-
-    fn head(position: u64) -> Head {
-        Head { position: Position(position), chain: ChainHash([7; 32]) }
+    fn head(position: u64) -> JournalHead {
+        JournalHead { position: Position(position), chain: ChainHash([7; 32]) }
     }
 
     /// A HEAD file to which positions 1 to 3 were written.
     fn written(directory: &Path) -> (std::path::PathBuf, SigningKey) {
         let path = directory.join("HEAD");
-        let key = create_key(&directory.join("key"), &surroundings()).unwrap();
+        let key = create_signing_key(&directory.join("key"), [1; 32]).unwrap();
         let (mut file, _) = HeadFile::create(&path, key.clone(), Uuid::nil()).unwrap();
         for position in 1..=3 {
             file.write(&head(position)).unwrap();
@@ -289,9 +288,9 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("key");
-        let key = create_key(&path, &surroundings()).unwrap();
+        let key = create_signing_key(&path, [1; 32]).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(load_key(&path).unwrap().unwrap(), key);
+        assert_eq!(load_signing_key(&path).unwrap().unwrap(), key);
     }
 
     #[test]

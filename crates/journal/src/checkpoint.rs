@@ -7,14 +7,14 @@
 //! "mediary checkpoint 1\n" │ log id 16 │ position 8 │ chain hash 32 │ microseconds since 1970 8
 //! ```
 
+use chrono::{DateTime, SecondsFormat, Utc};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::chain::{ChainHash, Head};
-use super::hex;
-use super::stream::Position;
-use crate::domain::value::Timestamp;
+use crate::chain::{ChainHash, JournalHead};
+use crate::hex;
+use crate::position::Position;
 
 /// Format tag of a checkpoint, and prefix of the signed message.
 const FORMAT: &str = "mediary checkpoint 1";
@@ -22,11 +22,12 @@ const FORMAT: &str = "mediary checkpoint 1";
 /// State of the history at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checkpoint {
+    /// The id of the log.
     pub log: Uuid,
     /// The last event, and the hash of everything up to it.
-    pub head: Head,
-    /// Time at which the checkpoint was taken.
-    pub at: Timestamp,
+    pub head: JournalHead,
+    /// Time at which the checkpoint was taken, in microseconds since 1970.
+    pub at_micros: i64,
 }
 
 /// A checkpoint whose signature matches its own public key. The caller must know the key of the log to tell whether it
@@ -41,10 +42,13 @@ pub struct SignedCheckpoint {
 /// Reason why data is not a valid checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
+    /// The text is not JSON.
     #[error("it is not JSON: {0}")]
     NotJson(String),
+    /// A field is missing or malformed.
     #[error("{0} is missing or has another form")]
     Field(&'static str),
+    /// The signature does not match the content.
     #[error("its signature does not fit: it was changed, or never signed with its public key")]
     Forged,
 }
@@ -53,14 +57,14 @@ impl Checkpoint {
     /// Signs the checkpoint with the key of the log.
     #[must_use]
     pub fn sign(self, key: &SigningKey) -> SignedCheckpoint {
-        let signature = key.sign(&self.message()).to_bytes();
+        let signature = key.sign(&self.signed_message()).to_bytes();
         SignedCheckpoint { checkpoint: self, public_key: key.verifying_key().to_bytes(), signature }
     }
 
-    fn message(&self) -> Vec<u8> {
-        let Self { log, head, at } = self;
+    fn signed_message(&self) -> Vec<u8> {
+        let Self { log, head, at_micros } = self;
         let position = head.position.0.to_le_bytes();
-        let at = at.micros().to_le_bytes();
+        let at = at_micros.to_le_bytes();
         [FORMAT.as_bytes(), b"\n", log.as_bytes(), &position, &head.chain.0, &at].concat()
     }
 }
@@ -81,13 +85,13 @@ impl SignedCheckpoint {
     /// The checkpoint as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let Checkpoint { log, head, at } = &self.checkpoint;
+        let Checkpoint { log, head, at_micros } = &self.checkpoint;
         json!({
             "format": FORMAT,
             "log": log.to_string(),
             "position": head.position.0,
             "chain": hex::encode(&head.chain.0),
-            "at": at.to_string(),
+            "at": format_time(*at_micros),
             "public_key": hex::encode(&self.public_key),
             "signature": hex::encode(&self.signature),
         })
@@ -115,20 +119,26 @@ impl SignedCheckpoint {
         let log = text("log")?.parse().map_err(|_| CheckpointError::Field("log"))?;
         let position = json["position"].as_u64().map(Position).ok_or(CheckpointError::Field("position"))?;
         let chain = hex::decode(text("chain")?).map(ChainHash).ok_or(CheckpointError::Field("chain"))?;
-        let at = Timestamp::parse(text("at")?).map_err(|_| CheckpointError::Field("at"))?;
+        let at = DateTime::parse_from_rfc3339(text("at")?).map_err(|_| CheckpointError::Field("at"))?;
         let public_key = hex::decode(text("public_key")?).ok_or(CheckpointError::Field("public_key"))?;
         let signature = hex::decode(text("signature")?).ok_or(CheckpointError::Field("signature"))?;
 
-        let checkpoint = Checkpoint { log, head: Head { position, chain }, at };
+        let checkpoint = Checkpoint { log, head: JournalHead { position, chain }, at_micros: at.timestamp_micros() };
         let signed = Self { checkpoint, public_key, signature };
-        if signed.is_genuine() { Ok(signed) } else { Err(CheckpointError::Forged) }
+        if signed.has_valid_signature() { Ok(signed) } else { Err(CheckpointError::Forged) }
     }
 
-    fn is_genuine(&self) -> bool {
+    fn has_valid_signature(&self) -> bool {
         let signature = Signature::from_bytes(&self.signature);
         VerifyingKey::from_bytes(&self.public_key)
-            .is_ok_and(|key| key.verify_strict(&self.checkpoint.message(), &signature).is_ok())
+            .is_ok_and(|key| key.verify_strict(&self.checkpoint.signed_message(), &signature).is_ok())
     }
+}
+
+/// Formats a time as RFC 3339 in UTC with microseconds.
+fn format_time(micros: i64) -> String {
+    let time = DateTime::<Utc>::from_timestamp_micros(micros).unwrap_or(DateTime::<Utc>::MAX_UTC);
+    time.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
 #[cfg(test)]
@@ -136,13 +146,14 @@ mod tests {
     use super::*;
 
     fn signed() -> SignedCheckpoint {
-        let head = Head { position: Position(12_034), chain: ChainHash([7; 32]) };
-        let at = Timestamp::from_micros(1_764_000_000_123_456);
-        Checkpoint { log: Uuid::from_u128(5), head, at }.sign(&SigningKey::from_bytes(&[9; 32]))
+        let head = JournalHead { position: Position(12_034), chain: ChainHash([7; 32]) };
+        let at_micros = 1_764_000_000_123_456;
+        Checkpoint { log: Uuid::from_u128(5), head, at_micros }.sign(&SigningKey::from_bytes(&[9; 32]))
     }
 
     #[test]
     fn a_checkpoint_comes_back_as_it_was() {
+        assert_eq!(signed().to_json()["at"], "2025-11-24T16:00:00.123456Z");
         assert_eq!(SignedCheckpoint::parse(&signed().to_json().to_string()), Ok(signed()));
     }
 

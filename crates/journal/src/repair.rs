@@ -1,4 +1,4 @@
-//! Repair of a damaged journal in place, during startup, from the follower's (sled's) copy of every record.
+//! Repair of a damaged journal in place, during startup, from an index that holds a copy of every record.
 //!
 //! A copy is written back only if the hash chain proves it. The hash of everything before it, continued with the copy
 //! or with copies of consecutive records, must match a hash that the damage did not reach:
@@ -16,70 +16,75 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ed25519_dalek::SigningKey;
 use uuid::Uuid;
 
-use super::JournalOptions;
-use super::error::OpenError;
-use super::frame::{self, FRAME_BYTES, Header, RECORDS_START};
-use super::passing::Passing;
-use super::place::first_position;
-use super::reader::JournalReader;
-use super::segment::{self, Preparation, Segment};
-use crate::clock::Mishaps;
-use crate::events::chain::{ChainHash, Head, HeadFile};
-use crate::events::codec;
-use crate::events::stream::Position;
+use crate::chain::{ChainHash, HeadFile, JournalHead};
+use crate::environment::Environment;
+use crate::error::JournalError;
+use crate::frame::{self, FRAME_BYTES, RECORDS_START, SegmentHeader};
+use crate::journal::JournalOptions;
+use crate::location::position_in_name;
+use crate::payload::PayloadDecoder;
+use crate::position::Position;
+use crate::reader::JournalReader;
+use crate::segment::{self, LoadedSegment, SegmentPreparation};
+use crate::segment_reader::SegmentReader;
 
 /// Maximum distance of a record from the beginning of its group.
 const GROUP_MAX: u64 = 1024;
 
 /// Returns the payload of the commit that begins at a position, if there is a copy.
-pub type Copies<'c> = dyn FnMut(Position) -> Option<Vec<u8>> + 'c;
+pub type CopySource<'c> = dyn FnMut(Position) -> Option<Vec<u8>> + 'c;
 
 /// A repaired part of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mended {
+pub struct JournalRepair {
+    /// The repaired or recreated file.
     pub file: PathBuf,
     /// Offset of the damaged part.
     pub offset: u64,
     /// The first affected position.
     pub position: Position,
-    pub part: MendedPart,
+    /// Kind and size of the part.
+    pub part: RepairedPart,
 }
 
 /// Kind of repaired part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MendedPart {
+pub enum RepairedPart {
     /// This many records.
     Records(usize),
+    /// The header of a segment.
     Header,
     /// A whole missing file with this many records.
     Segment(usize),
     /// Bytes after the last record of a full segment.
-    Rest,
+    Padding,
 }
 
 /// Repairs the damage at which a reader stops.
-pub struct Healer<'c> {
+pub struct JournalRepairer<'c> {
     pub options: &'c JournalOptions,
+    pub environment: &'c Arc<dyn Environment>,
     pub log: Uuid,
     /// The signed HEAD.
-    pub head: Head,
-    pub copies: &'c mut Copies<'c>,
-    pub mended: Vec<Mended>,
+    pub head: JournalHead,
+    pub copies: &'c mut CopySource<'c>,
+    pub repairs: Vec<JournalRepair>,
 }
 
 /// A record from the copy.
-struct Piece {
+struct RecordCopy {
     payload: Vec<u8>,
     position: u64,
     chain: ChainHash,
 }
 
 /// End of a run of copies.
-struct Reached {
+struct RunEnd {
     /// Offsets of the beginning and the end of its last record, relative to the run.
     at: usize,
     end: usize,
@@ -88,78 +93,86 @@ struct Reached {
     chain: ChainHash,
 }
 
-impl Healer<'_> {
+impl JournalRepairer<'_> {
     /// Repairs the damage at the reader's place. Returns `false` if nothing proves what was there.
     ///
     /// # Errors
     /// If the file system fails, or does not keep what is written.
-    pub fn mend(&mut self, reader: &mut JournalReader) -> Result<bool, OpenError> {
+    pub fn repair<D: PayloadDecoder>(&mut self, reader: &mut JournalReader<D>) -> Result<bool, JournalError> {
         match reader.segment.take() {
-            Some(passing) => self.mend_records(reader, passing.whole()?),
-            None => match reader.upcoming().map(Path::to_owned) {
-                Some(path) => self.mend_beginning(reader, path),
+            Some(segment) => self.repair_records(reader, segment.load_segment()?),
+            None => match reader.next_segment().map(Path::to_owned) {
+                Some(path) => self.repair_segment_start(reader, path),
                 None => Ok(false),
             },
         }
     }
 
     /// Repairs the records from the reader's place on, or the rest of a full segment.
-    fn mend_records(&mut self, reader: &mut JournalReader, segment: Segment) -> Result<bool, OpenError> {
+    fn repair_records<D: PayloadDecoder>(
+        &mut self,
+        reader: &mut JournalReader<D>,
+        segment: LoadedSegment,
+    ) -> Result<bool, JournalError> {
         let offset = reader.offset;
         let next = reader.next;
         let chain = reader.chain;
-        let following = reader.upcoming().and_then(header_of);
+        let following = reader.next_segment().and_then(read_header);
         if following.is_some_and(|header| header.first == next && header.chain == chain) {
             let rest = vec![0; segment.bytes.len() - offset];
-            reader.segment = Some(rewritten(&segment, offset, &rest)?);
-            self.note(&segment.path, offset, next, MendedPart::Rest);
+            reader.segment = Some(rewrite_and_verify(&segment, offset, &rest)?);
+            self.record_repair(&segment.path, offset, next, RepairedPart::Padding);
             return Ok(true);
         }
 
-        let Some(run) = self.run_in(&segment, offset, (next, chain), following) else {
-            reader.segment = Some(Passing::open(segment.path, segment.header.first)?);
+        let Some(run) = self.find_run_in_segment::<D>(&segment, offset, (next, chain), following) else {
+            reader.segment = Some(SegmentReader::open(segment.path, segment.header.first)?);
             return Ok(false);
         };
 
-        let bytes = sealed(&run, segment.bytes.get(offset..).unwrap_or_default());
-        reader.segment = Some(rewritten(&segment, offset, &bytes)?);
-        self.note(&segment.path, offset, next, MendedPart::Records(run.len()));
+        let bytes = encode_run(&run, segment.bytes.get(offset..).unwrap_or_default());
+        reader.segment = Some(rewrite_and_verify(&segment, offset, &bytes)?);
+        self.record_repair(&segment.path, offset, next, RepairedPart::Records(run.len()));
         Ok(true)
     }
 
     /// Repairs the header of the next segment, or recreates a segment that is missing before it.
-    fn mend_beginning(&mut self, reader: &mut JournalReader, path: PathBuf) -> Result<bool, OpenError> {
+    fn repair_segment_start<D: PayloadDecoder>(
+        &mut self,
+        reader: &mut JournalReader<D>,
+        path: PathBuf,
+    ) -> Result<bool, JournalError> {
         let next = reader.next;
         let chain = reader.chain;
-        let mut bytes = fs::read(&path).map_err(OpenError::io("read", &path))?;
-        let header = Header { log: self.log, first: next, chain };
+        let mut bytes = fs::read(&path).map_err(JournalError::io("read", &path))?;
+        let header = SegmentHeader { log: self.log, first: next, chain };
 
-        match Header::parse(&bytes) {
+        match SegmentHeader::parse(&bytes) {
             Ok(found) if found.log == self.log && found.first > next => {
-                let fits = |reached: &Reached| reached.next < found.first;
-                let proven = |reached: &Reached| reached.next == found.first && reached.chain == found.chain;
-                let Some(run) = self.run((next, chain), fits, proven) else { return Ok(false) };
+                let fits = |reached: &RunEnd| reached.next < found.first;
+                let proven = |reached: &RunEnd| reached.next == found.first && reached.chain == found.chain;
+                let Some(run) = self.find_proven_run::<D>((next, chain), fits, proven) else { return Ok(false) };
 
-                let made = self.make_segment(&header, &run)?;
-                self.note(&made, 0, next, MendedPart::Segment(run.len()));
-                reader.insert(made);
+                let segment = self.recreate_segment(&header, &run)?;
+                self.record_repair(&segment, 0, next, RepairedPart::Segment(run.len()));
+                reader.insert_segment(segment);
                 Ok(true)
             }
-            Err(_) if first_position(&path) == Some(next) && bytes.len() > RECORDS_START => {
+            Err(_) if position_in_name(&path) == Some(next) && bytes.len() > RECORDS_START => {
                 bytes[..RECORDS_START].fill(0);
                 bytes[..header.to_bytes().len()].copy_from_slice(&header.to_bytes());
-                let candidate = Segment { path, bytes, header };
+                let candidate = LoadedSegment { path, bytes, header };
                 let follows = frame::parse(&candidate.bytes, RECORDS_START).is_ok_and(|first| {
                     first.position == next && first.chain == chain.next(&candidate.bytes[first.payload])
                 });
 
                 let proven = follows
-                    || candidate.is_unused()
-                    || self.run_in(&candidate, RECORDS_START, (next, chain), None).is_some();
+                    || candidate.has_no_records()
+                    || self.find_run_in_segment::<D>(&candidate, RECORDS_START, (next, chain), None).is_some();
 
                 if proven {
-                    rewritten(&candidate, 0, &candidate.bytes[..RECORDS_START])?;
-                    self.note(&candidate.path, 0, next, MendedPart::Header);
+                    rewrite_and_verify(&candidate, 0, &candidate.bytes[..RECORDS_START])?;
+                    self.record_repair(&candidate.path, 0, next, RepairedPart::Header);
                 }
                 Ok(proven)
             }
@@ -168,17 +181,17 @@ impl Healer<'_> {
     }
 
     /// Collects proven copies for the records at `offset` of a segment.
-    fn run_in(
+    fn find_run_in_segment<D: PayloadDecoder>(
         &mut self,
-        segment: &Segment,
+        segment: &LoadedSegment,
         offset: usize,
         start: (u64, ChainHash),
-        following: Option<Header>,
-    ) -> Option<Vec<Piece>> {
+        following: Option<SegmentHeader>,
+    ) -> Option<Vec<RecordCopy>> {
         let head = self.head;
         let bytes = segment.bytes.get(offset..).unwrap_or_default();
-        let proven = |reached: &Reached| {
-            let own = bytes.get(reached.at..).and_then(frame::chain_in);
+        let proven = |reached: &RunEnd| {
+            let own = bytes.get(reached.at..).and_then(frame::parse_chain_hash);
             let after = frame::parse(bytes, reached.end).ok();
             own == Some(reached.chain)
                 || after.is_some_and(|after| {
@@ -188,34 +201,34 @@ impl Healer<'_> {
                 || (head.position.0 + 1 == reached.next && head.chain == reached.chain)
         };
 
-        let fits = |reached: &Reached| match following {
+        let fits = |reached: &RunEnd| match following {
             Some(header) => reached.next < header.first,
             None => reached.end < bytes.len() || reached.next <= head.position.0,
         };
 
-        self.run(start, fits, proven)
+        self.find_proven_run::<D>(start, fits, proven)
     }
 
     /// Collects copies from a position on, until they are proven.
-    fn run(
+    fn find_proven_run<D: PayloadDecoder>(
         &mut self,
         (mut next, mut chain): (u64, ChainHash),
-        fits: impl Fn(&Reached) -> bool,
-        proven: impl Fn(&Reached) -> bool,
-    ) -> Option<Vec<Piece>> {
+        fits: impl Fn(&RunEnd) -> bool,
+        proven: impl Fn(&RunEnd) -> bool,
+    ) -> Option<Vec<RecordCopy>> {
         let mut run = Vec::new();
         let mut at = 0;
         loop {
             let position = next;
             let payload = (self.copies)(Position(position))?;
-            let commit = codec::decode(&payload).ok().filter(|commit| commit[0].position.0 == position)?;
+            let commit = D::decode(&payload).ok().filter(|commit| D::first_position(commit).0 == position)?;
 
             chain = chain.next(&payload);
-            next += commit.len() as u64;
+            next += D::event_count(&commit);
             let end = at + FRAME_BYTES + payload.len();
 
-            run.push(Piece { payload, position, chain });
-            let reached = Reached { at, end, next, chain };
+            run.push(RecordCopy { payload, position, chain });
+            let reached = RunEnd { at, end, next, chain };
             if proven(&reached) {
                 return Some(run);
             }
@@ -227,23 +240,23 @@ impl Healer<'_> {
         }
     }
 
-    fn make_segment(&self, header: &Header, run: &[Piece]) -> Result<PathBuf, OpenError> {
+    fn recreate_segment(&self, header: &SegmentHeader, run: &[RecordCopy]) -> Result<PathBuf, JournalError> {
         let directory = self.options.journal_directory();
-        let records = sealed(run, &[]);
+        let records = encode_run(run, &[]);
         let length = self.options.segment_bytes.max((RECORDS_START + records.len()) as u64);
-        let make = || -> io::Result<PathBuf> {
-            let file = Preparation::start(&directory, length, &Mishaps::default()).finish()?;
+        let create = || -> io::Result<PathBuf> {
+            let file = SegmentPreparation::start(&directory, length, self.environment).finish()?;
             file.write_all_at(&records, RECORDS_START as u64)?;
-            segment::put_to_use(&directory, &file, header, &Mishaps::default())
+            segment::activate(&directory, &file, header, self.environment.as_ref())
         };
-        make().map_err(OpenError::io("make a segment anew in", &directory))
+        create().map_err(JournalError::io("recreate a segment in", &directory))
     }
 
-    fn note(&mut self, file: &Path, offset: usize, position: u64, part: MendedPart) {
+    fn record_repair(&mut self, file: &Path, offset: usize, position: u64, part: RepairedPart) {
         let file = file.to_owned();
         let offset = offset as u64;
         let position = Position(position);
-        self.mended.push(Mended { file, offset, position, part });
+        self.repairs.push(JournalRepair { file, offset, position, part });
     }
 }
 
@@ -251,30 +264,30 @@ impl Healer<'_> {
 ///
 /// # Errors
 /// Returns `damage` if HEAD is unusable, or the file system error.
-pub fn mend_first_header(
+pub fn repair_first_header(
     path: &Path,
     head: &Path,
     key: &SigningKey,
-    damage: OpenError,
-) -> Result<(Passing, Mended), OpenError> {
-    let log = HeadFile::log_of(head, key).filter(|_| first_position(path) == Some(1));
+    damage: JournalError,
+) -> Result<(SegmentReader, JournalRepair), JournalError> {
+    let log = HeadFile::read_log_id(head, key).filter(|_| position_in_name(path) == Some(1));
     let Some(log) = log else { return Err(damage) };
 
-    let bytes = fs::read(path).map_err(OpenError::io("read", path))?;
-    let header = Header { log, first: 1, chain: ChainHash::genesis(log) };
-    if Header::parse(&bytes).is_ok() || bytes.len() < RECORDS_START {
+    let bytes = fs::read(path).map_err(JournalError::io("read", path))?;
+    let header = SegmentHeader { log, first: 1, chain: ChainHash::genesis(log) };
+    if SegmentHeader::parse(&bytes).is_ok() || bytes.len() < RECORDS_START {
         return Err(damage);
     }
 
-    let segment = Segment { path: path.to_owned(), bytes, header };
-    let healed = rewritten(&segment, 0, &header.to_bytes())?;
-    let mended = Mended { file: path.to_owned(), offset: 0, position: Position(1), part: MendedPart::Header };
-    Ok((healed, mended))
+    let segment = LoadedSegment { path: path.to_owned(), bytes, header };
+    let reader = rewrite_and_verify(&segment, 0, &header.to_bytes())?;
+    let repair = JournalRepair { file: path.to_owned(), offset: 0, position: Position(1), part: RepairedPart::Header };
+    Ok((reader, repair))
 }
 
 /// Rewrites the records that no signed HEAD covers. If the disk refused them earlier, they may exist only in the page
 /// cache, where a later sync would not write them again.
-pub fn write_again(file: &File, from: usize, to: usize) -> io::Result<()> {
+pub fn rewrite_unsigned(file: &File, from: usize, to: usize) -> io::Result<()> {
     if from < to {
         let mut records = vec![0; to - from];
         file.read_exact_at(&mut records, from as u64)?;
@@ -284,33 +297,33 @@ pub fn write_again(file: &File, from: usize, to: usize) -> io::Result<()> {
 }
 
 /// The header of a segment, if intact.
-fn header_of(path: &Path) -> Option<Header> {
+fn read_header(path: &Path) -> Option<SegmentHeader> {
     let mut bytes = [0; RECORDS_START];
     File::open(path).and_then(|file| file.read_exact_at(&mut bytes, 0)).ok()?;
-    Header::parse(&bytes).ok()
+    SegmentHeader::parse(&bytes).ok()
 }
 
 /// Writes into a segment durably, and reads it back.
-fn rewritten(segment: &Segment, offset: usize, bytes: &[u8]) -> Result<Passing, OpenError> {
+fn rewrite_and_verify(segment: &LoadedSegment, offset: usize, bytes: &[u8]) -> Result<SegmentReader, JournalError> {
     let write = || -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(&segment.path)?;
         file.write_all_at(bytes, offset as u64)?;
         file.sync_all()
     };
 
-    write().map_err(OpenError::io("heal", &segment.path))?;
-    let healed = Segment::load(segment.path.clone(), segment.header.first)?;
-    if healed.bytes.get(offset..offset + bytes.len()) != Some(bytes) {
-        return Err(segment.damaged(offset, segment.header.first, "the disk does not keep what is written"));
+    write().map_err(JournalError::io("repair", &segment.path))?;
+    let rewritten = LoadedSegment::load(segment.path.clone(), segment.header.first)?;
+    if rewritten.bytes.get(offset..offset + bytes.len()) != Some(bytes) {
+        return Err(segment.damage_error(offset, segment.header.first, "the disk does not keep what is written"));
     }
-    Passing::open(healed.path, healed.header.first)
+    SegmentReader::open(rewritten.path, rewritten.header.first)
 }
 
 /// Encodes the records of a run with their frames. `found` holds the present bytes; an intact checksum in them
 /// identifies the group of its record.
-fn sealed(run: &[Piece], found: &[u8]) -> Vec<u8> {
+fn encode_run(run: &[RecordCopy], found: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for Piece { payload, position, chain } in run {
+    for RecordCopy { payload, position, chain } in run {
         let start = bytes.len();
         let mut record = vec![0; FRAME_BYTES];
         record.extend_from_slice(payload);
@@ -318,12 +331,12 @@ fn sealed(run: &[Piece], found: &[u8]) -> Vec<u8> {
         let checksum = found.get(start + 4..start + 8);
         let oldest = position.saturating_sub(GROUP_MAX).max(1);
         let group = (oldest..=*position).rev().find(|group| {
-            frame::seal(&mut record, *position, *group, chain);
+            frame::write_frame(&mut record, *position, *group, chain);
             Some(&record[4..8]) == checksum
         });
 
         // A proven record was acknowledged, which a group that begins with the record states.
-        frame::seal(&mut record, *position, group.unwrap_or(*position), chain);
+        frame::write_frame(&mut record, *position, group.unwrap_or(*position), chain);
         bytes.extend_from_slice(&record);
     }
     bytes

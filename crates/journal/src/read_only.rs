@@ -2,49 +2,53 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::marker::PhantomData;
 use std::path::Path;
 
-use super::error::OpenError;
-use super::frame::{Header, RECORDS_START};
-use super::reader::JournalReader;
-use super::{Place, segment};
-use crate::events::chain::{self, Head};
-use crate::events::stream::Position;
+use crate::chain::{self, JournalHead};
+use crate::error::JournalError;
+use crate::frame::{RECORDS_START, SegmentHeader};
+use crate::location::JournalLocation;
+use crate::payload::PayloadDecoder;
+use crate::position::Position;
+use crate::reader::JournalReader;
+use crate::segment;
 
 /// A journal without a writer, which the caller must ensure.
-pub struct StoppedJournal {
-    place: Place,
+pub struct ReadOnlyJournal<D> {
+    place: JournalLocation,
     /// The signed HEAD.
-    signed: Head,
+    signed: JournalHead,
+    decoder: PhantomData<fn() -> D>,
 }
 
-impl StoppedJournal {
+impl<D: PayloadDecoder> ReadOnlyJournal<D> {
     /// Opens the journal of the log in `directory`.
     ///
     /// # Errors
     /// If there is no journal, HEAD does not belong to it, or the file system fails.
-    pub fn open(directory: &Path) -> Result<Self, OpenError> {
+    pub fn open(directory: &Path) -> Result<Self, JournalError> {
         let journal = directory.join("journal");
         let key = directory.join("signing.key");
-        let unvouched = |file: &Path, reason: String| OpenError::Unvouched { file: file.to_owned(), reason };
+        let unvouched = |file: &Path, reason: String| JournalError::Unverifiable { file: file.to_owned(), reason };
 
-        let segments = segment::list(&journal).map_err(OpenError::io("list", &journal))?;
+        let segments = segment::list(&journal).map_err(JournalError::io("list", &journal))?;
         let Some(first) = segments.first() else {
             return Err(unvouched(&journal, "it has no segments".to_owned()));
         };
-        let log = header_of(first)?.log;
+        let log = read_header(first)?.log;
 
-        let signing = chain::load_key(&key).map_err(OpenError::io("read", &key))?;
+        let signing = chain::load_signing_key(&key).map_err(JournalError::io("read", &key))?;
         let signing = signing.ok_or_else(|| unvouched(&key, "the signing key is missing".to_owned()))?;
 
         let head = journal.join("HEAD");
         let signed = match chain::read_head(&head, &signing.verifying_key(), log) {
             Ok(head) => head,
-            Err(chain::HeadError::Io(reason)) => return Err(OpenError::io("read", head)(reason)),
+            Err(chain::HeadError::Io(reason)) => return Err(JournalError::io("read", head)(reason)),
             Err(other) => return Err(unvouched(&head, other.to_string())),
         };
 
-        Ok(Self { place: Place::new(journal, log), signed })
+        Ok(Self { place: JournalLocation::new(journal, log), signed, decoder: PhantomData })
     }
 
     /// Reads the records that hold events after `after`, up to the last intact one. The reader fails at the position of
@@ -52,17 +56,17 @@ impl StoppedJournal {
     ///
     /// # Errors
     /// If the file system fails, or the first segment to read is damaged.
-    pub fn read_from(&self, after: Position) -> Result<JournalReader, OpenError> {
+    pub fn read_from(&self, after: Position) -> Result<JournalReader<D>, JournalError> {
         // Starts at HEAD or earlier: otherwise nothing would vouch for the records after HEAD.
-        let reader = self.place.read_on(after.min(self.signed.position))?;
-        Ok(reader.between(after, None).vouched_by(self.signed))
+        let reader = self.place.read_to_end(after.min(self.signed.position))?;
+        Ok(reader.with_bounds(after, None).with_signed_head(self.signed))
     }
 
     /// The position of the last intact record.
     ///
     /// # Errors
     /// If the journal is damaged before its end, does not match HEAD, or ends before HEAD.
-    pub fn head(&self) -> Result<Position, OpenError> {
+    pub fn head(&self) -> Result<Position, JournalError> {
         let mut reader = self.read_from(self.signed.position)?;
         while reader.next_record()?.is_some() {}
         self.check_end(&reader)?;
@@ -73,7 +77,7 @@ impl StoppedJournal {
     ///
     /// # Errors
     /// If the journal ends before HEAD.
-    pub fn check_end(&self, reader: &JournalReader) -> Result<(), OpenError> {
+    pub fn check_end(&self, reader: &JournalReader<D>) -> Result<(), JournalError> {
         let end = reader.next_position();
         if end > self.signed.position {
             return Ok(());
@@ -84,7 +88,7 @@ impl StoppedJournal {
             self.signed.position
         );
 
-        Err(OpenError::Damaged {
+        Err(JournalError::Damaged {
             file: self.place.directory().to_owned(),
             offset: reader.offset() as u64,
             position: end,
@@ -93,14 +97,14 @@ impl StoppedJournal {
     }
 }
 
-fn header_of(path: &Path) -> Result<Header, OpenError> {
+fn read_header(path: &Path) -> Result<SegmentHeader, JournalError> {
     let mut bytes = [0; RECORDS_START];
-    File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).map_err(OpenError::io("read", path))?;
-    let damaged = |reason: &str| OpenError::Damaged {
+    File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).map_err(JournalError::io("read", path))?;
+    let damaged = |reason: &str| JournalError::Damaged {
         file: path.to_owned(),
         offset: 0,
         position: Position(1),
         reason: reason.to_owned(),
     };
-    Header::parse(&bytes).map_err(damaged)
+    SegmentHeader::parse(&bytes).map_err(damaged)
 }

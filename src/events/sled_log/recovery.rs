@@ -5,18 +5,19 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use super::Trees;
-use super::open::{catch_up, open_existing, refill, start_over};
-use super::shared::Shared;
+use super::SledTrees;
+use super::open::{catch_up, open_existing, recreate, refill};
+use super::shared::SharedLogState;
 use crate::events::envelope::{Commit, RecordedEvent};
-use crate::events::journal::{JournalReader, OpenError};
+use crate::events::journal::{JournalError, JournalReader};
 use crate::events::log::LogFailure;
+use crate::events::open_error::OpenError;
 use crate::events::stream::{Position, StreamId, Version};
 
 /// Pause between attempts to reopen sled.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
 /// Interval of the check for remaining readers of sled.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+const READER_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Progress of opening a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,16 +33,16 @@ pub struct OpenStep {
 /// Progress callback, called from time to time while sled is filled.
 pub type OpenProgress = Arc<dyn Fn(OpenStep) + Send + Sync>;
 
-impl Shared {
+impl SharedLogState {
     /// Closes sled, and reopens it until it accepts the events that it lacks. Returns `false` if the log is being
     /// closed.
-    pub(super) fn bring_back(&self, reason: &str) -> bool {
+    pub(super) fn reopen_until_filled(&self, reason: &str) -> bool {
         tracing::error!(reason, "sled has failed: it is opened again, and the journal is read in its place meanwhile");
-        self.stall(reason);
+        self.stall_appends(reason);
         self.close_trees();
 
         loop {
-            if !self.queue.pause(RETRY_EVERY) {
+            if !self.queue.sleep(RETRY_EVERY) {
                 return false;
             }
             if self.space.check().is_err() {
@@ -51,21 +52,21 @@ impl Shared {
             match self.reopen() {
                 Ok(trees) => {
                     *self.trees.write() = Some(Arc::new(trees));
-                    self.scrub.mended();
-                    self.queue.stall(None);
+                    self.scrub.clear_sled_damage();
+                    self.queue.set_stalled(None);
                     tracing::info!("sled is filled again");
                     return true;
                 }
-                Err(reason) => self.stall(&reason),
+                Err(reason) => self.stall_appends(&reason),
             }
         }
     }
 
     /// Stops appends until sled is filled again, because the events that it lacks are in memory.
-    fn stall(&self, reason: &str) {
+    fn stall_appends(&self, reason: &str) {
         let reason = format!("the index of the log (sled) cannot be written: {reason}");
         self.space.refused(&reason);
-        self.queue.stall(Some(reason));
+        self.queue.set_stalled(Some(reason));
     }
 
     /// Closes sled after the last reader has finished; its lock is not free before that.
@@ -76,30 +77,30 @@ impl Shared {
                 Ok(trees) => return trees.close(),
                 Err(read) => shared = read,
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(READER_POLL_INTERVAL);
         }
     }
 
     /// Reopens sled: inserts the events that it lacks, or rebuilds it if it differs from the journal.
-    fn reopen(&self) -> Result<Trees, String> {
+    fn reopen(&self) -> Result<SledTrees, String> {
         let head = self.tail.read().head();
-        let journal = || self.journal.read(Position(0), head);
+        let journal = || Ok::<JournalReader, OpenError>(self.journal.read(Position(0), head)?);
         let said = |error: OpenError| {
-            self.note_damage(&error);
+            self.report_journal_damage(&error);
             error.to_string()
         };
 
         let reason = match open_existing(&self.directory, &self.damage_mark) {
-            Ok((trees, reach)) => match catch_up(&trees, reach, journal().map_err(said)?).map_err(said)? {
+            Ok((trees, extent)) => match catch_up(&trees, extent, journal().map_err(said)?).map_err(said)? {
                 Ok(_) => return Ok(trees),
                 Err(reason) => reason,
             },
-            Err(unusable) => unusable.why.reason,
+            Err(unusable) => unusable.rebuild.reason,
         };
 
         tracing::warn!(reason, "sled is made anew from the journal");
-        read_through(journal().map_err(said)?).map_err(said)?;
-        let trees = start_over(&self.directory).map_err(said)?;
+        verify_journal(journal().map_err(said)?).map_err(said)?;
+        let trees = recreate(&self.directory).map_err(said)?;
         refill(&trees, journal().map_err(said)?, &self.directory, None).map_err(said)?;
 
         trees.flush()?;
@@ -107,10 +108,10 @@ impl Shared {
         Ok(trees)
     }
 
-    pub(super) fn version_in_journal(&self, stream: &StreamId) -> Result<Version, LogFailure> {
-        let before = self.before_tail();
+    pub(super) fn stream_version_from_journal(&self, stream: &StreamId) -> Result<Version, LogFailure> {
+        let before = self.position_before_tail();
         let mut version = Version(0);
-        self.each_commit(Position(0), before, |commit| {
+        self.for_each_commit(Position(0), before, |commit| {
             if let Some(last) = commit.last().filter(|event| event.stream == *stream) {
                 version = last.version;
             }
@@ -119,14 +120,14 @@ impl Shared {
     }
 
     /// The events of a stream after version `after` and before position `end`.
-    pub(super) fn stream_in_journal(
+    pub(super) fn read_stream_from_journal(
         &self,
         stream: &StreamId,
         after: Version,
         end: Position,
     ) -> Result<Vec<RecordedEvent>, LogFailure> {
         let mut events = Vec::new();
-        self.each_commit(Position(0), Position(end.0.saturating_sub(1)), |commit| {
+        self.for_each_commit(Position(0), Position(end.0.saturating_sub(1)), |commit| {
             if commit[0].stream == *stream {
                 events.extend(commit.iter().filter(|event| event.version > after).cloned());
             }
@@ -134,9 +135,13 @@ impl Shared {
         Ok(events)
     }
 
-    pub(super) fn all_in_journal(&self, after: Position, last: Position) -> Result<Vec<RecordedEvent>, LogFailure> {
+    pub(super) fn read_all_from_journal(
+        &self,
+        after: Position,
+        last: Position,
+    ) -> Result<Vec<RecordedEvent>, LogFailure> {
         let mut events = Vec::new();
-        self.each_commit(after, last, |commit| {
+        self.for_each_commit(after, last, |commit| {
             let wanted = commit.iter().filter(|event| event.position > after && event.position <= last);
             events.extend(wanted.cloned());
         })?;
@@ -145,24 +150,31 @@ impl Shared {
 
     /// Records damage that a reader found in the journal. The log is not reported as intact after that, and the next
     /// start reads the whole journal.
-    pub(super) fn note_damage(&self, error: &OpenError) {
-        if !matches!(error, OpenError::Damaged { .. }) || !self.scrub.met_in_journal(&error.to_string()) {
+    pub(super) fn report_journal_damage(&self, error: &OpenError) {
+        if !matches!(error, OpenError::Damaged { .. }) || !self.scrub.record_journal_damage(&error.to_string()) {
             return;
         }
         tracing::error!(%error, "damage in the journal, met by a reader");
-        self.mark_journal(&error.to_string());
+        self.mark_journal_damaged(&error.to_string());
     }
 
-    fn before_tail(&self) -> Position {
+    fn position_before_tail(&self) -> Position {
         Position(self.tail.read().first_position().0.saturating_sub(1))
     }
 
-    fn each_commit(&self, after: Position, until: Position, mut each: impl FnMut(&Commit)) -> Result<(), LogFailure> {
-        let failed = |error: OpenError| {
-            self.note_damage(&error);
-            unread(error)
+    fn for_each_commit(
+        &self,
+        after: Position,
+        until: Position,
+        mut each: impl FnMut(&Commit),
+    ) -> Result<(), LogFailure> {
+        let failed = |error: JournalError| {
+            let error = OpenError::from(error);
+            self.report_journal_damage(&error);
+            read_failure(error)
         };
-        let mut reader = self.journal.read(after, until).map_err(failed)?;
+
+        let mut reader: JournalReader = self.journal.read(after, until).map_err(failed)?;
         while let Some(record) = reader.next_record().map_err(failed)? {
             each(&record.commit);
         }
@@ -171,7 +183,7 @@ impl Shared {
 }
 
 /// Error for a read that failed in the journal.
-fn unread(error: OpenError) -> LogFailure {
+fn read_failure(error: OpenError) -> LogFailure {
     match error {
         OpenError::Damaged { file, offset, position, reason } => {
             LogFailure::Damaged { place: format!("{} at offset {offset}", file.display()), position, reason }
@@ -184,7 +196,7 @@ fn unread(error: OpenError) -> LogFailure {
 }
 
 /// Reads the whole journal, because sled may only be deleted if the journal is intact.
-fn read_through(mut journal: JournalReader) -> Result<(), OpenError> {
+fn verify_journal(mut journal: JournalReader) -> Result<(), OpenError> {
     while journal.next_record()?.is_some() {}
     Ok(())
 }

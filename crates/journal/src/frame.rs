@@ -14,8 +14,8 @@ use std::ops::Range;
 
 use uuid::Uuid;
 
-use crate::events::chain::ChainHash;
-use crate::events::log::COMMIT_BYTES_MAX;
+use crate::chain::ChainHash;
+use crate::payload::PAYLOAD_BYTES_MAX;
 
 const MAGIC: &[u8; 8] = b"MDYJRNL1";
 const FORMAT: u32 = 1;
@@ -28,7 +28,7 @@ pub const FRAME_BYTES: usize = 56;
 
 /// Header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct SegmentHeader {
     pub log: Uuid,
     /// The position of the first event in the segment.
     pub first: u64,
@@ -36,7 +36,7 @@ pub struct Header {
     pub chain: ChainHash,
 }
 
-impl Header {
+impl SegmentHeader {
     /// Encodes the header.
     #[must_use]
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
@@ -75,7 +75,7 @@ impl Header {
 
 /// An intact record, whose checksum matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
+pub struct RecordFrame {
     /// The position of the first event.
     pub position: u64,
     /// The position of the first event that was synced together with the record.
@@ -86,7 +86,7 @@ pub struct Frame {
 }
 
 /// Fills in the frame of `record`, whose payload is already in place.
-pub fn seal(record: &mut [u8], position: u64, group: u64, chain: &ChainHash) {
+pub fn write_frame(record: &mut [u8], position: u64, group: u64, chain: &ChainHash) {
     let length = u32::try_from(record.len() - FRAME_BYTES).unwrap_or(u32::MAX);
     record[..4].copy_from_slice(&length.to_le_bytes());
     record[8..16].copy_from_slice(&position.to_le_bytes());
@@ -105,12 +105,12 @@ fn checksum(record: &[u8]) -> u32 {
 ///
 /// # Errors
 /// Returns the reason if no intact record begins there.
-pub fn parse(segment: &[u8], offset: usize) -> Result<Frame, &'static str> {
+pub fn parse(segment: &[u8], offset: usize) -> Result<RecordFrame, &'static str> {
     let rest = segment.get(offset..).unwrap_or_default();
     let frame = rest.first_chunk::<FRAME_BYTES>().ok_or("the file ends within a record")?;
 
     let length = u32_at(frame, 0) as usize;
-    if length == 0 || length > COMMIT_BYTES_MAX {
+    if length == 0 || length > PAYLOAD_BYTES_MAX {
         return Err("the length of the record is impossible");
     }
 
@@ -119,7 +119,7 @@ pub fn parse(segment: &[u8], offset: usize) -> Result<Frame, &'static str> {
         return Err("the checksum of the record does not fit");
     }
 
-    Ok(Frame {
+    Ok(RecordFrame {
         position: u64_at(frame, 8),
         group: u64_at(frame, 16),
         chain: chain_at(frame, 24),
@@ -129,14 +129,14 @@ pub fn parse(segment: &[u8], offset: usize) -> Result<Frame, &'static str> {
 
 /// The chain hash in the frame of a record, intact or not.
 #[must_use]
-pub fn chain_in(record: &[u8]) -> Option<ChainHash> {
+pub fn parse_chain_hash(record: &[u8]) -> Option<ChainHash> {
     record.first_chunk::<FRAME_BYTES>().map(|frame| chain_at(frame, 24))
 }
 
 /// Finds an intact record after `offset` that was synced after `position`. It proves that the bad bytes at `offset`
 /// were acknowledged.
 #[must_use]
-pub fn later_group(segment: &[u8], offset: usize, position: u64) -> Option<(usize, Frame)> {
+pub fn find_later_group(segment: &[u8], offset: usize, position: u64) -> Option<(usize, RecordFrame)> {
     let mut at = offset + 1;
     while at + FRAME_BYTES <= segment.len() {
         // Cheap checks reject zeros and random bytes before a checksum is computed.
@@ -169,19 +169,19 @@ mod tests {
     fn record(position: u64, group: u64, payload: &[u8]) -> Vec<u8> {
         let mut record = vec![0; FRAME_BYTES];
         record.extend_from_slice(payload);
-        seal(&mut record, position, group, &ChainHash([3; 32]));
+        write_frame(&mut record, position, group, &ChainHash([3; 32]));
         record
     }
 
     #[test]
     fn headers_round_trip_and_refuse_every_flipped_bit() {
-        let header = Header { log: Uuid::max(), first: 77, chain: ChainHash([5; 32]) };
+        let header = SegmentHeader { log: Uuid::max(), first: 77, chain: ChainHash([5; 32]) };
         let bytes = header.to_bytes();
-        assert_eq!(Header::parse(&bytes), Ok(header));
+        assert_eq!(SegmentHeader::parse(&bytes), Ok(header));
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes;
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(Header::parse(&flipped).is_err(), "bit {bit}");
+            assert!(SegmentHeader::parse(&flipped).is_err(), "bit {bit}");
         }
     }
 
@@ -201,8 +201,8 @@ mod tests {
     fn a_later_group_is_told_from_the_remains_of_one() {
         let bad = [0xffu8; 90];
         let remains = [&bad[..], &record(6, 4, b"same group"), &[0; 64]].concat();
-        assert_eq!(later_group(&remains, 0, 5), None);
+        assert_eq!(find_later_group(&remains, 0, 5), None);
         let damage = [&remains[..], &record(8, 7, b"another"), &[0; 64]].concat();
-        assert_eq!(later_group(&damage, 0, 5).map(|(at, frame)| (at, frame.position)), Some((remains.len(), 8)));
+        assert_eq!(find_later_group(&damage, 0, 5).map(|(at, frame)| (at, frame.position)), Some((remains.len(), 8)));
     }
 }

@@ -22,7 +22,7 @@ impl VersionCache {
     }
 
     /// Marks the cache as incomplete: a stream that is not cached may exist.
-    pub fn forget(&mut self) {
+    pub fn mark_incomplete(&mut self) {
         self.complete = false;
     }
 
@@ -42,7 +42,7 @@ impl VersionCache {
     }
 
     /// Drops the old generation if the young one is full. All versions set so far must be available elsewhere by now.
-    pub fn age(&mut self) {
+    pub fn rotate(&mut self) {
         if self.young.len() >= self.capacity {
             self.complete &= self.old.is_empty();
             self.old = std::mem::take(&mut self.young);
@@ -72,7 +72,7 @@ mod tests {
         for nth in 1..=6 {
             cache.set(&stream(1), Version(nth as u64));
             cache.set(&stream(nth), Version(nth as u64));
-            cache.age();
+            cache.rotate();
         }
         assert_eq!(cache.get(&stream(1)), Some(Version(6)));
         assert_eq!(cache.get(&stream(2)), None);

@@ -6,20 +6,21 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
-use super::error::OpenError;
-use super::frame::{self, FRAME_BYTES, Frame, Header, RECORDS_START};
-use super::passing::read_at;
-use super::place::{first_position, reader_of};
-use super::reader::JournalReader;
-use super::{JournalOptions, segment};
-use crate::events::chain::{ChainHash, Head};
-use crate::events::codec;
-use crate::events::log::COMMIT_BYTES_MAX;
-use crate::events::stream::Position;
+use crate::chain::{ChainHash, JournalHead};
+use crate::error::JournalError;
+use crate::frame::{self, FRAME_BYTES, RECORDS_START, RecordFrame, SegmentHeader};
+use crate::journal::JournalOptions;
+use crate::location::{open_reader, position_in_name};
+use crate::payload::{PAYLOAD_BYTES_MAX, PayloadDecoder};
+use crate::position::Position;
+use crate::reader::JournalReader;
+use crate::segment;
+use crate::segment_reader::read_at;
 
 /// End of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anchor {
+    /// The id of the log.
     pub log: Uuid,
     /// Position of the record's last event.
     pub position: Position,
@@ -62,8 +63,8 @@ impl Anchor {
 
     /// The record as a head.
     #[must_use]
-    pub fn head(&self) -> Head {
-        Head { position: self.position, chain: self.chain }
+    pub fn head(&self) -> JournalHead {
+        JournalHead { position: self.position, chain: self.chain }
     }
 
     /// Verifies that the journal holds this record at this place. Returns the number of bytes of the journal before the
@@ -71,35 +72,40 @@ impl Anchor {
     ///
     /// # Errors
     /// Returns the reason if the journal does not hold the record.
-    pub fn check(&self, options: &JournalOptions) -> Result<u64, String> {
+    pub fn check<D: PayloadDecoder>(&self, options: &JournalOptions) -> Result<u64, String> {
         let directory = options.journal_directory();
         let segments = segment::list(&directory).map_err(|error| error.to_string())?;
 
-        let before = segments.iter().take_while(|path| first_position(path).is_some_and(|first| first < self.segment));
+        let before =
+            segments.iter().take_while(|path| position_in_name(path).is_some_and(|first| first < self.segment));
         let bytes: u64 = before.filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
 
-        let path = segments.iter().find(|path| first_position(path) == Some(self.segment));
+        let path = segments.iter().find(|path| position_in_name(path) == Some(self.segment));
         let path =
             path.ok_or_else(|| format!("the journal has no segment that begins with position {}", self.segment))?;
-        let header = segment::header(path, self.segment).map_err(|error| error.to_string())?;
+        let header = segment::read_header(path, self.segment).map_err(|error| error.to_string())?;
 
-        let mut record = vec![0; FRAME_BYTES + COMMIT_BYTES_MAX];
+        let mut record = vec![0; FRAME_BYTES + PAYLOAD_BYTES_MAX];
         let file = File::open(path).map_err(|error| error.to_string())?;
         let from = usize::try_from(self.offset).unwrap_or(usize::MAX / 2);
         let read = read_at(&file, &mut record, from).map_err(|error| error.to_string())?;
 
-        self.find(&header, &record[..read])?;
+        self.parse_record::<D>(&header, &record[..read])?;
         Ok(bytes + self.offset.saturating_sub(RECORDS_START as u64))
     }
 
     /// The anchor's record, which must be at the beginning of `bytes`, from a segment with this header.
-    pub(super) fn find(&self, header: &Header, bytes: &[u8]) -> Result<Frame, String> {
+    pub(crate) fn parse_record<D: PayloadDecoder>(
+        &self,
+        header: &SegmentHeader,
+        bytes: &[u8],
+    ) -> Result<RecordFrame, String> {
         if header.log != self.log || header.first != self.segment {
             return Err("the journal is that of another log".to_owned());
         }
         let frame = frame::parse(bytes, 0)?;
-        let commit = codec::decode(&bytes[frame.payload.clone()]).map_err(|error| error.to_string())?;
-        if frame.chain == self.chain && frame.position + commit.len() as u64 == self.position.0 + 1 {
+        let commit = D::decode(&bytes[frame.payload.clone()])?;
+        if frame.chain == self.chain && frame.position + D::event_count(&commit) == self.position.0 + 1 {
             Ok(frame)
         } else {
             Err(format!("the journal has another history up to position {}", self.position))
@@ -109,14 +115,14 @@ impl Anchor {
 
 /// Returns a reader for a log that a follower knows up to `known`. It begins after the anchor; or, if `known` is
 /// earlier, at the segment that holds the events after `known`.
-pub(super) fn reader_from(
+pub(crate) fn reader_from<D: PayloadDecoder>(
     segments: Vec<PathBuf>,
     anchor: &Anchor,
     known: Position,
-) -> Result<JournalReader, OpenError> {
+) -> Result<JournalReader<D>, JournalError> {
     if known < anchor.position {
-        return reader_of(segments, known, None, anchor.log);
+        return open_reader(segments, known, None, anchor.log);
     }
     let file = segments.last().cloned().unwrap_or_default();
-    JournalReader::resume(segments, anchor).map_err(|reason| OpenError::Unvouched { file, reason })
+    JournalReader::from_anchor(segments, anchor).map_err(|reason| JournalError::Unverifiable { file, reason })
 }

@@ -1,0 +1,374 @@
+//! The writer of a journal. A commit is acknowledged only after it is durable here.
+
+use std::fs::File;
+use std::io;
+use std::marker::PhantomData;
+use std::mem;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::anchor::Anchor;
+use crate::chain::{HeadFile, JournalHead};
+use crate::checkpoint::SignedCheckpoint;
+use crate::environment::{Environment, JournalStep};
+use crate::error::{JournalError, WriteError, missing_resource};
+use crate::frame::{self, FRAME_BYTES, RECORDS_START, SegmentHeader};
+use crate::location::JournalLocation;
+use crate::open;
+use crate::payload::{PAYLOAD_BYTES_MAX, PayloadDecoder, PayloadTooLarge};
+use crate::position::Position;
+use crate::reader::{JournalReader, JournalRecord};
+use crate::repair::{CopySource, JournalRepair};
+use crate::segment::{self, SegmentPreparation};
+
+/// Makes the data of a file durable. Tests count the calls, or fail them.
+pub type SyncFile = Arc<dyn Fn(&File) -> io::Result<()> + Send + Sync>;
+
+/// Location of the journal, and how it is written.
+#[derive(Clone)]
+pub struct JournalOptions {
+    /// The directory of the log, which contains `journal`.
+    pub directory: PathBuf,
+    /// Size of a segment in bytes. A group is never split; a larger group gets a segment of its own.
+    pub segment_bytes: u64,
+    /// Makes a group durable.
+    pub sync: SyncFile,
+}
+
+impl JournalOptions {
+    /// Segments of 64 MiB, synced by fdatasync.
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        let sync = Arc::new(File::sync_data);
+        Self { directory: directory.into(), segment_bytes: 64 * 1024 * 1024, sync }
+    }
+
+    pub(crate) fn journal_directory(&self) -> PathBuf {
+        self.directory.join("journal")
+    }
+}
+
+/// The end of a group that was never acknowledged, removed at the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TornTail {
+    /// The segment.
+    pub file: PathBuf,
+    /// Offset of the first bad byte.
+    pub offset: u64,
+    /// Position that the first bad record would have had.
+    pub position: Position,
+    /// Number of bytes removed.
+    pub bytes: u64,
+    /// Defect of the first bad byte.
+    pub reason: String,
+}
+
+/// An opened journal, with what had to be removed and repaired.
+pub struct OpenedJournal<D: PayloadDecoder> {
+    /// The journal.
+    pub journal: Journal<D>,
+    /// The removed torn tail.
+    pub torn_tail: Option<TornTail>,
+    /// The repaired parts.
+    pub repairs: Vec<JournalRepair>,
+}
+
+/// A journal open for appending by one thread.
+pub struct Journal<D: PayloadDecoder> {
+    options: JournalOptions,
+    header: SegmentHeader,
+    head_file: HeadFile,
+    /// The last durable record.
+    head: JournalHead,
+    /// The position in the signed HEAD.
+    signed: Position,
+    file: File,
+    offset: u64,
+    next: Option<SegmentPreparation>,
+    group: StagedGroup,
+    sync_count: u64,
+    environment: Arc<dyn Environment>,
+    decoder: PhantomData<fn() -> D>,
+}
+
+/// Purpose of the required disk space, in messages for operators.
+const SEGMENT_PURPOSE: &str = "a new journal segment";
+
+/// The records that the next write makes durable together.
+struct StagedGroup {
+    bytes: Vec<u8>,
+    /// The last record of the group, or the head of the journal if the group is empty.
+    end: JournalHead,
+}
+
+impl<D: PayloadDecoder> Journal<D> {
+    /// Opens or creates the journal. `followed` is the position up to which an index holds events; 0 without one. An
+    /// index only receives durable events, so a journal that ends earlier was cut. Calls `each` with every verified
+    /// record in order.
+    ///
+    /// # Errors
+    /// If the journal is damaged, or the file system fails.
+    pub fn open(
+        options: JournalOptions,
+        environment: Arc<dyn Environment>,
+        followed: Position,
+        each: impl FnMut(JournalRecord<'_, D>),
+    ) -> Result<(Self, Option<TornTail>), JournalError> {
+        Self::open_and_repair(options, environment, followed, None, &mut |_| None, each)
+            .map(|found| (found.journal, found.torn_tail))
+    }
+
+    /// Opens the journal like [`Journal::open`], and repairs damaged records. `copies` returns the payload of the
+    /// commit that begins at a position; a copy is used if the chain proves it. With an anchor, the check of the
+    /// records before it is left for later: `each` receives those after it, or after `followed` if that is earlier.
+    ///
+    /// # Errors
+    /// See [`Journal::open`]; also if the journal does not hold the anchor.
+    pub fn open_and_repair(
+        options: JournalOptions,
+        environment: Arc<dyn Environment>,
+        followed: Position,
+        anchor: Option<&Anchor>,
+        copies: &mut CopySource<'_>,
+        each: impl FnMut(JournalRecord<'_, D>),
+    ) -> Result<OpenedJournal<D>, JournalError> {
+        let open::JournalState { header, head_file, head, file, offset, torn_tail, repairs } =
+            open::open(&options, &environment, followed, anchor, copies, each)?;
+
+        let journal = Self {
+            options,
+            header,
+            head_file,
+            head,
+            signed: head.position,
+            file,
+            offset,
+            next: None,
+            group: StagedGroup { bytes: Vec::new(), end: head },
+            sync_count: 0,
+            environment,
+            decoder: PhantomData,
+        };
+        Ok(OpenedJournal { journal, torn_tail, repairs })
+    }
+
+    /// The last durable event.
+    #[must_use]
+    pub fn head(&self) -> Position {
+        self.head.position
+    }
+
+    /// The position up to which HEAD is signed.
+    #[must_use]
+    pub fn signed_position(&self) -> Position {
+        self.signed
+    }
+
+    /// The last staged event, or the head if nothing is staged.
+    #[must_use]
+    pub fn staged_head(&self) -> Position {
+        self.group.end.position
+    }
+
+    /// Number of groups synced since the journal was opened.
+    #[must_use]
+    pub fn sync_count(&self) -> u64 {
+        self.sync_count
+    }
+
+    /// Adds a commit of `events` events to the group. `encode` appends its payload, in which the first event must have
+    /// the position after [`Journal::staged_head`]. Returns the range of the payload in the result of
+    /// [`Journal::write_group`].
+    ///
+    /// # Errors
+    /// If `encode` fails, or the payload exceeds [`PAYLOAD_BYTES_MAX`]. The group is then unchanged.
+    pub fn stage(
+        &mut self,
+        events: u64,
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), PayloadTooLarge>,
+    ) -> Result<Range<usize>, PayloadTooLarge> {
+        let StagedGroup { bytes, end } = &mut self.group;
+        let start = bytes.len();
+        let payload_start = start + FRAME_BYTES;
+        bytes.resize(payload_start, 0);
+
+        let encoded = encode(bytes).and_then(|()| match bytes.len() - payload_start {
+            fits if fits <= PAYLOAD_BYTES_MAX => Ok(()),
+            too_many => Err(PayloadTooLarge { bytes: too_many }),
+        });
+        if let Err(refusal) = encoded {
+            bytes.truncate(start);
+            return Err(refusal);
+        }
+
+        let payload = payload_start..bytes.len();
+        let chain = end.chain.next(&bytes[payload.clone()]);
+        frame::write_frame(&mut bytes[start..], end.position.0 + 1, self.head.position.0 + 1, &chain);
+        *end = JournalHead { position: Position(end.position.0 + events), chain };
+
+        self.environment.step_done(JournalStep::Staged);
+        Ok(payload)
+    }
+
+    /// Makes the group durable with one write and one sync, and returns its bytes.
+    ///
+    /// # Errors
+    /// Returns [`WriteError::Full`] if there is no disk space: the group is dropped and the journal unchanged. After
+    /// any other failure the state of the disk is unknown, and the journal must not be written again.
+    pub fn write_group(&mut self) -> Result<Vec<u8>, WriteError> {
+        self.make_durable().inspect_err(|_| self.discard_group())?;
+        self.offset += self.group.bytes.len() as u64;
+        self.head = self.group.end;
+        let next_group = Vec::with_capacity(self.group.bytes.len());
+        let written = mem::replace(&mut self.group.bytes, next_group);
+        self.prepare_next();
+        Ok(written)
+    }
+
+    /// Drops the staged commits.
+    pub fn discard_group(&mut self) {
+        self.group = StagedGroup { bytes: Vec::new(), end: self.head };
+    }
+
+    fn make_durable(&mut self) -> Result<(), WriteError> {
+        let room = self.options.segment_bytes.saturating_sub(self.offset);
+        if self.group.bytes.len() as u64 > room && self.offset > RECORDS_START as u64 {
+            self.roll()?;
+        }
+        self.write_staged()?;
+        self.environment.step_done(JournalStep::Written);
+        self.sync_count += 1;
+        (self.options.sync)(&self.file).map_err(WriteError::storage("sync the journal"))?;
+        self.environment.step_done(JournalStep::Synced);
+        Ok(())
+    }
+
+    /// Writes the group. If the disk is full, removes the partial write.
+    fn write_staged(&self) -> Result<(), WriteError> {
+        let length = self.file.metadata().map_err(WriteError::storage("look at the journal"))?.len();
+        let (written, error) = segment::write_counted(&self.file, &self.group.bytes, self.offset);
+        let Some(error) = error else { return Ok(()) };
+
+        let Some(full) = WriteError::full("write to the journal", &error) else {
+            return Err(WriteError::storage("write to the journal")(error));
+        };
+
+        segment::revert_write(&self.file, self.offset, self.offset + written, length)
+            .and_then(|()| (self.options.sync)(&self.file))
+            .map_err(WriteError::storage("take back what did not fit into the journal"))?;
+        Err(full)
+    }
+
+    /// Starts preparing the next segment when the current one is half full, if there is disk space.
+    fn prepare_next(&mut self) {
+        let bytes = self.options.segment_bytes;
+        if self.next.is_none()
+            && self.offset >= bytes / 2
+            && self.environment.check_space(SEGMENT_PURPOSE, bytes).is_ok()
+        {
+            self.next = Some(SegmentPreparation::start(&self.options.journal_directory(), bytes, &self.environment));
+        }
+    }
+
+    fn roll(&mut self) -> Result<(), WriteError> {
+        let directory = self.options.journal_directory();
+        let file = self.take_prepared_segment(&directory)?;
+        let header = SegmentHeader { log: self.header.log, first: self.head.position.0 + 1, chain: self.head.chain };
+
+        segment::activate(&directory, &file, &header, self.environment.as_ref()).map_err(|error| {
+            // A segment whose name may or may not be durable would be read at the next start.
+            if segment::segment_path(&directory, header.first).exists() {
+                return WriteError::storage("begin a journal segment")(error);
+            }
+            let _ = segment::remove_unfinished(&directory);
+            WriteError::before_write("begin a journal segment")(error)
+        })?;
+        self.file = file;
+        self.offset = RECORDS_START as u64;
+
+        match self.sign_head().and_then(|()| self.head_file.sync()) {
+            // An older HEAD covers less, but nothing wrong.
+            Err(error) if missing_resource(&error).is_some() => {
+                tracing::warn!(%error, "HEAD could not be written; it is tried again");
+            }
+            signed => signed.map_err(WriteError::storage("sign the end of a journal segment"))?,
+        }
+        Ok(())
+    }
+
+    /// Returns the prepared segment, or prepares one now, even if there was no space for it before.
+    fn take_prepared_segment(&mut self, directory: &Path) -> Result<File, WriteError> {
+        let ready = self.next.take().map(SegmentPreparation::finish);
+        if let Some(ready) = ready {
+            match ready {
+                Ok(file) => return Ok(file),
+                Err(error) => tracing::warn!(%error, "a journal segment could not be prepared; it is tried again"),
+            }
+        }
+
+        let bytes = self.options.segment_bytes;
+        self.environment.check_space(SEGMENT_PURPOSE, bytes).map_err(|reason| WriteError::Full { reason })?;
+        let preparation = SegmentPreparation::start(directory, bytes, &self.environment);
+        preparation.finish().map_err(WriteError::before_write("prepare a journal segment"))
+    }
+
+    /// Signs the end of the acknowledged records into HEAD, without syncing.
+    ///
+    /// # Errors
+    /// If the file system fails.
+    pub fn sign_head(&mut self) -> io::Result<()> {
+        if self.signed != self.head.position {
+            self.head_file.write(&self.head)?;
+            self.signed = self.head.position;
+            self.environment.step_done(JournalStep::HeadSigned);
+        }
+        Ok(())
+    }
+
+    /// Signs a checkpoint at the last durable record. `at_micros` is the time in microseconds since 1970.
+    #[must_use]
+    pub fn checkpoint(&self, at_micros: i64) -> SignedCheckpoint {
+        self.head_file.checkpoint(self.head, at_micros)
+    }
+
+    /// Makes HEAD durable and joins the preparing thread.
+    ///
+    /// # Errors
+    /// If the file system fails.
+    pub fn close(&mut self) -> io::Result<()> {
+        self.sign_head()?;
+        self.head_file.sync()?;
+        self.environment.step_done(JournalStep::HeadSynced);
+        self.join_preparation();
+        Ok(())
+    }
+
+    /// Waits for the segment in preparation, so that its thread does not interfere with a journal opened next in the
+    /// same directory.
+    fn join_preparation(&mut self) {
+        if let Some(Err(error)) = self.next.take().map(SegmentPreparation::finish) {
+            tracing::warn!(%error, "a journal segment could not be prepared");
+        }
+    }
+
+    /// Reads the durable records that hold events after `after`. The first record may begin before it.
+    ///
+    /// # Errors
+    /// If the file system fails, or the first segment to read is damaged.
+    pub fn read_from(&self, after: Position) -> Result<JournalReader<D>, JournalError> {
+        self.location().read(after, self.head.position)
+    }
+
+    /// The location of the records, for readers other than the writer.
+    #[must_use]
+    pub fn location(&self) -> JournalLocation {
+        JournalLocation::new(self.options.journal_directory(), self.header.log)
+    }
+}
+
+impl<D: PayloadDecoder> Drop for Journal<D> {
+    fn drop(&mut self) {
+        self.join_preparation();
+    }
+}

@@ -1,0 +1,115 @@
+//! Prefetching: one thread reads and checks records while another applies them, because both cost about the same.
+
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread;
+
+use crate::anchor::Anchor;
+use crate::chain::JournalHead;
+use crate::error::JournalError;
+use crate::payload::PayloadDecoder;
+use crate::reader::{JournalReader, JournalRecord};
+
+/// Bytes of payload per batch.
+const BATCH_BYTES: usize = 256 * 1024;
+/// Maximum number of batches in the channel.
+const BATCHES_MAX: usize = 4;
+
+/// Consecutive records.
+struct RecordBatch<D: PayloadDecoder> {
+    bytes: Vec<u8>,
+    records: Vec<(D::Commit, Range<usize>)>,
+}
+
+impl<D: PayloadDecoder> Default for RecordBatch<D> {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), records: Vec::new() }
+    }
+}
+
+/// Records that a reader must encounter, and those it has encountered.
+pub struct ExpectedRecords {
+    head: JournalHead,
+    /// Place where the record of HEAD ends, once it was read: the first position of its segment, and the offset.
+    pub head_end: Option<(u64, usize)>,
+    /// The record of the anchor, until it was read.
+    pub missing_anchor: Option<JournalHead>,
+}
+
+impl ExpectedRecords {
+    /// Expects the records of HEAD and of the anchor. The record before the reader counts as read.
+    pub fn new<D: PayloadDecoder>(reader: &JournalReader<D>, head: JournalHead, anchor: Option<&Anchor>) -> Self {
+        let mut expected = Self { head, head_end: None, missing_anchor: anchor.map(Anchor::head) };
+        expected.observe(reader);
+        expected
+    }
+
+    fn observe<D: PayloadDecoder>(&mut self, reader: &JournalReader<D>) {
+        let reached = reader.last_record();
+        if reached == self.head {
+            self.head_end = Some((reader.segment_start(), reader.offset));
+        }
+        if self.missing_anchor == Some(reached) {
+            self.missing_anchor = None;
+        }
+    }
+}
+
+/// Calls `each` with all records of `reader` in order. Returns the reader at the place after the last intact record,
+/// with the damage there, if any.
+pub fn prefetch<D: PayloadDecoder>(
+    reader: JournalReader<D>,
+    expected: ExpectedRecords,
+    each: &mut impl FnMut(JournalRecord<'_, D>),
+) -> (JournalReader<D>, ExpectedRecords, Option<JournalError>) {
+    thread::scope(|scope| {
+        let (full, batches) = sync_channel::<RecordBatch<D>>(BATCHES_MAX);
+
+        // Processed batches go back to the reader thread, to be freed where they were allocated.
+        let (back, used) = channel::<RecordBatch<D>>();
+        let reading = scope.spawn(move || read_batches(reader, expected, &full, &used));
+
+        for batch in batches {
+            for (commit, place) in &batch.records {
+                each(JournalRecord { commit: commit.clone(), payload: &batch.bytes[place.clone()] });
+            }
+            // The send fails if the reader thread has ended.
+            let _ = back.send(batch);
+        }
+
+        reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn read_batches<D: PayloadDecoder>(
+    mut reader: JournalReader<D>,
+    mut expected: ExpectedRecords,
+    full: &SyncSender<RecordBatch<D>>,
+    used: &Receiver<RecordBatch<D>>,
+) -> (JournalReader<D>, ExpectedRecords, Option<JournalError>) {
+    let mut batch = RecordBatch::default();
+
+    let stopped = loop {
+        match reader.next_record() {
+            Ok(Some(JournalRecord { commit, payload })) => {
+                let start = batch.bytes.len();
+                batch.bytes.extend_from_slice(payload);
+                batch.records.push((commit, start..batch.bytes.len()));
+            }
+            Ok(None) => break None,
+            Err(damage) => break Some(damage),
+        }
+
+        expected.observe(&reader);
+        if batch.bytes.len() >= BATCH_BYTES {
+            let mut next = used.try_recv().unwrap_or_default();
+            next.bytes.clear();
+            next.records.clear();
+            // The receiver lives until the last batch.
+            let _ = full.send(std::mem::replace(&mut batch, next));
+        }
+    };
+
+    let _ = full.send(batch);
+    (reader, expected, stopped)
+}
