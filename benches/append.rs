@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 use mediary::actors::CommandContext;
 use mediary::actors::router::RouterOptions;
 use mediary::actors::system::{ActorOptions, Actors, Dispatch};
-use mediary::clock::Surroundings;
 use mediary::domain::ids::{PublisherId, UserId};
-use mediary::domain::publisher::{PublisherCommand, PublisherDescription, PublisherFacts, PublisherFields};
+use mediary::domain::publisher::{PublisherAdminFields, PublisherCommand, PublisherDescription, PublisherFields};
+use mediary::environment::Environment;
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{SledLog, SledLogOptions};
 use mediary::events::stream::Position;
@@ -126,22 +126,22 @@ struct Measured {
 }
 
 async fn through_actors(clients: usize, seconds: f64, dir: &Path) -> Measured {
-    let surroundings = Surroundings::real();
+    let environment = Environment::system();
     let options = SledLogOptions::new(dir.join("log"));
-    let (log, _) = SledLog::open(&options, &surroundings, |_| {}).expect("a new log");
+    let (log, _) = SledLog::open(&options, &environment, |_| {}).expect("a new log");
     let log = Arc::new(log);
     let models = ReadModels::new(log.clone(), Models::default());
     let router = RouterOptions { queue: 8192, mailbox: 16, idle: Duration::from_mins(1) };
     let bounds = ActorOptions { writer_queue: 4096, router };
-    let actors = Actors::start(log.clone(), models, surroundings.clone(), bounds, Metrics::default()).await;
+    let actors = Actors::start(log.clone(), models, environment.clone(), bounds, Metrics::default()).await;
 
     let names: Vec<String> = (0..clients).map(|client| format!("p{client}")).collect();
     for name in &names {
-        create(&actors.dispatch, name, &surroundings).await;
+        create(&actors.dispatch, name, &environment).await;
     }
     let (first, groups, started) = (log.head(), log.sync_count(), Instant::now());
     let end = started + Duration::from_secs_f64(seconds);
-    let clients = names.into_iter().map(|name| client(name, actors.dispatch.clone(), surroundings.clone(), end));
+    let clients = names.into_iter().map(|name| client(name, actors.dispatch.clone(), environment.clone(), end));
     let clients: Vec<_> = clients.map(actix_web::rt::spawn).collect();
     for client in clients {
         client.await.expect("a client does not panic");
@@ -165,28 +165,29 @@ fn journal_bytes(log: &SledLog, after: Position) -> u64 {
     bytes
 }
 
-async fn create(dispatch: &Dispatch, name: &str, surroundings: &Surroundings) {
+async fn create(dispatch: &Dispatch, name: &str, environment: &Environment) {
     let id = PublisherId::parse(name).expect("a publisher id");
     let (owner, fields) = (UserId(Uuid::nil()), PublisherFields::default());
-    let create = PublisherCommand::Create { id: id.clone(), owner, fields, facts: PublisherFacts::default() };
-    dispatch.publisher(&id, create, why(surroundings)).await.expect("a new publisher");
+    let create =
+        PublisherCommand::Create { id: id.clone(), owner, fields, admin_fields: PublisherAdminFields::default() };
+    dispatch.publisher(&id, create, why(environment)).await.expect("a new publisher");
 }
 
 /// Client in a closed loop: sends the next command after each answer.
-async fn client(name: String, dispatch: Dispatch, surroundings: Surroundings, end: Instant) {
+async fn client(name: String, dispatch: Dispatch, environment: Environment, end: Instant) {
     let id = PublisherId::parse(&name).expect("a publisher id");
     let mut letters = ('a'..='z').cycle();
     while Instant::now() < end {
         let text = String::from_iter(letters.next()).repeat(DESCRIPTION);
-        let description = Some(PublisherDescription::recorded(text));
+        let description = Some(PublisherDescription::from_recorded(text));
         let change = PublisherFields { description, ..PublisherFields::default() };
-        let revise = PublisherCommand::Revise { change, facts: PublisherFacts::default() };
-        dispatch.publisher(&id, revise, why(&surroundings)).await.expect("a change");
+        let revise = PublisherCommand::Revise { change, admin_fields: PublisherAdminFields::default() };
+        dispatch.publisher(&id, revise, why(&environment)).await.expect("a change");
     }
 }
 
-fn why(surroundings: &Surroundings) -> CommandContext {
-    CommandContext::from_system(None, surroundings.now())
+fn why(environment: &Environment) -> CommandContext {
+    CommandContext::from_system(None, environment.now())
 }
 
 /// Writes groups of the same bytes to a plain file, each followed by fdatasync; returns groups a second.

@@ -16,9 +16,9 @@ use mediary::domain::publisher::{PublisherFields, PublisherProfile, PublisherSta
 use mediary::domain::value::{Label, Labels, Link, Name, Text, Timestamp};
 use mediary::domain::version::{SemVer, VersionDraft, VersionFields};
 use mediary::projections::node::facets::FormFactor;
-use mediary::projections::node::host::HostVersion;
-use mediary::projections::node::list::{Filter, NodeQuery, Selection};
-use mediary::projections::node::search::SearchText;
+use mediary::projections::node::host_version::HostVersion;
+use mediary::projections::node::list::{NodeFilter, NodeQuery, Selection};
+use mediary::projections::node::search::SearchQuery;
 use mediary::projections::node::view::Links;
 use mediary::projections::node::{Nodes, Sort, SortColumn};
 use mediary::projections::page::PageRequest;
@@ -70,15 +70,15 @@ fn pages(nodes: &Nodes, count: u32, rounds: u32) {
 
 fn selections(nodes: &Nodes, rounds: u32) {
     let sort = |column, descending| Sort { column, descending };
-    let linux = Filter { systems: vec!["linux".to_owned()], ..Filter::default() };
-    let narrow = Filter {
+    let linux = NodeFilter { systems: vec!["linux".to_owned()], ..NodeFilter::default() };
+    let narrow = NodeFilter {
         form_factor: Some(FormFactor::GitWindows),
         host: HostVersion::parse("1.4.0").ok(),
         accelerators: vec!["cuda".to_owned()],
-        ..Filter::default()
+        ..NodeFilter::default()
     };
     let two = vec![sort(SortColumn::Author, false), sort(SortColumn::CreatedAt, true)];
-    let search = |text| Some(SearchText::parse(text).expect("a short query"));
+    let search = |text| Some(SearchQuery::parse(text).expect("a short query"));
     for (what, selection) in [
         (
             "one system, by name",
@@ -93,7 +93,7 @@ fn selections(nodes: &Nodes, rounds: u32) {
         (
             "changed lately",
             Selection {
-                filter: Filter { after: Some(Timestamp::from_micros(1_000_000)), ..Filter::default() },
+                filter: NodeFilter { after: Some(Timestamp::from_micros(1_000_000)), ..NodeFilter::default() },
                 ..Selection::default()
             },
         ),
@@ -136,10 +136,10 @@ fn changes(nodes: &mut Nodes, count: u32, rounds: u32) {
             members: Vec::new(),
             created_at: Timestamp::from_micros(0),
             status,
-            ban: None,
+            ban_reason: None,
         };
-        nodes.show_publisher(id.as_str(), Some(&profile(PublisherStatus::Banned)));
-        nodes.show_publisher(id.as_str(), Some(&profile(PublisherStatus::Active)));
+        nodes.update_publisher(id.as_str(), Some(&profile(PublisherStatus::Banned)));
+        nodes.update_publisher(id.as_str(), Some(&profile(PublisherStatus::Active)));
         n
     });
 }
@@ -194,7 +194,7 @@ fn publisher(n: u32) -> PublisherId {
 /// Typical draft: little text, a list of dependencies.
 fn draft(n: u64, minor: u32) -> VersionDraft {
     let fields = VersionFields {
-        changelog: Some(Text::recorded(sentence(minor, 8))),
+        changelog: Some(Text::from_recorded(sentence(minor, 8))),
         dependencies: Some(labels(&["numpy>=1.26", "pillow", "opencv-python"])),
         ..VersionFields::default()
     };
@@ -207,15 +207,17 @@ fn fields(n: u32) -> NodeFields {
     let systems: &[&str] =
         [&["Linux"][..], &["Windows", "Linux"], &["Windows"], &[], &["macOS", "Linux"]][seed as usize % 5];
     NodeFields {
-        author: Some(Name::recorded(format!("Author {}", seed % 3_000))),
-        banner_url: Some(Link::recorded(format!("https://pictures.example/banner-{n}.png"))),
-        description: Some(Text::recorded(sentence(seed, 24))),
-        icon: Some(Link::recorded(format!("https://pictures.example/icon-{n}.png"))),
-        license: Some(Label::recorded("MIT".to_owned())),
-        name: Some(Name::recorded(sentence(seed / 7, 3))),
-        repository: Some(Link::recorded(format!("https://code.example/author/node-{n}"))),
+        author: Some(Name::from_recorded(format!("Author {}", seed % 3_000))),
+        banner_url: Some(Link::from_recorded(format!("https://pictures.example/banner-{n}.png"))),
+        description: Some(Text::from_recorded(sentence(seed, 24))),
+        icon: Some(Link::from_recorded(format!("https://pictures.example/icon-{n}.png"))),
+        license: Some(Label::from_recorded("MIT".to_owned())),
+        name: Some(Name::from_recorded(sentence(seed / 7, 3))),
+        repository: Some(Link::from_recorded(format!("https://code.example/author/node-{n}"))),
         supported_accelerators: Some(labels([&["CUDA"][..], &["CUDA", "ROCm"], &[]][seed as usize % 3])),
-        supported_host_version: Some(Label::recorded([">=1.2, <2", "^1", "", "~1.5"][seed as usize % 4].to_owned())),
+        supported_host_version: Some(Label::from_recorded(
+            [">=1.2, <2", "^1", "", "~1.5"][seed as usize % 4].to_owned(),
+        )),
         supported_os: Some(labels(systems)),
         tags: Some(labels(&[WORDS[seed as usize % 24], WORDS[seed as usize / 24 % 24]])),
         ..NodeFields::default()
@@ -223,7 +225,7 @@ fn fields(n: u32) -> NodeFields {
 }
 
 fn labels(texts: &[&str]) -> Labels {
-    Labels::recorded(texts.iter().map(|text| (*text).to_owned()).collect())
+    Labels::from_recorded(texts.iter().map(|text| (*text).to_owned()).collect())
 }
 
 /// Words, some common and some in few nodes only.

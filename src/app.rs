@@ -9,84 +9,84 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::actors::system::Actors;
-use crate::actors::tally::Tally;
-use crate::clock::Surroundings;
+use crate::actors::usage_counters::UsageCounters;
 use crate::config::Settings;
 use crate::data_dir::DataDir;
-use crate::domain::secret;
+use crate::domain::bearer_secret;
+use crate::environment::Environment;
 use crate::events::log::EventLog;
 use crate::events::sled_log::SledLog;
 use crate::http::server::{AdminCredential, Services};
-use crate::http::starting::Starting;
+use crate::http::startup_server::StartupServer;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
 use crate::quota::DailyQuota;
 
-mod address;
-mod begin;
+mod address_file;
 mod bootstrap;
 mod error;
 mod files;
-mod issuer;
+mod interrupted_streams;
 mod limits;
-mod lookout;
-mod lost_log;
-mod opening;
+mod missing_log_guard;
+mod oidc;
 mod options;
-mod prices;
 mod probes;
 mod process;
 mod reactors;
+mod readiness_monitor;
+mod recovery;
 mod snapshots;
-mod streams;
-mod traces;
+mod span_export;
+mod startup;
+mod tariff;
 mod upload_key;
 mod vendors;
 
-pub use address::{expected_at, kept_address};
-pub use begin::open_data_dir;
-pub use bootstrap::{AdminToken, BOOTSTRAP_ADMIN};
+pub use address_file::{expected_local_url, read_address_file};
+pub use bootstrap::{AdminTokenSource, BOOTSTRAP_ADMIN};
 pub use error::{StartError, StopError};
-pub use lost_log::LostLog;
-pub use opening::{OpenedLog, SnapshotUse, log_options, open_models};
+pub use missing_log_guard::MissingLog;
 pub use process::StopSignals;
-pub use upload_key::LostKey;
+pub use recovery::{OpenedLog, SnapshotPolicy, log_options, open_models};
+pub use startup::open_data_dir;
+pub use upload_key::MissingUploadKey;
 
-use address::{announce, withdraw};
-use begin::{Begun, Bound};
+use address_file::{remove_address_file, write_address_file};
 use bootstrap::create_bootstrap_admin;
 use files::snapshot_remover;
-use lookout::Lookout;
 use options::{actor_options, http_options};
-use probes::{auditing, checkpointer, prober, readiness, storage};
-use process::{outlive_file_size_limits, raise_file_limit};
-use reactors::{Callbacks, Outside, Reactors};
-use snapshots::Snapshots;
-use traces::Traces;
-use vendors::{hints, makers};
+use probes::{build_audit, build_checkpointer, build_prober, readiness_probe, storage_probe};
+use process::{ignore_file_size_signal, raise_file_limit};
+use reactors::{CallbackSetup, ReactorDeps, Reactors};
+use readiness_monitor::ReadinessMonitor;
+use snapshots::SnapshotThread;
+use span_export::SpanExportTask;
+use startup::{BoundService, OpenedService};
+use vendors::{build_vendors, vendor_webhooks};
 
 /// A running service.
 pub struct App {
     address: SocketAddr,
     public_url: String,
-    admin_token: AdminToken,
+    admin_token: AdminTokenSource,
     reports: Vec<String>,
     /// Tells endless responses, such as event streams, that the service is stopping.
     closing: watch::Sender<bool>,
-    parts: Parts,
+    parts: ServiceParts,
     server: ServerHandle,
     serving: JoinHandle<std::io::Result<()>>,
 }
 
 /// Everything below HTTP, and the data directory, whose lock excludes a second process.
-struct Parts {
+struct ServiceParts {
     log: Arc<SledLog>,
     models: ReadModels,
     actors: Actors,
     reactors: Reactors,
-    snapshots: Snapshots,
-    lookout: Lookout,
-    sending: Traces,
+    snapshot_thread: SnapshotThread,
+    readiness_monitor: ReadinessMonitor,
+    span_export: SpanExportTask,
     data: DataDir,
 }
 
@@ -100,8 +100,8 @@ impl App {
     ///
     /// # Errors
     /// Returns [`StartError`]. The program should end then, because started threads are not stopped.
-    pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
-        match Box::pin(Self::start_unless(settings, surroundings, std::future::pending())).await? {
+    pub async fn start(settings: Settings, environment: Environment) -> Result<Self, StartError> {
+        match Box::pin(Self::start_cancellable(settings, environment, std::future::pending())).await? {
             Some(app) => Ok(app),
             // The future `stopped` never completes.
             None => std::future::pending().await,
@@ -113,89 +113,91 @@ impl App {
     ///
     /// # Errors
     /// As [`App::start`].
-    pub async fn start_unless(
+    pub async fn start_cancellable(
         settings: Settings,
-        surroundings: Surroundings,
+        environment: Environment,
         stopped: impl Future<Output = ()>,
     ) -> Result<Option<Self>, StartError> {
-        outlive_file_size_limits();
+        ignore_file_size_signal();
         raise_file_limit(settings.limits.connections, options::workers(&settings))?;
 
-        let bound = Bound::new(settings, surroundings)?;
-        let served = bound.listener.try_clone().and_then(|listener| Starting::serve(listener, &bound.surroundings));
+        let bound = BoundService::new(settings, environment)?;
+        let served = bound.listener.try_clone().and_then(|listener| StartupServer::serve(listener, &bound.environment));
         let starting = served.map_err(|error| StartError::part("the answers to probes", &error))?;
         let begun = tokio::select! {
-            begun = bound.opened() => Some(begun),
+            begun = bound.open_in_background() => Some(begun),
             () = stopped => None,
         };
 
         starting.stop().await;
         match begun.transpose()? {
-            Some(begun) => Self::served(begun).await.map(Some),
+            Some(begun) => Self::start_serving(begun).await.map(Some),
             None => Ok(None),
         }
     }
 
     /// Starts the active parts and the HTTP server.
-    async fn served(begun: Begun) -> Result<Self, StartError> {
-        let Begun { bound, store, upload_key, keys, webhook_key, metrics, log, models, reports, .. } = begun;
-        let snapshot = begun.snapshot;
+    async fn start_serving(begun: OpenedService) -> Result<Self, StartError> {
+        let OpenedService { bound, store, upload_key, keys, webhook_key, metrics, log, models, reports, .. } = begun;
+        let snapshot = begun.snapshot_position;
         let personal = begun.personal;
         let archives = begun.archives;
-        let Bound { settings, surroundings, data, tariff, listener, address, public_url, token, admin_token } = bound;
+        let BoundService { settings, environment, data, tariff, listener, address, public_url, token, admin_token } =
+            bound;
         let (key, webhook_key) = webhook_key;
 
-        let (tracer, sending) = traces::traces(&settings, &surroundings, &metrics)?;
-        let audit = auditing(&log, Links { public_url: public_url.clone() }, &personal);
+        let (tracer, span_export) = span_export::build_tracer(&settings, &environment, &metrics)?;
+        let audit = build_audit(&log, Links { public_url: public_url.clone() }, &personal);
 
         let shared_log: Arc<dyn EventLog> = log.clone();
         let options = actor_options(&settings);
         let models = ReadModels::new(shared_log.clone(), models);
-        let actors = Actors::start(shared_log, models.clone(), surroundings.clone(), options, metrics.clone()).await;
-        create_bootstrap_admin(&actors.dispatch, &models, &personal, &surroundings).await?;
-        streams::end_interrupted(&actors.dispatch, &models, &surroundings).await;
+        let actors = Actors::start(shared_log, models.clone(), environment.clone(), options, metrics.clone()).await;
+        create_bootstrap_admin(&actors.dispatch, &models, &personal, &environment).await?;
+        interrupted_streams::fail_interrupted(&actors.dispatch, &models, &environment).await;
 
-        let hints = hints(&upload_key);
-        let tally = Tally::default();
-        let makers = (makers(&settings, &store, &upload_key, (&models, &metrics), &surroundings)?, hints.clone());
-        let callbacks = Callbacks { key, keyring: personal.clone(), tracer: tracer.clone() };
-        let outside = Outside::new(&settings, store.clone(), callbacks, &public_url, makers, &surroundings)?;
-        let bytes_per_day = DailyQuota::new(settings.limits.bytes_per_day, surroundings.clone());
+        let hints = vendor_webhooks(&upload_key);
+        let tally = UsageCounters::default();
+        let vendor_set =
+            (build_vendors(&settings, &store, &upload_key, (&models, &metrics), &environment)?, hints.clone());
+        let callbacks = CallbackSetup { key, keyring: personal.clone(), tracer: tracer.clone() };
+        let outside = ReactorDeps::new(&settings, store.clone(), callbacks, &public_url, vendor_set, &environment)?;
+        let bytes_per_day = DailyQuota::new(settings.limits.bytes_per_day, environment.clone());
         let dispatch = &actors.dispatch;
         let bytes = bytes_per_day.clone();
-        let reactors = Reactors::start(outside, tally.clone(), dispatch, &models, &surroundings, &settings, bytes);
+        let reactors = Reactors::start(outside, tally.clone(), dispatch, &models, &environment, &settings, bytes);
 
-        let readiness = readiness(&log, actors.pulse());
-        let lookout = Lookout::start(&readiness)?;
-        let snapshots = Snapshots::of(&data, &settings, &log, &models, snapshot, &surroundings)?;
+        let readiness = readiness_probe(&log, actors.writer_liveness());
+        let readiness_monitor = ReadinessMonitor::start(&readiness)?;
+        let snapshot_thread = SnapshotThread::start(&data, &settings, &log, &models, snapshot, &environment)?;
         let (closing, closes) = watch::channel(false);
-        let oidc = issuer::oidc(&settings, &upload_key, &metrics)?;
+        let oidc = oidc::build_oidc(&settings, &upload_key, &metrics)?;
 
         let services = Services {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
             store,
-            keys,
+            idempotency_keys: keys,
             archives,
             upload_key,
-            tally,
-            personal,
+            usage_counters: tally,
+            keyring: personal,
             oidc,
-            prober: prober(&log, actors.waiting(), &reports, surroundings.now()),
-            surroundings,
-            admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: secret::hash(&token) },
+            prober: build_prober(&log, actors.writer_queue_length(), &reports, environment.now()),
+            environment,
+            admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: bearer_secret::hash(&token) },
             space: log.space().clone(),
-            storage: storage(&log),
+            storage: storage_probe(&log),
             readiness,
             audit,
             closing: closes,
-            checkpoint: checkpointer(&log),
+            checkpoint: build_checkpointer(&log),
             drop_snapshots: snapshot_remover(&data),
             webhook_key,
-            hints,
-            musician: reactors.musician.clone(),
+            vendor_webhooks: hints,
+            music_vendor: reactors.music_vendor.clone(),
             vendors: reactors.vendors.clone(),
-            live: reactors.live.clone(),
+            task_progress: reactors.task_progress.clone(),
             metrics,
             tracer,
             bytes_per_day,
@@ -207,8 +209,9 @@ impl App {
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let handle = server.handle();
         let serving = actix_web::rt::spawn(server);
-        announce(&data, address);
-        let parts = Parts { log, models, actors, reactors, snapshots, lookout, sending, data };
+        write_address_file(&data, address);
+        let parts =
+            ServiceParts { log, models, actors, reactors, snapshot_thread, readiness_monitor, span_export, data };
         Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })
     }
 
@@ -226,7 +229,7 @@ impl App {
 
     /// Returns the location of the first administrator's token.
     #[must_use]
-    pub fn admin_token(&self) -> &AdminToken {
+    pub fn admin_token(&self) -> &AdminTokenSource {
         &self.admin_token
     }
 
@@ -254,7 +257,7 @@ impl App {
     /// Returns [`StopError`] if the server failed or the log did not close cleanly.
     pub async fn run_until_stopped(mut self, mut signals: StopSignals) -> Result<(), StopError> {
         tokio::select! {
-            () = signals.come() => {
+            () = signals.recv() => {
                 tracing::info!("stopping; this may take half a minute");
                 self.stop().await
             }
@@ -279,16 +282,16 @@ impl App {
     }
 }
 
-impl Parts {
+impl ServiceParts {
     /// Stops the readiness monitor first, because readiness ends next. Then come the reactors, which send commands, and
     /// the actors, which send the writer its last appends. A snapshot covers these. The log closes last.
     async fn stop(self) -> Result<(), StopError> {
-        self.lookout.stop();
+        self.readiness_monitor.stop();
         self.reactors.stop().await;
         self.actors.stop();
-        self.sending.stop().await;
-        withdraw(&self.data);
-        self.snapshots.stop();
+        self.span_export.stop().await;
+        remove_address_file(&self.data);
+        self.snapshot_thread.stop();
         self.log.close().map_err(|failure| StopError::Log(failure.to_string()))
     }
 }

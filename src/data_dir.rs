@@ -9,29 +9,29 @@ use std::time::Duration;
 
 pub use mediary_journal::files::{create_durably, sync_parent, write_atomically, write_private};
 use owner::{as_owner, own_id, user};
-pub use owner::{quoted, to_help};
+pub use owner::{shell_quote, to_help};
 
 mod owner;
 
 /// Number of attempts to lock the directory, and the pause between them. A command that only checks for a running
 /// service holds the lock for a moment.
-const LOOKS: u32 = 5;
-const REST: Duration = Duration::from_millis(40);
+const LOCK_ATTEMPTS: u32 = 5;
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(40);
 
 /// The locked data directory. A second service cannot open it.
 #[derive(Debug)]
 pub struct DataDir {
     root: PathBuf,
     /// `None` if the directory has no lock file.
-    _lock: Option<Lock>,
+    _lock: Option<DataDirLock>,
 }
 
 /// Lock that is released on drop. Closing the file is not enough: a process that another thread is just starting holds
 /// a copy of the file descriptor, and with it the lock, for a moment.
 #[derive(Debug)]
-struct Lock(File);
+struct DataDirLock(File);
 
-impl Drop for Lock {
+impl Drop for DataDirLock {
     fn drop(&mut self) {
         if let Err(error) = self.0.unlock() {
             tracing::warn!(%error, "the lock of the data directory could not be given back");
@@ -50,7 +50,7 @@ pub enum DataDirError {
         "the data directory {} belongs to {}, and files that {} made in it could not be used any more: run this as its owner, {}",
         path.display(), user(*owner), user(own_id()), as_owner(path, *owner, *group)
     )]
-    Foreign { path: PathBuf, owner: u32, group: u32 },
+    OwnedByOther { path: PathBuf, owner: u32, group: u32 },
     /// The directory cannot be created or locked.
     #[error("the data directory {path} cannot be used: {reason}{}", to_help(path, reason) + elsewhere(reason), path = path.display())]
     File { path: PathBuf, reason: io::Error },
@@ -66,24 +66,24 @@ impl DataDir {
     /// # Errors
     /// Returns [`DataDirError`] if the directory cannot be created, or stays locked after all attempts.
     pub fn open(root: &Path) -> Result<Self, DataDirError> {
-        Self::open_resting(root, || thread::sleep(REST))
+        Self::open_with_wait(root, || thread::sleep(LOCK_RETRY_DELAY))
     }
 
-    fn open_resting(root: &Path, mut rest: impl FnMut()) -> Result<Self, DataDirError> {
+    fn open_with_wait(root: &Path, mut rest: impl FnMut()) -> Result<Self, DataDirError> {
         let failed = |reason| DataDirError::File { path: root.to_owned(), reason };
-        refuse_foreign(root)?;
+        check_owner(root)?;
         create_durably(root).map_err(failed)?;
         let lock = open_lock(root).map_err(failed)?;
 
-        for _ in 1..LOOKS {
+        for _ in 1..LOCK_ATTEMPTS {
             match lock.try_lock() {
                 Err(TryLockError::WouldBlock) => rest(),
-                tried => return Self::locked(root, lock, tried),
+                tried => return Self::from_lock_result(root, lock, tried),
             }
         }
 
         let tried = lock.try_lock();
-        Self::locked(root, lock, tried)
+        Self::from_lock_result(root, lock, tried)
     }
 
     /// Takes a shared lock, which keeps services out and admits other holders. Writes nothing. A directory in which no
@@ -91,11 +91,11 @@ impl DataDir {
     ///
     /// # Errors
     /// Returns [`DataDirError`] if the lock cannot be opened or taken, or a service holds it.
-    pub fn hold(root: &Path) -> Result<Self, DataDirError> {
+    pub fn open_shared(root: &Path) -> Result<Self, DataDirError> {
         match File::open(root.join("lock")) {
             Ok(lock) => {
                 let tried = lock.try_lock_shared();
-                Self::locked(root, lock, tried)
+                Self::from_lock_result(root, lock, tried)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { root: root.to_owned(), _lock: None }),
             Err(reason) => Err(DataDirError::File { path: root.to_owned(), reason }),
@@ -107,17 +107,17 @@ impl DataDir {
     ///
     /// # Errors
     /// Returns [`DataDirError`] if the lock cannot be opened or taken.
-    pub fn is_in_service(root: &Path) -> Result<bool, DataDirError> {
-        match Self::hold(root) {
+    pub fn is_in_use(root: &Path) -> Result<bool, DataDirError> {
+        match Self::open_shared(root) {
             Ok(_) => Ok(false),
             Err(DataDirError::InUse(_)) => Ok(true),
             Err(other) => Err(other),
         }
     }
 
-    fn locked(root: &Path, lock: File, tried: Result<(), TryLockError>) -> Result<Self, DataDirError> {
+    fn from_lock_result(root: &Path, lock: File, tried: Result<(), TryLockError>) -> Result<Self, DataDirError> {
         match tried {
-            Ok(()) => Ok(Self { root: root.to_owned(), _lock: Some(Lock(lock)) }),
+            Ok(()) => Ok(Self { root: root.to_owned(), _lock: Some(DataDirLock(lock)) }),
             Err(TryLockError::WouldBlock) => Err(DataDirError::InUse(root.to_owned())),
             Err(TryLockError::Error(reason)) => Err(DataDirError::File { path: root.to_owned(), reason }),
         }
@@ -133,7 +133,7 @@ impl DataDir {
     /// An older release, or the creator of the directory, may have left them open. If the directory is a volume of
     /// another owner, group permissions are ignored, because the service has its access through the group.
     #[must_use]
-    pub fn to_close(&self) -> Option<String> {
+    pub fn chmod_advice(&self) -> Option<String> {
         let found = |path: &Path| fs::metadata(path).ok();
         let is_own = found(&self.root).is_some_and(|root| root.uid() == own_id());
         let (others, who) = if is_own { (0o077, "go") } else { (0o007, "o") };
@@ -141,7 +141,7 @@ impl DataDir {
 
         let parts = ["log", "archives", "media", "personal"].map(|part| self.path(part));
         let open = parts.iter().filter(|part| is_open(&self.root) && is_open(part));
-        let open: Vec<_> = open.map(|part| quoted(&part.display().to_string())).collect();
+        let open: Vec<_> = open.map(|part| shell_quote(&part.display().to_string())).collect();
 
         (!open.is_empty()).then(|| format!("chmod -R {who}= {}", open.join(" ")))
     }
@@ -165,11 +165,13 @@ fn open_lock(root: &Path) -> io::Result<File> {
 
 /// Rejects a directory of another user if the process runs as root, which would leave files there that the service
 /// cannot open. The owner of the lock counts, because the directory itself may be a volume that belongs to root.
-fn refuse_foreign(root: &Path) -> Result<(), DataDirError> {
+fn check_owner(root: &Path) -> Result<(), DataDirError> {
     // The file system rejects other users itself, if it supports owners.
     let found = fs::metadata(root.join("lock")).or_else(|_| fs::metadata(root)).ok();
     match found.filter(|found| own_id() == 0 && found.uid() != 0) {
-        Some(found) => Err(DataDirError::Foreign { path: root.to_owned(), owner: found.uid(), group: found.gid() }),
+        Some(found) => {
+            Err(DataDirError::OwnedByOther { path: root.to_owned(), owner: found.uid(), group: found.gid() })
+        }
         None => Ok(()),
     }
 }

@@ -2,17 +2,17 @@
 //!
 //! The modules in dependency order; `ARCHITECTURE.md` has the picture.
 
-pub mod clock;
 pub mod data_dir;
+pub mod disk_space;
 pub mod domain;
+pub mod environment;
 pub mod fairness;
+pub mod pluralize;
 pub mod priority;
 pub mod quota;
-pub mod space;
 pub mod telemetry;
-pub mod words;
 
-pub mod personal;
+pub mod pii;
 
 pub mod events;
 pub mod media;
@@ -24,7 +24,7 @@ pub mod vendors;
 
 pub mod audit;
 
-pub mod proof;
+pub mod verification;
 
 pub mod backup;
 

@@ -12,32 +12,32 @@ use tokio::sync::oneshot;
 
 /// Background work that runs at a lower priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+pub enum BackgroundWork {
     /// Copying the journal to sled, and verifying old data. Gets about a third of the CPU share of normal threads; with
     /// less, a busy machine would starve it and delay the shutdown of the log.
-    LogUpkeep,
+    LogMaintenance,
     /// Vendor calls, inputs, results and webhooks. The same share, because tasks have deadlines.
-    Outside,
+    OutboundCalls,
     /// Checking submitted pictures, videos and archives, which may take seconds. The same share: a client waits.
     Inspection,
     /// Rendering pictures and videos.
-    Drawing,
+    Rendering,
     /// Snapshots of the read models.
     Snapshots,
 }
 
-impl Work {
+impl BackgroundWork {
     /// Returns the nice value. Each step reduces the share of a contended CPU by about a fifth.
     const fn nice(self) -> i32 {
         match self {
-            Self::LogUpkeep | Self::Outside | Self::Inspection => 5,
-            Self::Drawing | Self::Snapshots => 10,
+            Self::LogMaintenance | Self::OutboundCalls | Self::Inspection => 5,
+            Self::Rendering | Self::Snapshots => 10,
         }
     }
 }
 
 /// Lowers the priority of this thread and of threads that it starts later. Cannot be undone.
-pub fn yield_to_answers(work: Work) {
+pub fn lower_priority(work: BackgroundWork) {
     let thread = Some(gettid());
     // The service may already have been started with a higher nice value.
     let nice = |given: i32| setpriority_process(thread, work.nice().max(given));
@@ -61,10 +61,10 @@ impl BackgroundThreads {
     ///
     /// # Errors
     /// If the operating system refuses them.
-    pub fn start(work: Work, threads: usize) -> Result<Self, ThreadPoolBuildError> {
+    pub fn start(work: BackgroundWork, threads: usize) -> Result<Self, ThreadPoolBuildError> {
         let builder =
             ThreadPoolBuilder::new().num_threads(threads).thread_name(|number| format!("background-{number}"));
-        let pool = builder.start_handler(move |_| yield_to_answers(work)).build()?;
+        let pool = builder.start_handler(move |_| lower_priority(work)).build()?;
         Ok(Self { pool })
     }
 
@@ -98,17 +98,17 @@ mod tests {
     fn a_thread_that_yields_hands_it_on_and_leaves_others_as_they_were() {
         let before = nice_of_this_thread();
         let started = std::thread::spawn(|| {
-            yield_to_answers(Work::Drawing);
+            lower_priority(BackgroundWork::Rendering);
             std::thread::spawn(nice_of_this_thread).join().expect("it was asked")
         });
-        assert_eq!(started.join().expect("it was started"), Work::Drawing.nice().max(before));
+        assert_eq!(started.join().expect("it was started"), BackgroundWork::Rendering.nice().max(before));
         assert_eq!(nice_of_this_thread(), before);
     }
     #[tokio::test]
     async fn background_threads_yield_and_survive_a_panic() {
-        let threads = BackgroundThreads::start(Work::Inspection, 1).expect("a thread");
+        let threads = BackgroundThreads::start(BackgroundWork::Inspection, 1).expect("a thread");
         assert!(threads.run(|| panic!("as the test wants")).await.is_err());
         let nice = threads.run(nice_of_this_thread).await.expect("no panic");
-        assert_eq!(nice, Work::Inspection.nice().max(nice_of_this_thread()));
+        assert_eq!(nice, BackgroundWork::Inspection.nice().max(nice_of_this_thread()));
     }
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::clock::Surroundings;
 use crate::domain::ids::UserId;
+use crate::environment::Environment;
 
 /// Microseconds of a day; days begin at midnight UTC.
 pub const DAY_MICROS: i64 = 86_400_000_000;
@@ -30,14 +30,14 @@ pub enum Account {
 impl Account {
     /// Returns the account of a client at an address.
     #[must_use]
-    pub fn at(address: IpAddr) -> Self {
-        Self::Address(subscriber(address))
+    pub fn from_address(address: IpAddr) -> Self {
+        Self::Address(subscriber_network(address))
     }
 }
 
 /// Reduces an IPv6 address to its /64 network.
 #[must_use]
-pub fn subscriber(address: IpAddr) -> IpAddr {
+pub fn subscriber_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
         v4 @ IpAddr::V4(_) => v4,
@@ -46,19 +46,19 @@ pub fn subscriber(address: IpAddr) -> IpAddr {
 
 /// Amount that each owner may use per day. Cheap to clone.
 #[derive(Clone)]
-pub struct DailyQuota<K>(Arc<Counter<K>>);
+pub struct DailyQuota<K>(Arc<DailyQuotaInner<K>>);
 
-struct Counter<K> {
+struct DailyQuotaInner<K> {
     limit: u64,
-    clock: Surroundings,
-    today: Mutex<Today<K>>,
+    clock: Environment,
+    usage: Mutex<DailyUsage<K>>,
 }
 
 /// Usage of the current day.
-struct Today<K> {
+struct DailyUsage<K> {
     /// Number of the day since the Unix epoch.
     day: i64,
-    used: HashMap<K, u64>,
+    used_by_owner: HashMap<K, u64>,
     /// Usage of the owners that came after [`OWNERS_MAX`] others.
     used_by_others: u64,
 }
@@ -67,24 +67,24 @@ struct Today<K> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaExceeded {
     pub limit: u64,
-    pub left: u64,
+    pub remaining: u64,
 }
 
-/// Charge that is taken back on drop unless it is [kept](Charge::keep).
-pub struct Charge<K: Eq + Hash + Clone> {
+/// Charge that is taken back on drop unless it is [committed](QuotaCharge::commit).
+pub struct QuotaCharge<K: Eq + Hash + Clone> {
     quota: DailyQuota<K>,
     day: i64,
     owner: K,
     amount: u64,
-    kept: bool,
+    committed: bool,
 }
 
 impl<K: Eq + Hash + Clone> DailyQuota<K> {
     /// Creates a quota of `limit` per owner and day; 0 means no limit.
     #[must_use]
-    pub fn new(limit: u64, clock: Surroundings) -> Self {
-        let today = Mutex::new(Today { day: i64::MIN, used: HashMap::new(), used_by_others: 0 });
-        Self(Arc::new(Counter { limit, clock, today }))
+    pub fn new(limit: u64, clock: Environment) -> Self {
+        let today = Mutex::new(DailyUsage { day: i64::MIN, used_by_owner: HashMap::new(), used_by_others: 0 });
+        Self(Arc::new(DailyQuotaInner { limit, clock, usage: today }))
     }
 
     /// Returns the limit; `None` if there is none.
@@ -97,72 +97,72 @@ impl<K: Eq + Hash + Clone> DailyQuota<K> {
     ///
     /// # Errors
     /// [`QuotaExceeded`] if less than `amount` is left; nothing is charged then.
-    pub fn charge(&self, owner: K, amount: u64) -> Result<Charge<K>, QuotaExceeded> {
-        let mut today = self.today();
+    pub fn charge(&self, owner: K, amount: u64) -> Result<QuotaCharge<K>, QuotaExceeded> {
+        let mut today = self.current_usage();
         let used = today.used(&owner);
         let limit = self.0.limit;
         if limit > 0 {
             if used.saturating_add(amount) > limit {
-                return Err(QuotaExceeded { limit, left: limit.saturating_sub(used) });
+                return Err(QuotaExceeded { limit, remaining: limit.saturating_sub(used) });
             }
             *today.used_mut(&owner) += amount;
         }
         let day = today.day;
         drop(today);
-        Ok(Charge { quota: self.clone(), day, owner, amount, kept: false })
+        Ok(QuotaCharge { quota: self.clone(), day, owner, amount, committed: false })
     }
 
     /// Counts what an owner used earlier on the current day, whatever the limit is.
     pub fn record(&self, owner: &K, amount: u64) {
         if self.0.limit > 0 {
-            *self.today().used_mut(owner) += amount;
+            *self.current_usage().used_mut(owner) += amount;
         }
     }
 
     /// Returns what is left for an owner today.
     #[must_use]
-    pub fn left(&self, owner: &K) -> u64 {
-        self.0.limit.saturating_sub(self.today().used(owner))
+    pub fn remaining(&self, owner: &K) -> u64 {
+        self.0.limit.saturating_sub(self.current_usage().used(owner))
     }
 
     /// Returns the usage of the current day, which begins empty at midnight.
-    fn today(&self) -> parking_lot::MutexGuard<'_, Today<K>> {
+    fn current_usage(&self) -> parking_lot::MutexGuard<'_, DailyUsage<K>> {
         let day = self.0.clock.now().micros().div_euclid(DAY_MICROS);
-        let mut today = self.0.today.lock();
+        let mut today = self.0.usage.lock();
         if today.day != day {
-            *today = Today { day, used: HashMap::new(), used_by_others: 0 };
+            *today = DailyUsage { day, used_by_owner: HashMap::new(), used_by_others: 0 };
         }
         today
     }
 }
 
-impl<K: Eq + Hash + Clone> Today<K> {
+impl<K: Eq + Hash + Clone> DailyUsage<K> {
     fn used(&self, owner: &K) -> u64 {
-        let is_full = self.used.len() >= OWNERS_MAX;
-        self.used.get(owner).copied().unwrap_or(if is_full { self.used_by_others } else { 0 })
+        let is_full = self.used_by_owner.len() >= OWNERS_MAX;
+        self.used_by_owner.get(owner).copied().unwrap_or(if is_full { self.used_by_others } else { 0 })
     }
 
     fn used_mut(&mut self, owner: &K) -> &mut u64 {
-        if self.used.len() >= OWNERS_MAX && !self.used.contains_key(owner) {
+        if self.used_by_owner.len() >= OWNERS_MAX && !self.used_by_owner.contains_key(owner) {
             return &mut self.used_by_others;
         }
-        self.used.entry(owner.clone()).or_default()
+        self.used_by_owner.entry(owner.clone()).or_default()
     }
 }
 
-impl<K: Eq + Hash + Clone> Charge<K> {
+impl<K: Eq + Hash + Clone> QuotaCharge<K> {
     /// Makes the charge final.
-    pub fn keep(mut self) {
-        self.kept = true;
+    pub fn commit(mut self) {
+        self.committed = true;
     }
 }
 
-impl<K: Eq + Hash + Clone> Drop for Charge<K> {
+impl<K: Eq + Hash + Clone> Drop for QuotaCharge<K> {
     fn drop(&mut self) {
-        if self.kept || self.quota.0.limit == 0 {
+        if self.committed || self.quota.0.limit == 0 {
             return;
         }
-        let mut today = self.quota.today();
+        let mut today = self.quota.current_usage();
         // After midnight there is nothing to take back.
         if today.day == self.day {
             let used = today.used_mut(&self.owner);
@@ -178,13 +178,13 @@ mod tests {
     use super::*;
     use crate::domain::value::Timestamp;
 
-    fn noon() -> Surroundings {
-        Surroundings::manual(Timestamp::parse("2026-11-22T12:00:00Z").unwrap(), 7)
+    fn noon() -> Environment {
+        Environment::manual(Timestamp::parse("2026-11-22T12:00:00Z").unwrap(), 7)
     }
 
     #[test]
     fn an_ipv6_network_of_64_bits_is_one_account() {
-        let account = |address: &str| Account::at(address.parse().unwrap());
+        let account = |address: &str| Account::from_address(address.parse().unwrap());
         assert_eq!(account("2001:db8:1:2::1"), account("2001:db8:1:2:ffff::9"));
         assert_ne!(account("2001:db8:1:2::1"), account("2001:db8:1:3::1"));
         assert_eq!(account("::ffff:10.0.0.1"), account("10.0.0.1"));
@@ -196,13 +196,13 @@ mod tests {
         // Given a quota of 10 a day, of which alice used 7
         let clock = noon();
         let quota = DailyQuota::new(10, clock.clone());
-        quota.charge("alice", 7).unwrap().keep();
+        quota.charge("alice", 7).unwrap().commit();
         // Then 3 are left for alice, and 10 for others
-        assert_eq!(quota.charge("alice", 4).err(), Some(QuotaExceeded { limit: 10, left: 3 }));
-        assert_eq!((quota.left(&"alice"), quota.left(&"bob")), (3, 10));
+        assert_eq!(quota.charge("alice", 4).err(), Some(QuotaExceeded { limit: 10, remaining: 3 }));
+        assert_eq!((quota.remaining(&"alice"), quota.remaining(&"bob")), (3, 10));
         // And all of it after midnight
         clock.advance(Duration::from_hours(12));
-        assert_eq!(quota.left(&"alice"), 10);
+        assert_eq!(quota.remaining(&"alice"), 10);
     }
 
     #[test]
@@ -210,31 +210,31 @@ mod tests {
         let clock = noon();
         let quota = DailyQuota::new(10, clock.clone());
         let charge = quota.charge("alice", 7).unwrap();
-        assert_eq!(quota.left(&"alice"), 3);
+        assert_eq!(quota.remaining(&"alice"), 3);
         drop(charge);
-        assert_eq!(quota.left(&"alice"), 10);
+        assert_eq!(quota.remaining(&"alice"), 10);
         // But not from the next day
         let charge = quota.charge("alice", 7).unwrap();
         clock.advance(Duration::from_hours(12));
         quota.record(&"alice", 8);
         drop(charge);
-        assert_eq!(quota.left(&"alice"), 2);
+        assert_eq!(quota.remaining(&"alice"), 2);
     }
 
     #[test]
     fn without_a_limit_nothing_is_counted() {
         let quota = DailyQuota::new(0, noon());
-        quota.charge("alice", u64::MAX).unwrap().keep();
-        assert_eq!((quota.limit(), quota.0.today.lock().used.len()), (None, 0));
+        quota.charge("alice", u64::MAX).unwrap().commit();
+        assert_eq!((quota.limit(), quota.0.usage.lock().used_by_owner.len()), (None, 0));
     }
 
     #[test]
     fn memory_is_bounded_however_many_owners_there_are() {
         let quota = DailyQuota::new(10, noon());
         for owner in 0..OWNERS_MAX + 5 {
-            let _ = quota.charge(owner, 1).map(Charge::keep);
+            let _ = quota.charge(owner, 1).map(QuotaCharge::commit);
         }
-        assert_eq!(quota.0.today.lock().used.len(), OWNERS_MAX);
-        assert_eq!((quota.left(&0), quota.left(&(OWNERS_MAX + 9))), (9, 5));
+        assert_eq!(quota.0.usage.lock().used_by_owner.len(), OWNERS_MAX);
+        assert_eq!((quota.remaining(&0), quota.remaining(&(OWNERS_MAX + 9))), (9, 5));
     }
 }

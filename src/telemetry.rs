@@ -1,11 +1,11 @@
 //! Telemetry: log lines, metrics and traces.
 
-mod client;
-mod lines;
+mod client_address;
+mod logging;
 pub mod metrics;
 pub mod otlp;
-mod panics;
+mod panic_hook;
 pub mod trace;
 
-pub use client::ClientAddress;
-pub use lines::{Filter, Format, start};
+pub use client_address::ClientAddressDetail;
+pub use logging::{LogFilter, LogFormat, init_logging};

@@ -11,10 +11,10 @@ use std::process::{Command, exit};
 use std::time::Instant;
 
 use image::imageops::{self, FilterType};
-use mediary::media::decoders::Decoders;
+use mediary::media::decoders::PictureDecoders;
 use mediary_engine::{
-    Decoded, PictureJob, Pixels, PrecisionJob, PrecisionPreset, RelightJob, SkinJob, SkinTreatment, StyleJob,
-    StylePreset, UpscaleFactor, UpscaleJob,
+    Decoded, PictureJob, PictureRelight, PictureUpscale, Pixels, PrecisionJob, PrecisionPreset, SkinJob, SkinTreatment,
+    StyleJob, StylePreset, UpscaleFactor,
 };
 
 mod likeness;
@@ -58,7 +58,7 @@ fn photograph(name: &str) -> PathBuf {
 
 /// Runs one job in this process; prints seconds of the best round, peak KiB, pixels of the result.
 fn measure(name: &str, picture: &Path, rounds: &str) -> Result<(), Failure> {
-    let decoded = Decoders::default().decode(&std::fs::read(picture)?).map_err(|refusal| refusal.to_string())?;
+    let decoded = PictureDecoders::default().decode(&std::fs::read(picture)?).map_err(|refusal| refusal.to_string())?;
     let mut best = f64::MAX;
     let mut pixels = 0;
     for _ in 0..rounds.parse::<u32>()? {
@@ -77,21 +77,21 @@ fn job(name: &str) -> Result<PictureJob, Failure> {
         |scale_factor, flavor| PictureJob::Precision(PrecisionJob { scale_factor, flavor, ..PrecisionJob::default() });
     let styled = |engine| PictureJob::Style(StyleJob { engine, ..StyleJob::default() });
     Ok(match name {
-        "upscale 2x" => PictureJob::Upscale(UpscaleJob::default()),
+        "upscale 2x" => PictureJob::Upscale(PictureUpscale::default()),
         "upscale 4x" => PictureJob::Upscale(four_times()),
         "precision 2x" => precise(2, PrecisionPreset::Photo),
         "precision 4x" => precise(4, PrecisionPreset::Photo),
         "precision 2x, photo_denoiser" => precise(2, PrecisionPreset::PhotoDenoiser),
         "skin, creative" => PictureJob::Skin(SkinJob::new(SkinTreatment::Creative)),
-        "relight" => PictureJob::Relight(RelightJob::default()),
+        "relight" => PictureJob::Relight(PictureRelight::default()),
         "style, balanced" => styled(StylePreset::Balanced),
         "style, colorful_anime" => styled(StylePreset::ColorfulAnime),
         other => return Err(format!("there is no job {other:?}").into()),
     })
 }
 
-fn four_times() -> UpscaleJob {
-    UpscaleJob { scale_factor: UpscaleFactor::X4, ..UpscaleJob::default() }
+fn four_times() -> PictureUpscale {
+    PictureUpscale { scale_factor: UpscaleFactor::X4, ..PictureUpscale::default() }
 }
 
 fn peak_kib() -> Result<u64, Failure> {

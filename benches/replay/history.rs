@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use mediary::domain::event::Event;
 use mediary::domain::ids::{EventId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
-use mediary::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, Source, Upscale};
+use mediary::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, PictureSource, UpscaleJob};
 use mediary::domain::node::{NodeEvent, NodeFields, Stars};
 use mediary::domain::publisher::{PublisherEvent, PublisherFields};
-use mediary::domain::task::{Submission, TaskEvent, Work};
+use mediary::domain::task::{Submission, TaskEvent, TaskWork};
 use mediary::domain::token::{TokenEvent, TokenGrant, TokenSubject};
-use mediary::domain::user::{UserEvent, UserOpening};
+use mediary::domain::user::{NewUser, UserEvent};
 use mediary::domain::value::{Digest, Label, Labels, Link, Name, Text, Timestamp};
 use mediary::domain::version::{Archive, SemVer, VersionDraft, VersionFields, VersionStatus};
 use mediary::events::envelope::{Actor, Append, CommandContext, NewEvent};
@@ -100,15 +100,15 @@ impl History {
         self.setup += 1;
         if n < USERS {
             let id = UserId(Uuid::from_u128(1 + u128::from(n)));
-            let event = UserOpening { id, email: None, name: None, is_admin: false, is_approved: true };
+            let event = NewUser { id, email: None, name: None, is_admin: false, is_approved: true };
             return self.commit(StreamId::from(&id), vec![UserEvent::UserCreated(event).into()]);
         }
         let n = n - USERS;
         if n < PUBLISHERS {
             let (id, owner) = (publisher(n), UserId(Uuid::from_u128(1 + u128::from(n))));
             let fields = PublisherFields {
-                name: Some(Name::recorded(format!("Publisher number {n}"))),
-                description: Some(Text::recorded(self.sentence(20))),
+                name: Some(Name::from_recorded(format!("Publisher number {n}"))),
+                description: Some(Text::from_recorded(self.sentence(20))),
                 ..PublisherFields::default()
             };
             let stream = StreamId::from(&id);
@@ -120,7 +120,7 @@ impl History {
             publisher: publisher(n % PUBLISHERS),
             issued_by: UserId(Uuid::from_u128(1 + u128::from(n % PUBLISHERS))),
         };
-        let name = Name::recorded("ci".to_owned());
+        let name = Name::from_recorded("ci".to_owned());
         let grant = TokenGrant { id, subject, name, description: None, secret_hash: Digest(secret) };
         self.commit(StreamId::from(&id), vec![TokenEvent::TokenIssued(grant).into()])
     }
@@ -169,12 +169,15 @@ impl History {
             Picture { digest: Digest(digest), format: ImageFormat::Png, bytes: 90_000, width: 640, height: 480 }
         };
         let (input, output) = (picture(self.tasks), picture(self.tasks << 1));
-        let job = ImageJob::Upscale(Upscale { prompt: Some(Text::recorded(self.sentence(8))), ..Upscale::default() });
+        let job = ImageJob::Upscale(UpscaleJob {
+            prompt: Some(Text::from_recorded(self.sentence(8))),
+            ..UpscaleJob::default()
+        });
         let owner = UserId(Uuid::from_u128(1 + u128::from(self.draw(USERS))));
-        let work = Work::Image(ImageWork { job, image: Source::Kept(input), reference: None, seed: None });
+        let work = TaskWork::Image(ImageWork { job, image: PictureSource::Stored(input), reference: None, seed: None });
         let submission = Submission { task: id, owner: Some(owner), work, webhook: None };
-        let key = Text::recorded(format!("{:032x}-1", self.tasks));
-        let reference = Text::recorded(format!("job-{:032x}", self.tasks));
+        let key = Text::from_recorded(format!("{:032x}-1", self.tasks));
+        let reference = Text::from_recorded(format!("job-{:032x}", self.tasks));
         let stream = StreamId::from(&id);
         let submitted = self.commit(stream.clone(), vec![TaskEvent::TaskSubmitted(submission).into()]);
         let mut later: Vec<Append> = [
@@ -206,7 +209,7 @@ impl History {
             280..350 => {
                 let node = self.draw(count);
                 let change =
-                    NodeFields { description: Some(Text::recorded(self.sentence(24))), ..NodeFields::default() };
+                    NodeFields { description: Some(Text::from_recorded(self.sentence(24))), ..NodeFields::default() };
                 self.node_commit(node, vec![NodeEvent::NodeRevised { change }])
             }
             _ => {
@@ -225,15 +228,15 @@ impl History {
             Some(labels(chosen))
         };
         NodeFields {
-            author: Some(Name::recorded(format!("Author {}", seed % 3_000))),
-            banner_url: Some(Link::recorded(format!("https://pictures.example/banner-{node}.png"))),
-            description: Some(Text::recorded(self.sentence(40))),
-            icon: Some(Link::recorded(format!("https://pictures.example/icon-{node}.png"))),
-            license: Some(Label::recorded("MIT".to_owned())),
-            name: Some(Name::recorded(self.sentence(3))),
-            repository: Some(Link::recorded(format!("https://code.example/author/node-{node}"))),
+            author: Some(Name::from_recorded(format!("Author {}", seed % 3_000))),
+            banner_url: Some(Link::from_recorded(format!("https://pictures.example/banner-{node}.png"))),
+            description: Some(Text::from_recorded(self.sentence(40))),
+            icon: Some(Link::from_recorded(format!("https://pictures.example/icon-{node}.png"))),
+            license: Some(Label::from_recorded("MIT".to_owned())),
+            name: Some(Name::from_recorded(self.sentence(3))),
+            repository: Some(Link::from_recorded(format!("https://code.example/author/node-{node}"))),
             supported_accelerators: pick(&[&["CUDA"], &["CUDA", "ROCm"], &[]]),
-            supported_host_version: Some(Label::recorded(">=1.2, <2".to_owned())),
+            supported_host_version: Some(Label::from_recorded(">=1.2, <2".to_owned())),
             supported_os: pick(&[&["Linux"], &["Windows", "Linux"], &["Windows"], &[], &["macOS", "Linux"]]),
             tags: Some(labels(&[self.word(), self.word()])),
             ..NodeFields::default()
@@ -243,7 +246,7 @@ impl History {
     fn draft(&mut self, minor: u32) -> VersionDraft {
         let id = self.id();
         let fields = VersionFields {
-            changelog: Some(Text::recorded(self.sentence(30))),
+            changelog: Some(Text::from_recorded(self.sentence(30))),
             dependencies: Some(labels(&["numpy>=1.26", "pillow", "opencv-python"])),
             ..VersionFields::default()
         };
@@ -296,5 +299,5 @@ fn publisher(n: u64) -> PublisherId {
 }
 
 fn labels(texts: &[&str]) -> Labels {
-    Labels::recorded(texts.iter().map(|text| (*text).to_owned()).collect())
+    Labels::from_recorded(texts.iter().map(|text| (*text).to_owned()).collect())
 }

@@ -16,7 +16,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use mediary::events::codec;
 use mediary::events::journal::{Journal, JournalEnvironment};
 use mediary::events::log::EventLog;
@@ -135,7 +135,7 @@ fn make(data: &Path, events: u64) {
 
 /// Appends until the log has this many events and no unfinished operation that a service would resume.
 fn append(data: &Path, history: &mut History, events: u64) {
-    let (log, _) = SledLog::open(&options(data), &Surroundings::real(), |_| {}).expect("a log");
+    let (log, _) = SledLog::open(&options(data), &Environment::system(), |_| {}).expect("a log");
     while log.head().0 < events || history.is_amid() {
         let room = usize::try_from(events.saturating_sub(log.head().0)).expect("few events").clamp(1, GROUP);
         let group = history.by_ref().take(room).collect();
@@ -177,7 +177,7 @@ fn segments(data: &Path) -> Vec<PathBuf> {
 fn rebuild(data: &Path) {
     let (started, mut models) = (Instant::now(), Models::default());
     let options = options(data);
-    let environment = JournalEnvironment::new(&Surroundings::real(), &options.space);
+    let environment = JournalEnvironment::new(&Environment::system(), &options.space);
     let opened = Journal::open(options.journal, environment, Position(0), |record| {
         for event in record.commit.iter() {
             models.apply(event);

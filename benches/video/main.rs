@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, exit};
 use std::time::Instant;
 
-use mediary::media::decoders::Decoders;
+use mediary::media::decoders::PictureDecoders;
 use mediary_engine::video::{
     Codec as _, Effort, FPS, Fault, H264, Material, MotionAmount, Plan, Size, Strip, Yuv, frames, render, size_of,
     write_mp4,
@@ -46,7 +46,8 @@ fn run(seconds: u32) -> Result<(), Failure> {
 
 fn plan(lines: u32, seconds: u32) -> Result<Plan<'static>, Failure> {
     let photograph = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs/landscape.jpg");
-    let decoded = Decoders::default().decode(&std::fs::read(photograph)?).map_err(|refusal| refusal.to_string())?;
+    let decoded =
+        PictureDecoders::default().decode(&std::fs::read(photograph)?).map_err(|refusal| refusal.to_string())?;
     Ok(Plan {
         size: size_of(lines, None, None),
         material: Material::Still { picture: decoded.pixels, seconds },

@@ -9,12 +9,12 @@ use actix::prelude::*;
 use tokio::sync::oneshot;
 
 use super::error::CommandError;
-use super::writer::{AppendError, Writer};
-use crate::clock::{Place, Surroundings};
+use super::writer::{AppendError, EventWriter};
 use crate::domain::claim::ClaimEvent;
 use crate::domain::decider::Decider;
 use crate::domain::event::Event;
 use crate::domain::ids::EventId;
+use crate::environment::{Environment, FailPoint};
 use crate::events::envelope::{Append, CommandContext, Commit, NewEvent, RecordedEvent};
 use crate::events::log::{AppendRejection, EventLog, LogFailure};
 use crate::events::stream::{StreamId, Version};
@@ -22,30 +22,30 @@ use crate::projections::ReadModels;
 
 /// Result of an executed command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Done {
+pub struct CommandEffect {
     /// `false` if the state was already as requested, or the command had been executed before (ADR 6).
     pub changed: bool,
 }
 
 /// Reply to a command.
-pub type Outcome<D> = Result<Done, CommandError<<D as Decider>::Rejection>>;
+pub type CommandOutcome<D> = Result<CommandEffect, CommandError<<D as Decider>::Rejection>>;
 
 /// Dependencies of every aggregate. Cheap to clone.
 #[derive(Clone)]
-pub struct Tools {
+pub struct AggregateDeps {
     pub log: Arc<dyn EventLog>,
-    pub writer: Writer,
+    pub writer: EventWriter,
     /// Contains the claimed idempotency keys.
     pub models: ReadModels,
-    pub surroundings: Surroundings,
+    pub environment: Environment,
 }
 
 /// A command on its way to its aggregate.
 pub struct Execute<D: Decider> {
     pub command: D::Command,
-    pub why: CommandContext,
+    pub command_context: CommandContext,
     /// Dropped without a reply if the actor dies.
-    pub reply: oneshot::Sender<Outcome<D>>,
+    pub reply: oneshot::Sender<CommandOutcome<D>>,
     /// Held while the command waits or runs, so that the router does not passivate the actor.
     pub busy: Arc<()>,
 }
@@ -57,17 +57,17 @@ impl<D: Decider> Message for Execute<D> {
 /// The only live actor of a stream.
 pub struct AggregateActor<D: Decider> {
     stream: StreamId,
-    tools: Tools,
+    deps: AggregateDeps,
     mailbox: usize,
     /// `None` before the first command and after a failure; the next command then replays the stream.
-    live: Option<Live<D>>,
+    live: Option<LoadedState<D>>,
 }
 
 impl<D: Decider> AggregateActor<D> {
     /// Returns an actor that has not loaded its stream yet. `mailbox` limits the number of waiting commands.
     #[must_use]
-    pub fn new(stream: StreamId, tools: Tools, mailbox: usize) -> Self {
-        Self { stream, tools, mailbox, live: None }
+    pub fn new(stream: StreamId, deps: AggregateDeps, mailbox: usize) -> Self {
+        Self { stream, deps, mailbox, live: None }
     }
 }
 
@@ -83,12 +83,12 @@ impl<D: Decider> Handler<Execute<D>> for AggregateActor<D> {
     type Result = AtomicResponse<Self, ()>;
 
     fn handle(&mut self, message: Execute<D>, _: &mut Context<Self>) -> Self::Result {
-        let Execute { command, why, reply, busy } = message;
+        let Execute { command, command_context, reply, busy } = message;
         let live = self.live.take();
         let stream = self.stream.clone();
-        let tools = self.tools.clone();
+        let deps = self.deps.clone();
         let work = async move {
-            let (live, outcome) = execute(live, stream, &tools, command, why).await;
+            let (live, outcome) = execute(live, stream, &deps, command, command_context).await;
             // The caller may have gone; the command takes effect nevertheless.
             let _ = reply.send(outcome);
             drop(busy);
@@ -99,15 +99,15 @@ impl<D: Decider> Handler<Execute<D>> for AggregateActor<D> {
 }
 
 /// State of a stream in memory.
-struct Live<D: Decider> {
+struct LoadedState<D: Decider> {
     state: D::State,
     version: Version,
 }
 
-impl<D: Decider> Live<D> {
+impl<D: Decider> LoadedState<D> {
     fn evolve(&mut self, events: &[RecordedEvent]) {
         for recorded in events {
-            if let Some(event) = D::narrow(&recorded.event) {
+            if let Some(event) = D::downcast(&recorded.event) {
                 D::evolve(&mut self.state, event, recorded.at);
             }
             self.version = recorded.version;
@@ -117,49 +117,51 @@ impl<D: Decider> Live<D> {
 
 /// Executes one command, from load to reply. Returns the state unless it may differ from the log.
 async fn execute<D: Decider>(
-    live: Option<Live<D>>,
+    live: Option<LoadedState<D>>,
     stream: StreamId,
-    tools: &Tools,
+    deps: &AggregateDeps,
     command: D::Command,
-    why: CommandContext,
-) -> (Option<Live<D>>, Outcome<D>) {
-    if why.claim.is_some_and(|claim| tools.models.read().claims.holds(&claim, why.at)) {
-        return (live, Ok(Done { changed: false }));
+    command_context: CommandContext,
+) -> (Option<LoadedState<D>>, CommandOutcome<D>) {
+    if command_context.claim.is_some_and(|claim| deps.models.read().claims.contains(&claim, command_context.at)) {
+        return (live, Ok(CommandEffect { changed: false }));
     }
 
     let mut live = match live {
         Some(live) => live,
-        None => match load::<D>(stream.clone(), Arc::clone(&tools.log)).await {
+        None => match load::<D>(stream.clone(), Arc::clone(&deps.log)).await {
             Ok(live) => live,
             Err(failure) => return (None, Err(failure.into())),
         },
     };
 
-    tools.surroundings.reach(Place::Decide, stream.as_str());
-    let events = match D::decide(&live.state, command, why.at) {
-        Ok(events) if events.is_empty() && why.claim.is_none() => return (Some(live), Ok(Done { changed: false })),
+    deps.environment.hit(FailPoint::Decide, stream.as_str());
+    let events = match D::decide(&live.state, command, command_context.at) {
+        Ok(events) if events.is_empty() && command_context.claim.is_none() => {
+            return (Some(live), Ok(CommandEffect { changed: false }));
+        }
         Ok(events) => events,
         Err(rejection) => return (Some(live), Err(CommandError::Rejected(rejection))),
     };
 
     let changed = !events.is_empty();
-    tools.surroundings.reach(Place::Append, stream.as_str());
+    deps.environment.hit(FailPoint::Append, stream.as_str());
 
-    match append::<D>(stream, live.version, tools, events, why).await {
+    match append::<D>(stream, live.version, deps, events, command_context).await {
         Ok(commit) => {
             live.evolve(&commit);
-            (Some(live), Ok(Done { changed }))
+            (Some(live), Ok(CommandEffect { changed }))
         }
-        Err(error) => (live.survives(&error), Err(error.into())),
+        Err(error) => (live.retain_after(&error), Err(error.into())),
     }
 }
 
-impl<D: Decider> Live<D> {
+impl<D: Decider> LoadedState<D> {
     /// Returns the state if it still matches the log after `error`.
-    fn survives(self, error: &AppendError) -> Option<Self> {
+    fn retain_after(self, error: &AppendError) -> Option<Self> {
         match error {
             AppendError::Overloaded
-            | AppendError::Overtaken
+            | AppendError::CrossStreamConflict
             | AppendError::Refused(AppendRejection::TooLarge { .. })
             | AppendError::Log(LogFailure::Full { .. }) => Some(self),
             AppendError::Refused(AppendRejection::Conflict { .. }) | AppendError::Log(_) | AppendError::Interrupted => {
@@ -169,12 +171,12 @@ impl<D: Decider> Live<D> {
     }
 }
 
-async fn load<D: Decider>(stream: StreamId, log: Arc<dyn EventLog>) -> Result<Live<D>, LogFailure> {
+async fn load<D: Decider>(stream: StreamId, log: Arc<dyn EventLog>) -> Result<LoadedState<D>, LogFailure> {
     let reading = tokio::task::spawn_blocking(move || log.read_stream(&stream, Version(0)));
     let history = reading
         .await
         .map_err(|error| LogFailure::Storage { doing: "reading a stream".to_owned(), reason: error.to_string() })??;
-    let mut live = Live { state: D::State::default(), version: Version(0) };
+    let mut live = LoadedState { state: D::State::default(), version: Version(0) };
     live.evolve(&history);
     Ok(live)
 }
@@ -182,15 +184,15 @@ async fn load<D: Decider>(stream: StreamId, log: Arc<dyn EventLog>) -> Result<Li
 async fn append<D: Decider>(
     stream: StreamId,
     expected: Version,
-    tools: &Tools,
+    deps: &AggregateDeps,
     events: Vec<D::Event>,
     context: CommandContext,
 ) -> Result<Commit, AppendError> {
-    let named = |event: Event| NewEvent { id: EventId(tools.surroundings.uuid()), event };
+    let new_event = |event: Event| NewEvent { id: EventId(deps.environment.uuid()), event };
     // Part of the same commit, so that neither the command nor its claim exists without the other.
     let claim = context.claim.map(|claim| ClaimEvent::KeyClaimed(claim).into());
-    let events = events.into_iter().map(D::Event::into).chain(claim).map(named).collect();
-    tools.writer.append(Append { stream, expected, context, events }).await
+    let events = events.into_iter().map(D::Event::into).chain(claim).map(new_event).collect();
+    deps.writer.append(Append { stream, expected, context, events }).await
 }
 
 impl<R> From<AppendError> for CommandError<R> {
@@ -198,7 +200,7 @@ impl<R> From<AppendError> for CommandError<R> {
         match error {
             // The decision was based on an outdated state: nothing was done, and a retry will see the new state.
             AppendError::Overloaded
-            | AppendError::Overtaken
+            | AppendError::CrossStreamConflict
             | AppendError::Refused(AppendRejection::Conflict { .. }) => Self::Overloaded,
             AppendError::Refused(AppendRejection::TooLarge { bytes }) => Self::TooLarge { bytes },
             AppendError::Log(failure) => failure.into(),

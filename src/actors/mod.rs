@@ -6,22 +6,22 @@
 //!    └──────────────────────────────────── commands ─────────────────────────────────────────────┘
 //! ```
 
-pub mod across;
 pub mod aggregate;
-pub mod dispatcher;
+pub mod callback_dispatcher;
+mod concurrency_limit;
+pub mod cross_stream_rules;
 pub mod error;
-pub mod hints;
-pub mod inputs;
-pub mod live;
-pub mod musician;
+pub mod input_fetcher;
+pub mod music_vendor;
 pub mod poller;
 pub mod projector;
 pub mod reactor;
+pub mod retention;
 pub mod router;
-mod shares;
-pub mod sweeper;
 pub mod system;
-pub mod tally;
+pub mod task_progress;
+pub mod usage_counters;
+pub mod vendor_webhooks;
 pub mod writer;
 
 pub use crate::events::envelope::{Actor, CommandContext};

@@ -11,66 +11,68 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::CommandContext;
-use super::aggregate::Outcome;
+use super::aggregate::CommandOutcome;
 use super::error::CommandError;
-use super::hints::Hints;
-use super::inputs::{InputFailure, Inputs};
-use super::live::Live;
-use super::reactor::{Hands, Next, Reactor};
+use super::input_fetcher::{InputFailure, InputFetcher};
+use super::reactor::{Reactor, Reschedule, WorkerSlots};
 use super::system::Dispatch;
-use crate::clock::{Place, Surroundings, VendorStep};
+use super::task_progress::TaskProgress;
+use super::vendor_webhooks::VendorWebhooks;
 use crate::domain::ids::TaskId;
 use crate::domain::task::{
-    Failure, Task, TaskCommand, TaskRecord, TaskRejection, TaskStatus, VendorKey, VendorReference,
+    Task, TaskCommand, TaskFailure, TaskRecord, TaskRejection, TaskStatus, VendorKey, VendorReference,
 };
 use crate::domain::value::Text;
+use crate::environment::{Environment, FailPoint, VendorStep};
 use crate::events::stream::Position;
 use crate::projections::ReadModels;
 use crate::projections::task::TaskEntry;
-use crate::vendors::{ErrorKind, Job, Progress, Recovery, Unfetched, Vendor, VendorError};
+use crate::vendors::{
+    JobProgress, ResultFetchError, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob,
+};
 
+pub mod backoff;
+mod blocked;
 pub mod breaker;
-pub(in crate::actors) mod gate;
-mod hindered;
 mod options;
-pub mod pace;
 mod queue;
 mod step;
+pub(in crate::actors) mod vendor_guard;
 
-pub use gate::VendorState;
 pub use options::PollerOptions;
 pub use step::LANES;
+pub use vendor_guard::VendorState;
 
+use backoff::add_jitter;
+use blocked::BlockedReason;
 use breaker::Admission;
-use gate::Gate;
-use hindered::Cause;
-use pace::at_least;
 use queue::TaskTurns;
-use step::{Step, attempts, next_step};
+use step::{PollerStep, attempts, next_step};
+use vendor_guard::VendorGuard;
 
 /// Longest time during which an input with a temporary fetch error is retried, counted from the submission of the task.
-const INPUT_PATIENCE: Duration = Duration::from_mins(2);
+const INPUT_RETRY_WINDOW: Duration = Duration::from_mins(2);
 /// Shortest and longest pause between such retries; in between, the pause is the age of the task.
-const INPUT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+const INPUT_RETRY_DELAYS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// Pause of a task whose outcome could not be recorded.
-const RECORD_PAUSE: Duration = Duration::from_secs(5);
+const RECORD_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Number of fetches after which invalid results fail the task.
-const ODD_RESULTS_MAX: u32 = 4;
+const MALFORMED_RESULTS_MAX: u32 = 4;
 
 /// Reactor that processes the tasks of one gateway at one vendor.
 #[derive(Clone)]
 pub struct Poller {
     dispatch: Dispatch,
     models: ReadModels,
-    surroundings: Surroundings,
+    environment: Environment,
     vendor: Arc<dyn Vendor>,
-    inputs: Inputs,
+    inputs: InputFetcher,
     options: PollerOptions,
-    gate: Gate,
-    live: Live,
-    hints: Option<Hints>,
+    guard: VendorGuard,
+    task_progress: TaskProgress,
+    webhooks: Option<VendorWebhooks>,
     changes: tokio::sync::watch::Receiver<Position>,
-    turns: Arc<Mutex<TaskTurns>>,
+    account_turns: Arc<Mutex<TaskTurns>>,
 }
 
 impl Poller {
@@ -79,119 +81,138 @@ impl Poller {
     pub fn new(
         dispatch: Dispatch,
         models: ReadModels,
-        surroundings: Surroundings,
+        environment: Environment,
         vendor: Arc<dyn Vendor>,
-        inputs: Inputs,
+        inputs: InputFetcher,
         options: PollerOptions,
     ) -> Self {
         let changes = models.task_changes();
-        let gate = Gate::new(vendor.name(), options.breaker, options.retry, surroundings.clone());
-        let live = Live::default();
-        let hints = None;
-        let turns = Arc::default();
+        let guard = VendorGuard::new(vendor.name(), options.breaker, options.retry, environment.clone());
+        let task_progress = TaskProgress::default();
+        let webhooks = None;
+        let account_turns = Arc::default();
 
-        Self { dispatch, models, surroundings, vendor, inputs, options, gate, live, hints, changes, turns }
+        Self {
+            dispatch,
+            models,
+            environment,
+            vendor,
+            inputs,
+            options,
+            guard,
+            task_progress,
+            webhooks,
+            changes,
+            account_turns,
+        }
     }
 
-    /// Reports the progress of its tasks to `live`.
+    /// Reports the progress of its tasks to `task_progress`.
     #[must_use]
-    pub fn with_live(self, live: Live) -> Self {
-        Self { live, ..self }
+    pub fn with_task_progress(self, task_progress: TaskProgress) -> Self {
+        Self { task_progress, ..self }
     }
 
     /// Polls a task immediately after a webhook of the vendor.
     #[must_use]
-    pub fn with_hints(self, hints: Hints) -> Self {
-        Self { hints: Some(hints), ..self }
+    pub fn with_webhooks(self, webhooks: VendorWebhooks) -> Self {
+        Self { webhooks: Some(webhooks), ..self }
     }
 
     /// Returns the observable state of the vendor.
     #[must_use]
-    pub fn state(&self) -> VendorState {
-        self.gate.state()
+    pub fn vendor_state(&self) -> VendorState {
+        self.guard.state()
     }
 
-    async fn fetch(&self, task: TaskId, entry: &TaskEntry) -> Next {
+    async fn fetch_inputs(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
         match self.inputs.fetch(entry.record.submission.owner, &entry.record.submission.work).await {
-            Ok(taken_in) => self.then(task, entry, taken_in).await,
-            Err(InputFailure::Final(failure)) => self.then(task, entry, TaskCommand::Fail { failure }).await,
-            Err(InputFailure::Passing(failure)) => {
-                let waited = self.surroundings.now().since(entry.record.created_at);
-                if waited >= INPUT_PATIENCE {
-                    return self.then(task, entry, TaskCommand::Fail { failure }).await;
+            Ok(taken_in) => self.record_and_continue(task, entry, taken_in).await,
+            Err(InputFailure::Permanent(failure)) => {
+                self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await
+            }
+            Err(InputFailure::Transient(failure)) => {
+                let waited = self.environment.now().since(entry.record.created_at);
+                if waited >= INPUT_RETRY_WINDOW {
+                    return self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await;
                 }
                 tracing::info!(%task, reason = failure.message.as_str(), "an input cannot be had yet, it is tried again");
-                self.hindered(task, entry, Cause::Shown(failure), waited.clamp(INPUT_PAUSES.0, INPUT_PAUSES.1))
+                self.block(
+                    task,
+                    entry,
+                    BlockedReason::InputUnavailable(failure),
+                    waited.clamp(INPUT_RETRY_DELAYS.0, INPUT_RETRY_DELAYS.1),
+                )
             }
-            Err(InputFailure::Ours(reason)) => {
+            Err(InputFailure::Internal(reason)) => {
                 tracing::warn!(%task, reason, "inputs cannot be taken in");
-                self.hindered(task, entry, Cause::OurInputs, RECORD_PAUSE)
+                self.block(task, entry, BlockedReason::InputStorageFailed, RECORD_RETRY_DELAY)
             }
         }
     }
 
-    async fn submit(&self, task: TaskId, entry: &TaskEntry) -> Next {
-        if let Err((cause, rest)) = self.may_submit().await {
-            return self.hindered(task, entry, cause, rest);
+    async fn submit(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
+        if let Err((cause, rest)) = self.check_admission().await {
+            return self.block(task, entry, cause, rest);
         }
 
         let recovery = self.vendor.recovery();
-        let key = VendorKey::recorded(task.to_string());
-        let repeatable = recovery == Recovery::Key;
-        self.at(VendorStep::BeforeIntent, task);
+        let key = VendorKey::from_recorded(task.to_string());
+        let repeatable = recovery == SubmissionRecovery::Key;
+        self.hit_fail_point(VendorStep::BeforeIntent, task);
         if self.record(task, entry, TaskCommand::StartSubmission { key: key.clone(), repeatable }).await.is_err() {
-            return self.hindered(task, entry, Cause::Unrecorded, RECORD_PAUSE);
+            return self.block(task, entry, BlockedReason::RecordingFailed, RECORD_RETRY_DELAY);
         }
-        self.at(VendorStep::IntentRecorded, task);
+        self.hit_fail_point(VendorStep::IntentRecorded, task);
 
-        let answer = self.vendor.submit(Job::of(entry.record.submission.clone(), key)).await;
-        self.at(VendorStep::Answered, task);
+        let answer = self.vendor.submit(VendorJob::from_submission(entry.record.submission.clone(), key)).await;
+        self.hit_fail_point(VendorStep::Responded, task);
 
         match answer {
             Ok(reference) => {
-                self.gate.succeeded();
-                let next = self.then(task, entry, TaskCommand::RecordAcceptance { reference }).await;
-                self.at(VendorStep::AcceptanceRecorded, task);
+                self.guard.record_success();
+                let next = self.record_and_continue(task, entry, TaskCommand::RecordAcceptance { reference }).await;
+                self.hit_fail_point(VendorStep::AcceptanceRecorded, task);
                 next
             }
-            Err(error) => self.submission_failed(task, entry, error).await,
+            Err(error) => self.handle_submission_failure(task, entry, error).await,
         }
     }
 
     /// Asks the breaker. A probe is a health check, so that a failing vendor is not given a job.
-    async fn may_submit(&self) -> Result<(), (Cause, Duration)> {
-        match self.gate.admission() {
-            Admission::Go => Ok(()),
-            Admission::Wait(wait) => Err((Cause::Gate, self.gate.wait(wait))),
-            Admission::Probe => match self.vendor.lives().await {
+    async fn check_admission(&self) -> Result<(), (BlockedReason, Duration)> {
+        match self.guard.admission() {
+            Admission::Allow => Ok(()),
+            Admission::Wait(wait) => Err((BlockedReason::CircuitOpen, self.guard.admission_delay(wait))),
+            Admission::Probe => match self.vendor.health_check().await {
                 Ok(()) => {
-                    self.gate.succeeded();
+                    self.guard.record_success();
                     Ok(())
                 }
                 Err(error) => {
-                    self.gate.failed(&error);
-                    Err((Cause::Vendor(error.kind), self.gate.wait(self.options.retry.min)))
+                    self.guard.record_failure(&error);
+                    Err((BlockedReason::VendorError(error.kind), self.guard.admission_delay(self.options.retry.min)))
                 }
             },
         }
     }
 
-    async fn submission_failed(&self, task: TaskId, entry: &TaskEntry, error: VendorError) -> Next {
-        self.gate.failed(&error);
-        let pause = self.gate.pause_after(&error, attempts(&entry.record.stage).saturating_add(1));
+    async fn handle_submission_failure(&self, task: TaskId, entry: &TaskEntry, error: VendorError) -> Reschedule {
+        self.guard.record_failure(&error);
+        let pause = self.guard.retry_delay(&error, attempts(&entry.record.stage).saturating_add(1));
         let kind = error.kind;
-        let message = Text::recorded(error.message);
+        let message = Text::from_recorded(error.message);
         let command = match kind {
-            ErrorKind::Refused => {
-                let failure = Failure::new("vendor_refused", message.as_str());
-                return self.then(task, entry, TaskCommand::RecordRefusal { failure }).await;
+            VendorErrorKind::Refused => {
+                let failure = TaskFailure::new("vendor_refused", message.as_str());
+                return self.record_and_continue(task, entry, TaskCommand::RecordRefusal { failure }).await;
             }
-            ErrorKind::Unreached | ErrorKind::Busy | ErrorKind::Unserved => {
+            VendorErrorKind::Unreached | VendorErrorKind::Busy | VendorErrorKind::Unserved => {
                 TaskCommand::RecordUndelivered { reason: message }
             }
-            ErrorKind::Unknown => {
-                let repeatable = self.vendor.recovery() != Recovery::Nothing;
-                TaskCommand::RecordUnknown { reason: message, repeatable }
+            VendorErrorKind::Unknown => {
+                let repeatable = self.vendor.recovery() != SubmissionRecovery::Nothing;
+                TaskCommand::RecordUnknownOutcome { reason: message, repeatable }
             }
         };
 
@@ -200,174 +221,185 @@ impl Poller {
             tracing::warn!(%task, %error, "could not record what became of a submission");
         }
 
-        self.hindered(task, entry, Cause::Vendor(kind), pause)
+        self.block(task, entry, BlockedReason::VendorError(kind), pause)
     }
 
     /// Asks the vendor whether it received a submission whose outcome is unknown.
-    async fn search(&self, task: TaskId, entry: &TaskEntry, key: VendorKey) -> Next {
-        if let Admission::Wait(wait) = self.gate.admission() {
-            return self.hindered(task, entry, Cause::Gate, self.gate.wait(wait));
+    async fn search_submission(&self, task: TaskId, entry: &TaskEntry, key: VendorKey) -> Reschedule {
+        if let Admission::Wait(wait) = self.guard.admission() {
+            return self.block(task, entry, BlockedReason::CircuitOpen, self.guard.admission_delay(wait));
         }
 
-        match self.vendor.find(Job::of(entry.record.submission.clone(), key)).await {
+        match self.vendor.find(VendorJob::from_submission(entry.record.submission.clone(), key)).await {
             Ok(Some(reference)) => {
-                self.gate.succeeded();
-                self.then(task, entry, TaskCommand::RecordAcceptance { reference }).await
+                self.guard.record_success();
+                self.record_and_continue(task, entry, TaskCommand::RecordAcceptance { reference }).await
             }
             Ok(None) => {
-                self.gate.succeeded();
-                let left = self.options.search_settles.saturating_sub(self.age_of_stage(&entry.record));
+                self.guard.record_success();
+                let left = self.options.search_grace_period.saturating_sub(self.age_of_stage(&entry.record));
                 if !left.is_zero() {
-                    self.live.free(task);
-                    return Next::After(at_least(left, self.surroundings.ratio()));
+                    self.task_progress.unblock(task);
+                    return Reschedule::After(add_jitter(left, self.environment.random_f64()));
                 }
                 let reason = "the vendor was searched, and does not have the job";
-                let undelivered = TaskCommand::RecordUndelivered { reason: Text::recorded(reason.to_owned()) };
-                self.then(task, entry, undelivered).await
+                let undelivered = TaskCommand::RecordUndelivered { reason: Text::from_recorded(reason.to_owned()) };
+                self.record_and_continue(task, entry, undelivered).await
             }
-            Err(error) => self.poll_failed(task, entry, &error),
+            Err(error) => self.handle_poll_failure(task, entry, &error),
         }
     }
 
-    async fn poll(&self, task: TaskId, entry: &TaskEntry, reference: &VendorReference) -> Next {
-        let late = self.is_late(&entry.record);
+    async fn poll(&self, task: TaskId, entry: &TaskEntry, reference: &VendorReference) -> Reschedule {
+        let late = self.is_past_deadline(&entry.record);
 
-        if let Admission::Wait(wait) = self.gate.admission() {
+        if let Admission::Wait(wait) = self.guard.admission() {
             if late {
-                return self.expire(task, entry).await;
+                return self.fail_expired(task, entry).await;
             }
-            return self.hindered(task, entry, Cause::Gate, self.gate.wait(wait));
+            return self.block(task, entry, BlockedReason::CircuitOpen, self.guard.admission_delay(wait));
         }
 
         let progress = self.vendor.poll(reference).await;
-        self.at(VendorStep::Polled, task);
+        self.hit_fail_point(VendorStep::Polled, task);
         if let Ok(progress) = &progress {
-            self.gate.succeeded();
-            self.live.note(task, progress);
+            self.guard.record_success();
+            self.task_progress.record(task, progress);
         }
 
         match progress {
-            Ok(Progress::Queued { .. } | Progress::Running { .. } | Progress::Lost) | Err(_) if late => {
-                self.expire(task, entry).await
+            Ok(JobProgress::Queued { .. } | JobProgress::Running { .. } | JobProgress::Lost) | Err(_) if late => {
+                self.fail_expired(task, entry).await
             }
-            Ok(Progress::Queued { .. }) => self.wait_for(task, entry),
-            Ok(Progress::Running { .. }) if entry.record.status == TaskStatus::InProgress => self.wait_for(task, entry),
-            Ok(Progress::Running { .. }) => match self.record(task, entry, TaskCommand::RecordBegun).await {
-                Ok(_) => self.wait_for(task, entry),
-                Err(_) => self.hindered(task, entry, Cause::Unrecorded, RECORD_PAUSE),
+            Ok(JobProgress::Queued { .. }) => self.schedule_next_poll(task, entry),
+            Ok(JobProgress::Running { .. }) if entry.record.status == TaskStatus::InProgress => {
+                self.schedule_next_poll(task, entry)
+            }
+            Ok(JobProgress::Running { .. }) => match self.record(task, entry, TaskCommand::RecordWorkStarted).await {
+                Ok(_) => self.schedule_next_poll(task, entry),
+                Err(_) => self.block(task, entry, BlockedReason::RecordingFailed, RECORD_RETRY_DELAY),
             },
-            Ok(Progress::Done(results)) => self.end(task, entry, TaskCommand::Complete { results }).await,
-            Ok(Progress::Failed(failure)) => self.end(task, entry, TaskCommand::Fail { failure }).await,
-            Ok(Progress::Forgotten) => self.end(task, entry, TaskCommand::RecordForgotten).await,
-            Ok(Progress::Unfetched(unfetched)) => self.unfetched(task, entry, unfetched, late).await,
-            Ok(Progress::Lost) => self.lost(task, entry).await,
-            Err(error) => self.poll_failed(task, entry, &error),
+            Ok(JobProgress::Done(results)) => self.record_final(task, entry, TaskCommand::Complete { results }).await,
+            Ok(JobProgress::Failed(failure)) => self.record_final(task, entry, TaskCommand::Fail { failure }).await,
+            Ok(JobProgress::Forgotten) => self.record_final(task, entry, TaskCommand::RecordLostJob).await,
+            Ok(JobProgress::FetchFailed(unfetched)) => self.handle_fetch_failure(task, entry, unfetched, late).await,
+            Ok(JobProgress::Lost) => self.handle_lost_job(task, entry).await,
+            Err(error) => self.handle_poll_failure(task, entry, &error),
         }
     }
 
     /// Schedules the next poll of a task that the vendor has not finished.
-    fn wait_for(&self, task: TaskId, entry: &TaskEntry) -> Next {
-        self.gate.forget_failures(task);
-        self.live.free(task);
-        let age = self.surroundings.now().since(entry.record.created_at);
-        Next::After(self.options.poll.at_age(age, self.surroundings.ratio()))
+    fn schedule_next_poll(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
+        self.guard.reset_failures(task);
+        self.task_progress.unblock(task);
+        let age = self.environment.now().since(entry.record.created_at);
+        Reschedule::After(self.options.poll.poll_interval(age, self.environment.random_f64()))
     }
 
-    fn poll_failed(&self, task: TaskId, entry: &TaskEntry, error: &VendorError) -> Next {
-        self.gate.failed(error);
+    fn handle_poll_failure(&self, task: TaskId, entry: &TaskEntry, error: &VendorError) -> Reschedule {
+        self.guard.record_failure(error);
         tracing::warn!(vendor = self.vendor.name(), %task, error = error.message, "the vendor was asked in vain");
-        let pause = self.gate.pause_after(error, self.gate.one_failure_more(task));
-        self.hindered(task, entry, Cause::Vendor(error.kind), pause)
+        let pause = self.guard.retry_delay(error, self.guard.count_failure(task));
+        self.block(task, entry, BlockedReason::VendorError(error.kind), pause)
     }
 
-    async fn unfetched(&self, task: TaskId, entry: &TaskEntry, unfetched: Unfetched, late: bool) -> Next {
-        let failures = self.gate.one_failure_more(task);
+    async fn handle_fetch_failure(
+        &self,
+        task: TaskId,
+        entry: &TaskEntry,
+        unfetched: ResultFetchError,
+        late: bool,
+    ) -> Reschedule {
+        let failures = self.guard.count_failure(task);
         let (failure, given_up) = match unfetched {
-            Unfetched::Passing(failure) => (failure, late),
-            Unfetched::Odd(failure) => (failure, late || failures >= ODD_RESULTS_MAX),
+            ResultFetchError::Transient(failure) => (failure, late),
+            ResultFetchError::Malformed(failure) => (failure, late || failures >= MALFORMED_RESULTS_MAX),
         };
         tracing::warn!(%task, reason = failure.message.as_str(), "results could not be brought home");
         if given_up {
-            return self.end(task, entry, TaskCommand::Fail { failure }).await;
+            return self.record_final(task, entry, TaskCommand::Fail { failure }).await;
         }
-        self.hindered(task, entry, Cause::Results(failure), self.gate.pause(failures))
+        self.block(task, entry, BlockedReason::ResultsUnavailable(failure), self.guard.backoff_after(failures))
     }
 
     /// A vendor may not list a task right after accepting it. The task is never submitted again.
-    async fn lost(&self, task: TaskId, entry: &TaskEntry) -> Next {
+    async fn handle_lost_job(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
         if self.age_of_stage(&entry.record) < self.options.lost_after {
-            let failures = self.gate.one_failure_more(task);
-            return self.hindered(task, entry, Cause::Unknown, self.gate.pause(failures));
+            let failures = self.guard.count_failure(task);
+            return self.block(task, entry, BlockedReason::UnknownToVendor, self.guard.backoff_after(failures));
         }
         let message = "the vendor took the task and does not know it any more; it was not submitted again";
-        let failure = Failure::new("vendor_lost", message);
-        self.end(task, entry, TaskCommand::Fail { failure }).await
+        let failure = TaskFailure::new("vendor_lost", message);
+        self.record_final(task, entry, TaskCommand::Fail { failure }).await
     }
 
-    fn is_late(&self, record: &TaskRecord) -> bool {
-        self.surroundings.now().since(record.created_at) >= self.options.deadline_of(record)
+    fn is_past_deadline(&self, record: &TaskRecord) -> bool {
+        self.environment.now().since(record.created_at) >= self.options.deadline_of(record)
     }
 
     fn age_of_stage(&self, record: &TaskRecord) -> Duration {
-        self.surroundings.now().since(record.updated_at)
+        self.environment.now().since(record.updated_at)
     }
 
-    async fn expire(&self, task: TaskId, entry: &TaskEntry) -> Next {
+    async fn fail_expired(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
         let mut message = format!("not finished within {} seconds", self.options.deadline_of(&entry.record).as_secs());
         // The log does not contain the reason of the wait, so the failure includes it.
-        if let Some(hindrance) = self.live.hindrance(task) {
+        if let Some(hindrance) = self.task_progress.blocker(task) {
             let _ = write!(message, "; what kept it last: {}", hindrance.reason.message);
         }
-        self.end(task, entry, TaskCommand::Fail { failure: Failure::new("deadline_exceeded", &message) }).await
+        self.record_final(task, entry, TaskCommand::Fail { failure: TaskFailure::new("deadline_exceeded", &message) })
+            .await
     }
 
     /// Records the last command of a job, after which the vendor is not polled again.
-    async fn end(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Next {
-        self.gate.forget_failures(task);
-        self.then(task, entry, command).await
+    async fn record_final(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Reschedule {
+        self.guard.reset_failures(task);
+        self.record_and_continue(task, entry, command).await
     }
 
     /// Records a command and continues immediately, or after a pause if recording fails.
-    async fn then(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Next {
+    async fn record_and_continue(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Reschedule {
         match self.record(task, entry, command).await {
             // The task has advanced, possibly concurrently: look at it again.
             Ok(_) | Err(CommandError::Rejected(TaskRejection::WrongStage { .. })) => {
-                self.live.free(task);
-                Next::WhenDue
+                self.task_progress.unblock(task);
+                Reschedule::WhenDue
             }
             Err(error) => {
                 tracing::warn!(%task, %error, "could not record what became of a task");
-                self.hindered(task, entry, Cause::Unrecorded, RECORD_PAUSE)
+                self.block(task, entry, BlockedReason::RecordingFailed, RECORD_RETRY_DELAY)
             }
         }
     }
 
-    async fn record(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Outcome<Task> {
+    async fn record(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> CommandOutcome<Task> {
         let causation = Some(entry.last_event);
-        let at = self.surroundings.now();
+        let at = self.environment.now();
         self.dispatch.task(task, command, CommandContext::from_system(causation, at)).await
     }
 
-    fn at(&self, step: VendorStep, task: TaskId) {
-        self.surroundings.reach(Place::Vendor(step), &task.to_string());
+    fn hit_fail_point(&self, step: VendorStep, task: TaskId) {
+        self.environment.hit(FailPoint::Vendor(step), &task.to_string());
     }
 
-    async fn act_on(&self, task: TaskId, entry: &TaskEntry) -> Next {
-        let now = self.surroundings.now();
+    async fn run_next_step(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
+        let now = self.environment.now();
         let deadline = self.options.deadline_of(&entry.record);
 
         match next_step(&entry.record, now, deadline, self.vendor.recovery()) {
-            Step::Nothing => Next::WhenDue,
-            Step::Fetch => self.fetch(task, entry).await,
-            Step::Submit => self.submit(task, entry).await,
-            Step::Search { key } => self.search(task, entry, key).await,
-            Step::Poll { reference } => self.poll(task, entry, &reference).await,
-            Step::GiveUpUnknown { reason } => {
-                let unknown =
-                    TaskCommand::RecordUnknown { reason: Text::recorded(reason.to_owned()), repeatable: false };
-                self.end(task, entry, unknown).await
+            PollerStep::Nothing => Reschedule::WhenDue,
+            PollerStep::Fetch => self.fetch_inputs(task, entry).await,
+            PollerStep::Submit => self.submit(task, entry).await,
+            PollerStep::Search { key } => self.search_submission(task, entry, key).await,
+            PollerStep::Poll { reference } => self.poll(task, entry, &reference).await,
+            PollerStep::GiveUpUnknown { reason } => {
+                let unknown = TaskCommand::RecordUnknownOutcome {
+                    reason: Text::from_recorded(reason.to_owned()),
+                    repeatable: false,
+                };
+                self.record_final(task, entry, unknown).await
             }
-            Step::Expire => self.expire(task, entry).await,
+            PollerStep::Expire => self.fail_expired(task, entry).await,
         }
     }
 }
@@ -377,24 +409,24 @@ impl Reactor for Poller {
     type Work = (TaskId, TaskEntry);
     const NAME: &'static str = "poller";
 
-    fn due(&self, hands: &mut Hands<TaskId>) -> Vec<(TaskId, Self::Work)> {
-        let now = self.surroundings.now();
-        let due = queue::due(&self.models.read().tasks, &self.options, now, &mut self.turns.lock(), hands);
+    fn due(&self, slots: &mut WorkerSlots<TaskId>) -> Vec<(TaskId, Self::Work)> {
+        let now = self.environment.now();
+        let due = queue::due(&self.models.read().tasks, &self.options, now, &mut self.account_turns.lock(), slots);
         due.into_iter().map(|(task, entry)| (task, (task, entry))).collect()
     }
 
-    async fn act(&self, (task, entry): Self::Work) -> Next {
-        match self.act_on(task, &entry).await {
-            Next::After(rest) => Next::After(self.until_deadline(&entry.record, rest)),
-            next @ Next::WhenDue => next,
+    async fn act(&self, (task, entry): Self::Work) -> Reschedule {
+        match self.run_next_step(task, &entry).await {
+            Reschedule::After(rest) => Reschedule::After(self.limit_to_deadline(&entry.record, rest)),
+            next @ Reschedule::WhenDue => next,
         }
     }
 
     async fn changed(&mut self) -> bool {
-        let moved = self.vendor.moved();
+        let moved = self.vendor.progress_notify();
         let hint = async {
-            match &self.hints {
-                Some(hints) => hints.come().await,
+            match &self.webhooks {
+                Some(hints) => hints.received().await,
                 None => std::future::pending().await,
             }
         };
@@ -403,12 +435,12 @@ impl Reactor for Poller {
             _ = self.changes.changed() => false,
             () = hint => false,
             () = moved.notified() => true,
-            () = self.gate.closed() => true,
+            () = self.guard.wait_until_closed() => true,
         }
     }
 
-    fn hinted(&self) -> Vec<TaskId> {
-        let Some(hints) = &self.hints else { return Vec::new() };
+    fn take_woken(&self) -> Vec<TaskId> {
+        let Some(hints) = &self.webhooks else { return Vec::new() };
         let models = self.models.read();
         // Tasks that are not in memory have ended; any poller may drop their hints.
         let is_own = |task: &TaskId| models.tasks.gateway_of(*task).is_none_or(|it| it == self.options.gateway);

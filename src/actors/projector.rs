@@ -39,7 +39,7 @@ impl Projector {
         let mut failures = Vec::new();
         let count = |commit: &&Commit| {
             for recorded in commit.iter() {
-                self.metrics.recorded(recorded.event.name());
+                self.metrics.count_event(recorded.event.name());
                 failures.extend(failure_of(recorded));
             }
         };
@@ -55,7 +55,7 @@ impl Projector {
         let models = self.models.read();
         for (task, code) in failures {
             if let Some(entry) = models.tasks.get(*task) {
-                self.metrics.failed(entry.record.submission.work.kind().as_str(), *code);
+                self.metrics.count_task_failure(entry.record.submission.work.kind().as_str(), *code);
             }
         }
     }
@@ -63,7 +63,7 @@ impl Projector {
 
 /// Returns the task that failed with this event, and the known error code.
 fn failure_of(recorded: &RecordedEvent) -> Option<(TaskId, Option<&'static str>)> {
-    let failure = Task::narrow(&recorded.event)?.failure()?;
+    let failure = Task::downcast(&recorded.event)?.failure()?;
     Some((TaskId::parse(recorded.stream.key()).ok()?, failure.known_code()))
 }
 

@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 use actix::dev::SendError;
 use actix::prelude::*;
 
-use crate::clock::{Place, Surroundings};
+use crate::environment::{Environment, FailPoint};
 
 /// Interval at which a reactor looks for work without being woken.
 const TICK: Duration = Duration::from_millis(250);
 /// Limits the search for work to about a tenth of the time, however much work there is.
-const LOOKING_PART: u32 = 10;
+const SEARCH_TIME_DIVISOR: u32 = 10;
 /// Pause of work whose attempt panicked.
-const REST_AFTER_PANIC: Duration = Duration::from_secs(1);
+const PANIC_BACKOFF: Duration = Duration::from_secs(1);
 
 /// Time at which a piece of work is considered again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum Reschedule {
     /// As soon as the projection reports it as due.
     WhenDue,
     /// After this pause, or earlier if the work is hinted at.
@@ -38,17 +38,17 @@ pub trait Reactor: Clone + Send + Unpin + 'static {
     /// Name in logs.
     const NAME: &'static str;
 
-    /// Returns the due work that `hands` accept, most urgent first.
-    fn due(&self, hands: &mut Hands<Self::Key>) -> Vec<(Self::Key, Self::Work)>;
+    /// Returns the due work that `slots` accept, most urgent first.
+    fn due(&self, slots: &mut WorkerSlots<Self::Key>) -> Vec<(Self::Key, Self::Work)>;
 
     /// Performs one piece of work and records the outcome.
-    fn act(&self, work: Self::Work) -> impl Future<Output = Next> + Send;
+    fn act(&self, work: Self::Work) -> impl Future<Output = Reschedule> + Send;
 
     /// Completes when there may be new work. `true` ends all pauses, because their reason may be gone.
     fn changed(&mut self) -> impl Future<Output = bool> + Send;
 
     /// Returns the work that was hinted at since the last call; its pauses end.
-    fn hinted(&self) -> Vec<Self::Key> {
+    fn take_woken(&self) -> Vec<Self::Key> {
         Vec::new()
     }
 }
@@ -63,50 +63,50 @@ pub struct ReactorOptions {
 }
 
 /// Concurrency slots of a reactor, and its paused work.
-pub struct Hands<K> {
+pub struct WorkerSlots<K> {
     options: ReactorOptions,
     now: Instant,
     /// Work in progress, with its lane.
-    under_way: HashMap<K, String>,
+    in_progress: HashMap<K, String>,
     lanes: HashMap<String, usize>,
-    /// End of each pause. Expired entries are removed by [`Hands::forget_ended_rests`].
-    resting: HashMap<K, Instant>,
-    forgotten_at: Instant,
+    /// End of each pause. Expired entries are removed by [`WorkerSlots::prune_expired_pauses`].
+    paused_until: HashMap<K, Instant>,
+    pruned_at: Instant,
 }
 
-impl<K: Clone + Eq + Hash> Hands<K> {
+impl<K: Clone + Eq + Hash> WorkerSlots<K> {
     fn new(options: ReactorOptions) -> Self {
-        let under_way = HashMap::new();
+        let in_progress = HashMap::new();
         let lanes = HashMap::new();
-        let resting = HashMap::new();
+        let paused_until = HashMap::new();
         let now = Instant::now();
-        Self { options, now, under_way, lanes, resting, forgotten_at: now }
+        Self { options, now, in_progress, lanes, paused_until, pruned_at: now }
     }
 
-    /// Returns `true` if the work is in progress or paused, so [`Hands::take`] would reject it. Cheaper than trying.
+    /// Returns `true` if the work is in progress or paused, so [`WorkerSlots::try_reserve`] would reject it. Cheaper than trying.
     #[must_use]
-    pub fn are_off(&self, key: &K) -> bool {
-        self.resting.get(key).is_some_and(|until| *until > self.now) || self.under_way.contains_key(key)
+    pub fn is_busy_or_paused(&self, key: &K) -> bool {
+        self.paused_until.get(key).is_some_and(|until| *until > self.now) || self.in_progress.contains_key(key)
     }
 
     /// Reserves a slot for the work and returns `true`, unless all slots or those of its lane are in use. No lane gets
     /// more than [`ReactorOptions::lane`] slots, so that one slow receiver does not delay the others.
-    pub fn take(&mut self, key: &K, lane: &str) -> bool {
+    pub fn try_reserve(&mut self, key: &K, lane: &str) -> bool {
         let taken = self.lanes.get(lane).copied().unwrap_or(0);
-        if self.are_full() || taken >= self.options.lane || self.are_off(key) {
+        if self.is_full() || taken >= self.options.lane || self.is_busy_or_paused(key) {
             return false;
         }
         self.lanes.insert(lane.to_owned(), taken + 1);
-        self.under_way.insert(key.clone(), lane.to_owned());
+        self.in_progress.insert(key.clone(), lane.to_owned());
         true
     }
 
-    fn are_full(&self) -> bool {
-        self.under_way.len() >= self.options.concurrency
+    fn is_full(&self) -> bool {
+        self.in_progress.len() >= self.options.concurrency
     }
 
-    fn finish(&mut self, key: &K) {
-        let Some(lane) = self.under_way.remove(key) else { return };
+    fn release(&mut self, key: &K) {
+        let Some(lane) = self.in_progress.remove(key) else { return };
         let left = self.lanes.get(&lane).map_or(0, |places| places - 1);
         if left == 0 {
             self.lanes.remove(&lane);
@@ -115,11 +115,11 @@ impl<K: Clone + Eq + Hash> Hands<K> {
         }
     }
 
-    fn forget_ended_rests(&mut self) {
-        if self.now.saturating_duration_since(self.forgotten_at) >= TICK {
+    fn prune_expired_pauses(&mut self) {
+        if self.now.saturating_duration_since(self.pruned_at) >= TICK {
             let now = self.now;
-            self.resting.retain(|_, until| *until > now);
-            self.forgotten_at = now;
+            self.paused_until.retain(|_, until| *until > now);
+            self.pruned_at = now;
         }
     }
 }
@@ -127,129 +127,129 @@ impl<K: Clone + Eq + Hash> Hands<K> {
 /// Actor that runs a [`Reactor`].
 pub struct ReactorActor<R: Reactor> {
     reactor: R,
-    surroundings: Surroundings,
-    hands: Hands<R::Key>,
+    environment: Environment,
+    slots: WorkerSlots<R::Key>,
     /// Work that was hinted at while in progress: it is not paused afterwards.
-    hinted: HashSet<R::Key>,
+    woken_in_progress: HashSet<R::Key>,
     /// Earliest time of the next search for work.
-    next_look: Instant,
+    next_poll_at: Instant,
     /// `true` if that search is scheduled.
-    look_arranged: bool,
+    is_poll_scheduled: bool,
 }
 
 /// Wakes the actor to look for work.
 #[derive(Debug, Clone, Copy)]
-struct Wake {
-    hinted: bool,
+struct WakeReactor {
+    ends_pauses: bool,
 }
 
-impl Message for Wake {
+impl Message for WakeReactor {
     type Result = ();
 }
 
 /// Starts a reactor on the current arbiter and restarts it whenever it dies.
-pub fn keep_running<R: Reactor>(reactor: R, options: ReactorOptions, surroundings: Surroundings) {
+pub fn spawn_supervised<R: Reactor>(reactor: R, options: ReactorOptions, environment: Environment) {
     let start = {
         let reactor = reactor.clone();
-        move || ReactorActor::new(reactor.clone(), options, surroundings.clone()).start()
+        move || ReactorActor::new(reactor.clone(), options, environment.clone()).start()
     };
 
     let mut changes = reactor;
 
     actix::spawn(async move {
         let mut address = start();
-        let mut hinted = false;
+        let mut ends_pauses = false;
         loop {
-            if let Err(SendError::Closed(_)) = address.try_send(Wake { hinted }) {
+            if let Err(SendError::Closed(_)) = address.try_send(WakeReactor { ends_pauses }) {
                 tracing::error!(reactor = R::NAME, "died, starting it anew");
                 address = start();
                 continue;
             }
-            hinted = tokio::time::timeout(TICK, changes.changed()).await.unwrap_or(false);
+            ends_pauses = tokio::time::timeout(TICK, changes.changed()).await.unwrap_or(false);
         }
     });
 }
 
 impl<R: Reactor> ReactorActor<R> {
-    fn new(reactor: R, options: ReactorOptions, surroundings: Surroundings) -> Self {
-        let hands = Hands::new(options);
-        let hinted = HashSet::new();
-        let next_look = Instant::now();
-        Self { reactor, surroundings, hands, hinted, next_look, look_arranged: false }
+    fn new(reactor: R, options: ReactorOptions, environment: Environment) -> Self {
+        let slots = WorkerSlots::new(options);
+        let woken_in_progress = HashSet::new();
+        let next_poll_at = Instant::now();
+        Self { reactor, environment, slots, woken_in_progress, next_poll_at, is_poll_scheduled: false }
     }
 
     /// Looks for work now, unless all slots are in use; delays the search if the previous one took long.
-    fn look(&mut self, context: &mut Context<Self>) {
-        if self.hands.are_full() || self.look_arranged {
+    fn poll(&mut self, context: &mut Context<Self>) {
+        if self.slots.is_full() || self.is_poll_scheduled {
             return;
         }
 
-        let wait = self.next_look.saturating_duration_since(Instant::now());
+        let wait = self.next_poll_at.saturating_duration_since(Instant::now());
 
         if wait.is_zero() {
             let started = Instant::now();
             self.start_due(context);
-            self.next_look = Instant::now() + started.elapsed() * LOOKING_PART;
+            self.next_poll_at = Instant::now() + started.elapsed() * SEARCH_TIME_DIVISOR;
         } else {
-            self.look_arranged = true;
+            self.is_poll_scheduled = true;
             context.run_later(wait, |actor, context| {
-                actor.look_arranged = false;
-                actor.look(context);
+                actor.is_poll_scheduled = false;
+                actor.poll(context);
             });
         }
     }
 
     fn start_due(&mut self, context: &mut Context<Self>) {
-        self.hands.now = Instant::now();
-        self.hands.forget_ended_rests();
-        for (key, work) in self.reactor.due(&mut self.hands) {
-            self.start_one(context, key, work);
+        self.slots.now = Instant::now();
+        self.slots.prune_expired_pauses();
+        for (key, work) in self.reactor.due(&mut self.slots) {
+            self.start_work(context, key, work);
         }
     }
 
-    fn rest(&mut self, context: &mut Context<Self>, key: R::Key, rest: Duration) {
-        self.hands.resting.insert(key, Instant::now() + rest);
+    fn back_off(&mut self, context: &mut Context<Self>, key: R::Key, rest: Duration) {
+        self.slots.paused_until.insert(key, Instant::now() + rest);
         if rest < TICK {
-            context.run_later(rest, Self::look);
+            context.run_later(rest, Self::poll);
         }
-        self.look(context);
+        self.poll(context);
     }
 
     /// Ends the pauses of work that was hinted at.
-    fn take_hints(&mut self) {
-        for key in self.reactor.hinted() {
-            if self.hands.under_way.contains_key(&key) {
-                self.hinted.insert(key);
+    fn wake_hinted_work(&mut self) {
+        for key in self.reactor.take_woken() {
+            if self.slots.in_progress.contains_key(&key) {
+                self.woken_in_progress.insert(key);
             } else {
-                self.hands.resting.remove(&key);
+                self.slots.paused_until.remove(&key);
             }
         }
     }
 
-    fn start_one(&mut self, context: &mut Context<Self>, key: R::Key, work: R::Work) {
+    fn start_work(&mut self, context: &mut Context<Self>, key: R::Key, work: R::Work) {
         let reactor = self.reactor.clone();
-        let surroundings = self.surroundings.clone();
+        let environment = self.environment.clone();
 
         // A separate task, so that a panic is reported here instead of ending the actor.
         let working = actix::spawn(async move {
-            surroundings.reach(Place::Reactor, R::NAME);
+            environment.hit(FailPoint::Reactor, R::NAME);
             reactor.act(work).await
         });
 
         let finished = working.into_actor(self).map(move |next, actor, context| {
-            actor.hands.finish(&key);
+            actor.slots.release(&key);
             let rest = match next {
-                Ok(Next::WhenDue) => None,
-                Ok(Next::After(rest)) => Some(rest),
+                Ok(Reschedule::WhenDue) => None,
+                Ok(Reschedule::After(rest)) => Some(rest),
                 Err(panic) => {
                     tracing::error!(reactor = R::NAME, %panic, "an attempt died");
-                    Some(REST_AFTER_PANIC)
+                    Some(PANIC_BACKOFF)
                 }
             };
-            let hinted = actor.hinted.remove(&key);
+            let hinted = actor.woken_in_progress.remove(&key);
             match rest {
-                Some(rest) if !hinted => actor.rest(context, key, rest),
-                _ => actor.look(context),
+                Some(rest) if !hinted => actor.back_off(context, key, rest),
+                _ => actor.poll(context),
             }
         });
 
@@ -261,14 +261,14 @@ impl<R: Reactor> Actor for ReactorActor<R> {
     type Context = Context<Self>;
 }
 
-impl<R: Reactor> Handler<Wake> for ReactorActor<R> {
+impl<R: Reactor> Handler<WakeReactor> for ReactorActor<R> {
     type Result = ();
 
-    fn handle(&mut self, wake: Wake, context: &mut Context<Self>) {
-        if wake.hinted {
-            self.hands.resting.clear();
+    fn handle(&mut self, wake: WakeReactor, context: &mut Context<Self>) {
+        if wake.ends_pauses {
+            self.slots.paused_until.clear();
         }
-        self.take_hints();
-        self.look(context);
+        self.wake_hinted_work();
+        self.poll(context);
     }
 }

@@ -8,7 +8,7 @@ use actix::dev::SendError;
 use actix::prelude::*;
 use tokio::sync::oneshot;
 
-use super::aggregate::{AggregateActor, Execute, Outcome, Tools};
+use super::aggregate::{AggregateActor, AggregateDeps, CommandOutcome, Execute};
 use super::error::CommandError;
 use crate::domain::decider::Decider;
 use crate::events::envelope::CommandContext;
@@ -26,33 +26,33 @@ pub struct RouterOptions {
 }
 
 /// A command for the router.
-pub struct Route<D: Decider> {
+pub struct RouteCommand<D: Decider> {
     pub stream: StreamId,
     pub command: D::Command,
-    pub why: CommandContext,
-    pub reply: oneshot::Sender<Outcome<D>>,
+    pub command_context: CommandContext,
+    pub reply: oneshot::Sender<CommandOutcome<D>>,
 }
 
-impl<D: Decider> Message for Route<D> {
+impl<D: Decider> Message for RouteCommand<D> {
     type Result = ();
 }
 
 /// Returns the number of live aggregates, for tests and for the state shown to operators.
 #[derive(Debug, Clone, Copy)]
-pub struct CountLive;
+pub struct CountLiveAggregates;
 
-impl Message for CountLive {
+impl Message for CountLiveAggregates {
     type Result = usize;
 }
 
 /// Router of one kind of aggregate. Its aggregates run on its arbiter, so no thread switch is needed.
 pub struct Router<D: Decider> {
-    tools: Tools,
+    deps: AggregateDeps,
     options: RouterOptions,
-    live: HashMap<StreamId, Entry<D>>,
+    live: HashMap<StreamId, LiveAggregate<D>>,
 }
 
-struct Entry<D: Decider> {
+struct LiveAggregate<D: Decider> {
     address: Addr<AggregateActor<D>>,
     /// Shared with every unfinished command of the actor.
     busy: Arc<()>,
@@ -62,13 +62,13 @@ struct Entry<D: Decider> {
 impl<D: Decider> Router<D> {
     /// Returns a router without live aggregates.
     #[must_use]
-    pub fn new(tools: Tools, options: RouterOptions) -> Self {
-        Self { tools, options, live: HashMap::new() }
+    pub fn new(deps: AggregateDeps, options: RouterOptions) -> Self {
+        Self { deps, options, live: HashMap::new() }
     }
 
-    fn wake(&self, stream: &StreamId) -> Entry<D> {
-        let actor = AggregateActor::new(stream.clone(), self.tools.clone(), self.options.mailbox);
-        Entry { address: actor.start(), busy: Arc::new(()), last_used: Instant::now() }
+    fn start_aggregate(&self, stream: &StreamId) -> LiveAggregate<D> {
+        let actor = AggregateActor::new(stream.clone(), self.deps.clone(), self.options.mailbox);
+        LiveAggregate { address: actor.start(), busy: Arc::new(()), last_used: Instant::now() }
     }
 
     /// Drops the addresses of idle aggregates, which stops them; the next command replays the stream.
@@ -87,33 +87,33 @@ impl<D: Decider> Actor for Router<D> {
     }
 }
 
-impl<D: Decider> Handler<Route<D>> for Router<D> {
+impl<D: Decider> Handler<RouteCommand<D>> for Router<D> {
     type Result = ();
 
-    fn handle(&mut self, message: Route<D>, _: &mut Context<Self>) {
-        let Route { stream, command, why, reply } = message;
+    fn handle(&mut self, message: RouteCommand<D>, _: &mut Context<Self>) {
+        let RouteCommand { stream, command, command_context, reply } = message;
         let known = self.live.get(&stream).is_some_and(|entry| entry.address.connected());
 
         if !known {
             // Unknown, idle or dead after a panic: a new actor replays the stream.
-            let entry = self.wake(&stream);
+            let entry = self.start_aggregate(&stream);
             self.live.insert(stream.clone(), entry);
         }
 
         let Some(entry) = self.live.get_mut(&stream) else { return };
         entry.last_used = Instant::now();
 
-        let command = Execute { command, why, reply, busy: Arc::clone(&entry.busy) };
+        let command = Execute { command, command_context, reply, busy: Arc::clone(&entry.busy) };
         if let Err(SendError::Full(refused) | SendError::Closed(refused)) = entry.address.try_send(command) {
             let _ = refused.reply.send(Err(CommandError::Overloaded));
         }
     }
 }
 
-impl<D: Decider> Handler<CountLive> for Router<D> {
+impl<D: Decider> Handler<CountLiveAggregates> for Router<D> {
     type Result = usize;
 
-    fn handle(&mut self, _: CountLive, _: &mut Context<Self>) -> usize {
+    fn handle(&mut self, _: CountLiveAggregates, _: &mut Context<Self>) -> usize {
         self.live.len()
     }
 }

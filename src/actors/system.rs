@@ -6,12 +6,11 @@ use actix::prelude::*;
 use tokio::sync::oneshot;
 
 use super::CommandContext;
-use super::aggregate::{Outcome, Tools};
+use super::aggregate::{AggregateDeps, CommandOutcome};
 use super::error::CommandError;
 use super::projector::Projector;
-use super::router::{CountLive, Route, Router, RouterOptions};
-use super::writer::Writer;
-use crate::clock::Surroundings;
+use super::router::{CountLiveAggregates, RouteCommand, Router, RouterOptions};
+use super::writer::EventWriter;
 use crate::domain::decider::Decider;
 use crate::domain::delivery::{Delivery, DeliveryCommand};
 use crate::domain::ids::{DeliveryId, NodeKey, PublisherId, TaskId, TokenId, UserId};
@@ -20,13 +19,14 @@ use crate::domain::publisher::{Publisher, PublisherCommand};
 use crate::domain::task::{Task, TaskCommand};
 use crate::domain::token::{Token, TokenCommand};
 use crate::domain::user::{User, UserCommand};
+use crate::environment::Environment;
 use crate::events::log::EventLog;
 use crate::events::stream::StreamId;
 use crate::projections::ReadModels;
 use crate::telemetry::metrics::Metrics;
-use crate::telemetry::trace::{self, Span, Value};
+use crate::telemetry::trace::{self, AttributeValue, Span};
 
-pub use super::aggregate::Done;
+pub use super::aggregate::CommandEffect;
 
 /// The only entry for commands. Cheap to clone.
 #[derive(Clone)]
@@ -52,9 +52,9 @@ pub struct Actors {
     pub dispatch: Dispatch,
     arbiter: Arbiter,
     /// Returns the number of waiting appends.
-    waiting: Arc<dyn Fn() -> usize + Send + Sync>,
+    writer_queue_length: Arc<dyn Fn() -> usize + Send + Sync>,
     /// Upgradable while the writer runs.
-    alive: Weak<()>,
+    writer_alive: Weak<()>,
 }
 
 impl Actors {
@@ -63,40 +63,40 @@ impl Actors {
     pub async fn start(
         log: Arc<dyn EventLog>,
         models: ReadModels,
-        surroundings: Surroundings,
+        environment: Environment,
         options: ActorOptions,
         metrics: Metrics,
     ) -> Self {
         let projector = Projector::new(models.clone(), metrics);
-        let (writer, worker, alive) =
-            Writer::new(Arc::clone(&log), projector, options.writer_queue, surroundings.mishaps());
-        let waiting = Arc::new(writer.waiting());
+        let (writer, worker, writer_alive) =
+            EventWriter::new(Arc::clone(&log), projector, options.writer_queue, environment.fail_points());
+        let writer_queue_length = Arc::new(writer.queue_length());
         let arbiter = Arbiter::new();
         arbiter.spawn(worker.run());
 
-        let tools = Tools { log, writer, models, surroundings };
+        let deps = AggregateDeps { log, writer, models, environment };
         let dispatch = Dispatch {
-            users: start_router(&arbiter, &tools, options.router),
-            publishers: start_router(&arbiter, &tools, options.router),
-            tokens: start_router(&arbiter, &tools, options.router),
-            nodes: start_router(&arbiter, &tools, options.router),
-            tasks: start_router(&arbiter, &tools, options.router),
-            deliveries: start_router(&arbiter, &tools, options.router),
+            users: start_router(&arbiter, &deps, options.router),
+            publishers: start_router(&arbiter, &deps, options.router),
+            tokens: start_router(&arbiter, &deps, options.router),
+            nodes: start_router(&arbiter, &deps, options.router),
+            tasks: start_router(&arbiter, &deps, options.router),
+            deliveries: start_router(&arbiter, &deps, options.router),
         };
 
         dispatch.await_routers().await;
-        Self { dispatch, arbiter, waiting, alive }
+        Self { dispatch, arbiter, writer_queue_length, writer_alive }
     }
 
     /// Returns a function that returns `false` once the writer has died, so no command can be written.
-    pub fn pulse(&self) -> impl Fn() -> bool + Send + Sync + use<> {
-        let alive = Weak::clone(&self.alive);
+    pub fn writer_liveness(&self) -> impl Fn() -> bool + Send + Sync + use<> {
+        let alive = Weak::clone(&self.writer_alive);
         move || alive.strong_count() > 0
     }
 
     /// Returns a function that returns the number of appends waiting for the writer.
-    pub fn waiting(&self) -> impl Fn() -> usize + Send + Sync + use<> {
-        let waiting = Arc::clone(&self.waiting);
+    pub fn writer_queue_length(&self) -> impl Fn() -> usize + Send + Sync + use<> {
+        let waiting = Arc::clone(&self.writer_queue_length);
         move || waiting()
     }
 
@@ -110,9 +110,9 @@ impl Actors {
     }
 }
 
-fn start_router<D: Decider>(arbiter: &Arbiter, tools: &Tools, options: RouterOptions) -> Addr<Router<D>> {
-    let tools = tools.clone();
-    Router::start_in_arbiter(&arbiter.handle(), move |_| Router::new(tools, options))
+fn start_router<D: Decider>(arbiter: &Arbiter, deps: &AggregateDeps, options: RouterOptions) -> Addr<Router<D>> {
+    let deps = deps.clone();
+    Router::start_in_arbiter(&arbiter.handle(), move |_| Router::new(deps, options))
 }
 
 impl Dispatch {
@@ -120,8 +120,13 @@ impl Dispatch {
     ///
     /// # Errors
     /// Returns the rejection, or the reason why the command was not executed.
-    pub async fn user(&self, id: UserId, command: UserCommand, why: CommandContext) -> Outcome<User> {
-        send(&self.users, StreamId::from(&id), command, why).await
+    pub async fn user(
+        &self,
+        id: UserId,
+        command: UserCommand,
+        command_context: CommandContext,
+    ) -> CommandOutcome<User> {
+        send(&self.users, StreamId::from(&id), command, command_context).await
     }
 
     /// Sends a command to a publisher.
@@ -132,62 +137,82 @@ impl Dispatch {
         &self,
         id: &PublisherId,
         command: PublisherCommand,
-        why: CommandContext,
-    ) -> Outcome<Publisher> {
-        send(&self.publishers, StreamId::from(id), command, why).await
+        command_context: CommandContext,
+    ) -> CommandOutcome<Publisher> {
+        send(&self.publishers, StreamId::from(id), command, command_context).await
     }
 
     /// Sends a command to a token.
     ///
     /// # Errors
     /// Returns the rejection, or the reason why the command was not executed.
-    pub async fn token(&self, id: TokenId, command: TokenCommand, why: CommandContext) -> Outcome<Token> {
-        send(&self.tokens, StreamId::from(&id), command, why).await
+    pub async fn token(
+        &self,
+        id: TokenId,
+        command: TokenCommand,
+        command_context: CommandContext,
+    ) -> CommandOutcome<Token> {
+        send(&self.tokens, StreamId::from(&id), command, command_context).await
     }
 
     /// Sends a command to a node.
     ///
     /// # Errors
     /// Returns the rejection, or the reason why the command was not executed.
-    pub async fn node(&self, key: &NodeKey, command: NodeCommand, why: CommandContext) -> Outcome<Node> {
-        send(&self.nodes, StreamId::from(key), command, why).await
+    pub async fn node(
+        &self,
+        key: &NodeKey,
+        command: NodeCommand,
+        command_context: CommandContext,
+    ) -> CommandOutcome<Node> {
+        send(&self.nodes, StreamId::from(key), command, command_context).await
     }
 
     /// Sends a command to a task.
     ///
     /// # Errors
     /// Returns the rejection, or the reason why the command was not executed.
-    pub async fn task(&self, id: TaskId, command: TaskCommand, why: CommandContext) -> Outcome<Task> {
+    pub async fn task(
+        &self,
+        id: TaskId,
+        command: TaskCommand,
+        command_context: CommandContext,
+    ) -> CommandOutcome<Task> {
         if matches!(command, TaskCommand::Submit(_)) {
-            trace::remember(id.0);
+            trace::remember_task(id.0);
         }
-        send(&self.tasks, StreamId::from(&id), command, why).await
+        send(&self.tasks, StreamId::from(&id), command, command_context).await
     }
 
     /// Sends a command to a delivery.
     ///
     /// # Errors
     /// Returns the rejection, or the reason why the command was not executed.
-    pub async fn delivery(&self, id: DeliveryId, command: DeliveryCommand, why: CommandContext) -> Outcome<Delivery> {
-        send(&self.deliveries, StreamId::from(&id), command, why).await
+    pub async fn delivery(
+        &self,
+        id: DeliveryId,
+        command: DeliveryCommand,
+        command_context: CommandContext,
+    ) -> CommandOutcome<Delivery> {
+        send(&self.deliveries, StreamId::from(&id), command, command_context).await
     }
 
     /// Waits until all routers have started: before that, their mailboxes have the default capacity of actix.
     async fn await_routers(&self) {
         // An error means that the router died with its arbiter; every command will report that.
         let _ = tokio::join!(
-            self.users.send(CountLive),
-            self.publishers.send(CountLive),
-            self.tokens.send(CountLive),
-            self.nodes.send(CountLive),
-            self.tasks.send(CountLive),
-            self.deliveries.send(CountLive),
+            self.users.send(CountLiveAggregates),
+            self.publishers.send(CountLiveAggregates),
+            self.tokens.send(CountLiveAggregates),
+            self.nodes.send(CountLiveAggregates),
+            self.tasks.send(CountLiveAggregates),
+            self.deliveries.send(CountLiveAggregates),
         );
     }
 
     /// Returns the number of live publisher actors.
     pub async fn live_publishers(&self) -> usize {
-        self.publishers.send(CountLive).await.unwrap_or(0)
+        self.publishers.send(CountLiveAggregates).await.unwrap_or(0)
     }
 }
 
@@ -195,25 +220,25 @@ async fn send<D: Decider>(
     router: &Addr<Router<D>>,
     stream: StreamId,
     command: D::Command,
-    why: CommandContext,
-) -> Outcome<D> {
-    let mut span = trace::part(|| format!("append {}", D::KIND.as_str()));
+    command_context: CommandContext,
+) -> CommandOutcome<D> {
+    let mut span = trace::child_span(|| format!("append {}", D::KIND.as_str()));
     let (reply, answered) = oneshot::channel();
-    let outcome = match router.try_send(Route { stream, command, why, reply }) {
+    let outcome = match router.try_send(RouteCommand { stream, command, command_context, reply }) {
         Ok(()) => answered.await.unwrap_or(Err(CommandError::Interrupted)),
         Err(SendError::Full(_)) => Err(CommandError::Overloaded),
         Err(SendError::Closed(_)) => Err(CommandError::Interrupted),
     };
 
     if let (Some(span), Err(error)) = (&mut span, &outcome) {
-        end(span, error);
+        end_span(span, error);
     }
 
     outcome
 }
 
 /// Records the outcome of a command that was not executed. A rejection is a normal response, not a failure.
-fn end<R>(span: &mut Span, error: &CommandError<R>) {
+fn end_span<R>(span: &mut Span, error: &CommandError<R>) {
     let (outcome, is_failure) = match error {
         CommandError::Rejected(_) => ("rejected", false),
         CommandError::TooLarge { .. } => ("too large", false),
@@ -224,8 +249,8 @@ fn end<R>(span: &mut Span, error: &CommandError<R>) {
         CommandError::Interrupted => ("interrupted", true),
     };
 
-    span.note("mediary.outcome", Value::Text(outcome.to_owned()));
+    span.set_attribute("mediary.outcome", AttributeValue::Text(outcome.to_owned()));
     if is_failure {
-        span.fail(outcome);
+        span.set_failure(outcome);
     }
 }

@@ -13,21 +13,21 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 use tokio::time::timeout_at;
 
-use super::across::Across;
+use super::cross_stream_rules::CrossStreamRules;
 use super::projector::Projector;
-use crate::clock::{Mishaps, Step};
+use crate::environment::{CommitStep, FailPoints};
 use crate::events::envelope::{Append, Commit};
 use crate::events::log::{AppendRejection, EventLog, LogFailure};
 
 /// Maximum number of appends that share one sync.
 const GROUP_MAX: usize = 1024;
 /// Longest pause in which a group accumulates.
-const GATHER_MAX: Duration = Duration::from_millis(1);
+const GROUP_DELAY_MAX: Duration = Duration::from_millis(1);
 /// The pause is this fraction of the time of an append. On a fast disk the next group accumulates during the sync
 /// anyway; on a slow disk a saved sync is worth a longer pause.
-const GATHER_PART: u32 = 8;
+const GROUP_DELAY_DIVISOR: u32 = 8;
 /// Longest delay of the log's maintenance after a group: signing HEAD takes half as long as a sync.
-const UNTIDIED_MAX: Duration = Duration::from_millis(10);
+const MAINTENANCE_DELAY_MAX: Duration = Duration::from_millis(10);
 
 /// Reason why an append failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -35,9 +35,9 @@ pub enum AppendError {
     /// The queue is full; nothing was done.
     #[error("the writer's queue is full")]
     Overloaded,
-    /// Another append changed what a cross-stream rule depends on (see [`super::across`]); nothing was done.
+    /// Another append changed what a cross-stream rule depends on (see [`super::cross_stream_rules`]); nothing was done.
     #[error("overtaken by a change that it depends on")]
-    Overtaken,
+    CrossStreamConflict,
     /// Only this append was refused.
     #[error(transparent)]
     Refused(#[from] AppendRejection),
@@ -51,18 +51,18 @@ pub enum AppendError {
 
 /// Handle of the writer. Cheap to clone.
 #[derive(Clone)]
-pub struct Writer {
-    queue: mpsc::Sender<Request>,
+pub struct EventWriter {
+    queue: mpsc::Sender<AppendRequest>,
 }
 
-struct Request {
+struct AppendRequest {
     append: Append,
-    asked_by: oneshot::Sender<Answer>,
+    reply: oneshot::Sender<AppendOutcome>,
 }
 
-type Answer = Result<Commit, AppendError>;
+type AppendOutcome = Result<Commit, AppendError>;
 
-impl Writer {
+impl EventWriter {
     /// Returns a handle, the worker that makes appends durable, and a reference that expires when the worker ends for
     /// any reason. `queue` limits the number of waiting appends.
     #[must_use]
@@ -70,27 +70,27 @@ impl Writer {
         log: Arc<dyn EventLog>,
         projector: Projector,
         queue: usize,
-        mishaps: Mishaps,
-    ) -> (Self, Worker, Weak<()>) {
+        fail_points: FailPoints,
+    ) -> (Self, EventWriterTask, Weak<()>) {
         let (sender, receiver) = mpsc::channel(queue);
         let pulse = Arc::new(());
         let alive = Arc::downgrade(&pulse);
-        let worker = Worker {
+        let worker = EventWriterTask {
             log,
             projector,
             queue: receiver,
             last_group: 1,
-            pause: Duration::ZERO,
-            untidied_since: None,
-            mishaps,
-            _pulse: pulse,
+            group_delay: Duration::ZERO,
+            maintenance_pending_since: None,
+            fail_points,
+            _alive: pulse,
         };
 
         (Self { queue: sender }, worker, alive)
     }
 
     /// Returns a function that returns the number of waiting appends; it does not keep the writer running.
-    pub fn waiting(&self) -> impl Fn() -> usize + Send + Sync + use<> {
+    pub fn queue_length(&self) -> impl Fn() -> usize + Send + Sync + use<> {
         let queue = self.queue.downgrade();
         move || queue.upgrade().map_or(0, |queue| queue.max_capacity() - queue.capacity())
     }
@@ -101,8 +101,8 @@ impl Writer {
     /// Returns the reason if nothing was recorded. After [`LogFailure::Storage`] and [`AppendError::Interrupted`] it is
     /// unknown whether the events were recorded.
     pub async fn append(&self, append: Append) -> Result<Commit, AppendError> {
-        let (asked_by, answered) = oneshot::channel();
-        self.queue.try_send(Request { append, asked_by }).map_err(|error| match error {
+        let (reply, answered) = oneshot::channel();
+        self.queue.try_send(AppendRequest { append, reply }).map_err(|error| match error {
             TrySendError::Full(_) => AppendError::Overloaded,
             TrySendError::Closed(_) => LogFailure::ReadOnly { reason: "the writer has stopped".to_owned() }.into(),
         })?;
@@ -111,38 +111,38 @@ impl Writer {
 }
 
 /// The worker of a writer.
-pub struct Worker {
+pub struct EventWriterTask {
     log: Arc<dyn EventLog>,
     projector: Projector,
-    queue: mpsc::Receiver<Request>,
+    queue: mpsc::Receiver<AppendRequest>,
     /// Size of the last group: as many appends may arrive again.
     last_group: usize,
     /// Longest wait for them.
-    pause: Duration,
+    group_delay: Duration,
     /// Time of the first commit since the log's last maintenance.
-    untidied_since: Option<Instant>,
-    mishaps: Mishaps,
-    _pulse: Arc<()>,
+    maintenance_pending_since: Option<Instant>,
+    fail_points: FailPoints,
+    _alive: Arc<()>,
 }
 
-impl Worker {
-    /// Writes until all [`Writer`]s are dropped. Must run on the arbiter of the aggregates, which it blocks during a
+impl EventWriterTask {
+    /// Writes until all [`EventWriter`]s are dropped. Must run on the arbiter of the aggregates, which it blocks during a
     /// sync.
     pub async fn run(mut self) {
-        while let Some(first) = self.next().await {
-            let group = self.gather(first).await;
+        while let Some(first) = self.next_append().await {
+            let group = self.collect_group(first).await;
             self.last_group = group.len();
             self.commit(group);
-            self.untidied_since.get_or_insert_with(Instant::now);
+            self.maintenance_pending_since.get_or_insert_with(Instant::now);
         }
-        self.tidy();
+        self.run_maintenance();
     }
 
     /// Returns the first append of the next group. Runs the log's maintenance in the meantime, if due.
-    async fn next(&mut self) -> Option<Request> {
-        while let Some(due) = self.untidied_since.map(|since| since + UNTIDIED_MAX) {
+    async fn next_append(&mut self) -> Option<AppendRequest> {
+        while let Some(due) = self.maintenance_pending_since.map(|since| since + MAINTENANCE_DELAY_MAX) {
             if Instant::now() >= due {
-                self.tidy();
+                self.run_maintenance();
             } else if let Ok(request) = timeout_at(due.into(), self.queue.recv()).await {
                 return request;
             }
@@ -150,19 +150,19 @@ impl Worker {
         self.queue.recv().await
     }
 
-    fn tidy(&mut self) {
-        if self.untidied_since.take().is_some() {
+    fn run_maintenance(&mut self) {
+        if self.maintenance_pending_since.take().is_some() {
             self.log.after_group();
         }
     }
 
     /// Collects the appends that share a sync with `first`: those already decided, and for a short time those of
     /// clients that just received a reply.
-    async fn gather(&mut self, first: Request) -> Vec<Request> {
+    async fn collect_group(&mut self, first: AppendRequest) -> Vec<AppendRequest> {
         let mut group = Vec::with_capacity(self.last_group + 1);
         group.push(first);
 
-        let deadline = Instant::now() + self.pause;
+        let deadline = Instant::now() + self.group_delay;
 
         loop {
             yield_now().await;
@@ -177,39 +177,40 @@ impl Worker {
         }
     }
 
-    fn commit(&mut self, group: Vec<Request>) {
-        let mut rules = Across::new(self.projector.models());
+    fn commit(&mut self, group: Vec<AppendRequest>) {
+        let mut rules = CrossStreamRules::new(self.projector.models());
         let (group, overtaken): (Vec<_>, Vec<_>) = group.into_iter().partition(|request| rules.allows(&request.append));
 
         for request in overtaken {
-            let _ = request.asked_by.send(Err(AppendError::Overtaken));
+            let _ = request.reply.send(Err(AppendError::CrossStreamConflict));
         }
         if group.is_empty() {
             return;
         }
 
-        let (appends, asked_by): (Vec<_>, Vec<_>) = group.into_iter().map(|r| (r.append, r.asked_by)).unzip();
+        let (appends, replies): (Vec<_>, Vec<_>) = group.into_iter().map(|r| (r.append, r.reply)).unzip();
         let started = Instant::now();
-        let answers: Vec<Answer> = match self.log.append(appends) {
+        let answers: Vec<AppendOutcome> = match self.log.append(appends) {
             Ok(outcomes) => {
-                self.pause = ((self.pause * 3 + started.elapsed() / GATHER_PART) / 4).min(GATHER_MAX);
+                self.group_delay =
+                    ((self.group_delay * 3 + started.elapsed() / GROUP_DELAY_DIVISOR) / 4).min(GROUP_DELAY_MAX);
                 self.projector.project(outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()));
-                self.mishaps.done(Step::Projected);
+                self.fail_points.hit_after(CommitStep::Projected);
                 outcomes.into_iter().map(|outcome| outcome.map_err(AppendError::from)).collect()
             }
             // The log itself logs this, once.
-            Err(failure @ LogFailure::Full { .. }) => asked_by.iter().map(|_| Err(failure.clone().into())).collect(),
+            Err(failure @ LogFailure::Full { .. }) => replies.iter().map(|_| Err(failure.clone().into())).collect(),
             Err(failure) => {
-                tracing::error!(%failure, "a group of {} appends failed", asked_by.len());
-                asked_by.iter().map(|_| Err(failure.clone().into())).collect()
+                tracing::error!(%failure, "a group of {} appends failed", replies.len());
+                replies.iter().map(|_| Err(failure.clone().into())).collect()
             }
         };
 
-        for (asked_by, answer) in asked_by.into_iter().zip(answers) {
+        for (reply, answer) in replies.into_iter().zip(answers) {
             // The caller may have gone; its append is recorded nevertheless.
-            let _ = asked_by.send(answer);
+            let _ = reply.send(answer);
         }
 
-        self.mishaps.done(Step::Answered);
+        self.fail_points.hit_after(CommitStep::Replied);
     }
 }

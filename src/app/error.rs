@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use super::lost_log::LostLog;
-use super::upload_key::LostKey;
+use super::missing_log_guard::MissingLog;
+use super::upload_key::MissingUploadKey;
 use crate::data_dir::{DataDirError, to_help};
 
 /// Reason why the service did not start.
@@ -20,9 +20,9 @@ pub enum StartError {
     #[error("cannot listen on {address}: {reason}{}", listen_hint(.reason))]
     Listen { address: SocketAddr, reason: std::io::Error },
     #[error(transparent)]
-    LostLog(#[from] LostLog),
+    MissingLog(#[from] MissingLog),
     #[error(transparent)]
-    LostKey(#[from] LostKey),
+    MissingUploadKey(#[from] MissingUploadKey),
     #[error("the event log cannot be opened: {0}")]
     Log(String),
     #[error("starting {what}: {reason}")]
@@ -44,7 +44,7 @@ fn listen_hint(reason: &std::io::Error) -> &'static str {
 
 impl StartError {
     /// Returns the error of a part whose file or directory is unusable.
-    pub(super) fn at(what: &'static str, path: &Path, reason: &std::io::Error) -> Self {
+    pub(super) fn at_path(what: &'static str, path: &Path, reason: &std::io::Error) -> Self {
         Self::Part { what, reason: format!("{}: {reason}{}", path.display(), to_help(path, reason)) }
     }
 

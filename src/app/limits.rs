@@ -1,10 +1,10 @@
 //! Converts the limits of clients from settings to the types of the HTTP module.
 
 use crate::config::{LimitSettings, ProxyHeader, RateSetting};
-use crate::http::server::{DailyLimits, ForwardedHeader, Quotas, Rate, Rates, TrustedProxies};
+use crate::http::server::{DailyLimits, ForwardedHeader, Rate, RateLimits, TaskQuotas, TrustedProxies};
 
-pub(super) fn quotas(limits: &LimitSettings) -> Quotas {
-    Quotas {
+pub(super) fn quotas(limits: &LimitSettings) -> TaskQuotas {
+    TaskQuotas {
         unfinished: limits.submissions_per_caller,
         tasks_a_day: limits.submissions_per_day,
         anonymous_tasks_a_day: limits.anonymous_submissions_per_day,
@@ -12,7 +12,7 @@ pub(super) fn quotas(limits: &LimitSettings) -> Quotas {
     }
 }
 
-pub(super) fn daily(limits: &LimitSettings) -> DailyLimits {
+pub(super) fn daily_limits(limits: &LimitSettings) -> DailyLimits {
     DailyLimits {
         nodes: limits.nodes_per_day,
         versions: limits.versions_per_day,
@@ -21,9 +21,9 @@ pub(super) fn daily(limits: &LimitSettings) -> DailyLimits {
     }
 }
 
-pub(super) fn rates(limits: &LimitSettings) -> Rates {
+pub(super) fn rates(limits: &LimitSettings) -> RateLimits {
     let rate = |RateSetting { per_minute, burst }| Rate::new(per_minute, burst);
-    Rates { reading: rate(limits.reads), changing: rate(limits.changes), submitting: rate(limits.submissions) }
+    RateLimits { reading: rate(limits.reads), changing: rate(limits.changes), submitting: rate(limits.submissions) }
 }
 
 /// Returns the maximum number of connections per address; by default, half of all.
@@ -34,7 +34,7 @@ pub(super) fn connections_per_address(limits: &LimitSettings) -> usize {
     }
 }
 
-pub(super) fn proxies(limits: &LimitSettings) -> TrustedProxies {
+pub(super) fn trusted_proxies(limits: &LimitSettings) -> TrustedProxies {
     let header = match limits.proxy_header {
         ProxyHeader::XForwardedFor => ForwardedHeader::XForwardedFor,
         ProxyHeader::Forwarded => ForwardedHeader::Forwarded,

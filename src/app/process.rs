@@ -9,7 +9,7 @@ use super::StartError;
 
 /// Handles SIGXFSZ, so that a write beyond the file size limit fails like one on a full disk instead of killing the
 /// process.
-pub(super) fn outlive_file_size_limits() {
+pub(super) fn ignore_file_size_signal() {
     let handled = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
     if let Err(error) = handled {
         tracing::warn!(%error, "a limit of file sizes would kill the service");
@@ -17,7 +17,7 @@ pub(super) fn outlive_file_size_limits() {
 }
 
 /// Open files and connections besides those of clients: log, media, vendors, receivers.
-const OWN_FILES: u64 = 256;
+const RESERVED_FILES: u64 = 256;
 
 /// Minimum to serve any client: a service opens about forty files at its start, and more per worker thread.
 const FILES_MIN: u64 = 64;
@@ -39,7 +39,7 @@ pub(super) fn raise_file_limit(connections: usize, workers: usize) -> Result<(),
         return Err(StartError::Files { allowed, least });
     }
 
-    let needed = connections as u64 + OWN_FILES;
+    let needed = connections as u64 + RESERVED_FILES;
 
     if let Some(allowed) = allowed.filter(|allowed| *allowed < needed) {
         tracing::warn!(
@@ -58,12 +58,12 @@ pub struct StopSignals(io::Result<[Signal; 2]>);
 impl StopSignals {
     /// Installs the handlers. From now on the signals no longer end the process.
     #[must_use]
-    pub fn listen() -> Self {
+    pub fn install() -> Self {
         Self(signal(SignalKind::terminate()).and_then(|first| Ok([first, signal(SignalKind::interrupt())?])))
     }
 
     /// Waits for one of the signals.
-    pub async fn come(&mut self) {
+    pub async fn recv(&mut self) {
         match &mut self.0 {
             Ok([terminate, interrupt]) => tokio::select! {
                 _ = terminate.recv() => {}

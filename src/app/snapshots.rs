@@ -8,107 +8,107 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::StartError;
-use super::opening::log_options;
-use crate::clock::{Mishaps, Surroundings};
+use super::recovery::log_options;
 use crate::config::{Settings, SnapshotSettings};
 use crate::data_dir::DataDir;
+use crate::disk_space::DataDirPart;
+use crate::environment::{Environment, FailPoints};
 use crate::events::journal::{CommitDecoder, JournalOptions};
 use crate::events::log::EventLog;
 use crate::events::sled_log::SledLog;
 use crate::events::stream::Position;
-use crate::priority::{Work, yield_to_answers};
+use crate::priority::{BackgroundWork, lower_priority};
 use crate::projections::ReadModels;
-use crate::projections::snapshot::{directory_in, file_in, remove_draft, save};
-use crate::space::Part;
+use crate::projections::snapshot::{remove_draft, save, snapshot_dir, snapshot_path};
 
 /// Interval at which the position is checked.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Events since the last snapshot from which on a stop takes another one.
-const AT_STOP: u64 = 5_000;
+const EVENTS_BEFORE_STOP: u64 = 5_000;
 
 /// Thread that takes snapshots.
-pub(super) struct Snapshots {
-    taker: Arc<Taker>,
+pub(super) struct SnapshotThread {
+    taker: Arc<SnapshotTaker>,
     thread: JoinHandle<()>,
 }
 
 /// Source and destination of snapshots.
-struct Taker {
+struct SnapshotTaker {
     directory: PathBuf,
     journal: JournalOptions,
     settings: SnapshotSettings,
     log: Arc<SledLog>,
     models: ReadModels,
     /// Position of the last snapshot.
-    last: Mutex<Position>,
-    mishaps: Mishaps,
-    ending: Mutex<bool>,
-    ended: Condvar,
+    last_position: Mutex<Position>,
+    fail_points: FailPoints,
+    stop_requested: Mutex<bool>,
+    stop_signal: Condvar,
 }
 
-impl Snapshots {
-    /// Starts the thread; the last snapshot was taken at `last`.
+impl SnapshotThread {
+    /// Starts the thread; the last snapshot was taken at `last_position`.
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub fn of(
+    pub fn start(
         data: &DataDir,
         settings: &Settings,
         log: &Arc<SledLog>,
         models: &ReadModels,
         last: Position,
-        surroundings: &Surroundings,
+        environment: &Environment,
     ) -> Result<Self, StartError> {
-        let directory = directory_in(data.root());
+        let directory = snapshot_dir(data.root());
         if let Err(error) = remove_draft(&directory) {
             tracing::warn!(%error, "what a crash left of a snapshot could not be removed");
         }
 
-        let taker = Arc::new(Taker {
+        let taker = Arc::new(SnapshotTaker {
             directory,
             journal: log_options(data.root(), settings).journal,
             settings: settings.snapshots.clone(),
             log: Arc::clone(log),
             models: models.clone(),
-            last: Mutex::new(last),
-            mishaps: surroundings.mishaps(),
-            ending: Mutex::new(false),
-            ended: Condvar::new(),
+            last_position: Mutex::new(last),
+            fail_points: environment.fail_points(),
+            stop_requested: Mutex::new(false),
+            stop_signal: Condvar::new(),
         });
 
         let working = Arc::clone(&taker);
-        let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(move || working.work());
+        let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(move || working.run());
         let thread = thread.map_err(|error| StartError::part("the thread that takes snapshots", &error))?;
         Ok(Self { taker, thread })
     }
 
     /// Takes a final snapshot if enough events have come. Blocks; must be called after the last append.
     pub fn stop(self) {
-        *self.taker.ending.lock() = true;
-        self.taker.ended.notify_all();
+        *self.taker.stop_requested.lock() = true;
+        self.taker.stop_signal.notify_all();
         if self.thread.join().is_err() {
             tracing::error!("the thread that takes snapshots panicked");
         }
         if self.taker.settings.every_events > 0 {
-            self.taker.take_after(AT_STOP.min(self.taker.settings.every_events));
+            self.taker.take_if_due(EVENTS_BEFORE_STOP.min(self.taker.settings.every_events));
         }
     }
 }
 
-impl Taker {
-    fn work(&self) {
-        yield_to_answers(Work::Snapshots);
-        let mut ending = self.ending.lock();
+impl SnapshotTaker {
+    fn run(&self) {
+        lower_priority(BackgroundWork::Snapshots);
+        let mut ending = self.stop_requested.lock();
         while !*ending {
-            self.ended.wait_for(&mut ending, LOOK_EVERY);
+            self.stop_signal.wait_for(&mut ending, CHECK_INTERVAL);
             if !*ending && self.settings.every_events > 0 {
-                parking_lot::MutexGuard::unlocked(&mut ending, || self.take_after(self.settings.every_events));
+                parking_lot::MutexGuard::unlocked(&mut ending, || self.take_if_due(self.settings.every_events));
             }
         }
     }
 
-    fn take_after(&self, events: u64) {
-        let since = self.log.head().0.saturating_sub(self.last.lock().0);
+    fn take_if_due(&self, events: u64) {
+        let since = self.log.head().0.saturating_sub(self.last_position.lock().0);
         if since < events || self.log.state().is_err() {
             return;
         }
@@ -119,9 +119,9 @@ impl Taker {
 
     fn take(&self) -> Result<(), String> {
         let started = Instant::now();
-        let models = self.models.read().captured();
+        let models = self.models.read().snapshot_copy();
         let held = started.elapsed();
-        *self.last.lock() = models.position;
+        *self.last_position.lock() = models.position;
 
         let anchor = self.log.anchor(models.position).map_err(|error| error.to_string())?;
         let Some(anchor) = anchor else { return Err(format!("no commit ends at position {}", models.position)) };
@@ -129,11 +129,11 @@ impl Taker {
             return Ok(());
         }
 
-        let before = file_in(&self.directory).metadata().map_or(0, |before| before.len());
-        let room = self.log.space().check_for(Part::Directory, "a snapshot of the read models", before);
+        let before = snapshot_path(&self.directory).metadata().map_or(0, |before| before.len());
+        let room = self.log.space().check_available(DataDirPart::Directory, "a snapshot of the read models", before);
         room.map_err(|shortage| shortage.to_string())?;
 
-        let bytes = save(&models, &anchor, &self.directory, &self.mishaps).map_err(|error| error.to_string())?;
+        let bytes = save(&models, &anchor, &self.directory, &self.fail_points).map_err(|error| error.to_string())?;
         let held = format!("{held:.1?}");
         let took = format!("{:.1?}", started.elapsed());
         tracing::info!(position = %anchor.position, bytes, held, took, "a snapshot of the read models was taken");

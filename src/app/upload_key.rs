@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use super::StartError;
 use super::bootstrap::BOOTSTRAP_ADMIN;
-use super::files::tell_renewed;
-use crate::clock::Surroundings;
-use crate::data_dir::{DataDir, quoted};
+use super::files::warn_secret_recreated;
+use crate::data_dir::{DataDir, shell_quote};
 use crate::domain::ids::UserId;
+use crate::environment::Environment;
 use crate::events::envelope::Actor;
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::stream::{StreamId, Version};
-use crate::media::archive::ticket::UploadKey;
+use crate::media::archive::upload_token::UploadKey;
 use crate::projections::user::Users;
 
 /// Error: the key is missing, and account ids were derived from it.
@@ -23,56 +23,56 @@ use crate::projections::user::Users;
      one into an empty directory with `mediary restore`, and copy url-key from there). If no copy is left anywhere, make another \
      by hand: `(umask 077; printf 'mduk_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > {quoted})`; then ban anew whom you want to \
      keep out, and give people their rights again",
-    path = .path.display(), quoted = quoted(&.path.display().to_string())
+    path = .path.display(), quoted = shell_quote(&.path.display().to_string())
 )]
-pub struct LostKey {
+pub struct MissingUploadKey {
     path: PathBuf,
     account: UserId,
 }
 
 /// Returns the stored key; `None` if there is none.
-pub(super) fn kept_upload_key(data: &DataDir) -> Result<Option<UploadKey>, StartError> {
-    UploadKey::read(&place(data)).map_err(|error| StartError::part("the uploads", &error))
+pub(super) fn read_upload_key(data: &DataDir) -> Result<Option<UploadKey>, StartError> {
+    UploadKey::read(&key_path(data)).map_err(|error| StartError::part("the uploads", &error))
 }
 
 /// Creates a key, unless accounts of an issuer were created with a lost one.
-pub(super) fn new_upload_key(
+pub(super) fn create_upload_key(
     data: &DataDir,
     log: &dyn EventLog,
     users: &Users,
-    surroundings: &Surroundings,
+    environment: &Environment,
 ) -> Result<UploadKey, StartError> {
-    let path = place(data);
+    let path = key_path(data);
     check_unused(&path, log, users)?;
 
-    let key = UploadKey::make(&path, surroundings).map_err(|error| StartError::part("the uploads", &error))?;
+    let key = UploadKey::generate(&path, environment).map_err(|error| StartError::part("the uploads", &error))?;
 
     // The first start creates that account last.
     if users.get(BOOTSTRAP_ADMIN).is_some() {
-        tell_renewed("url-key");
+        warn_secret_recreated("url-key");
     }
 
     Ok(key)
 }
 
-fn place(data: &DataDir) -> PathBuf {
+fn key_path(data: &DataDir) -> PathBuf {
     data.path("url-key")
 }
 
 /// Checks that no account depends on the lost key. Only the log shows who created an account, so it is read in this
 /// case.
 fn check_unused(path: &Path, log: &dyn EventLog, users: &Users) -> Result<(), StartError> {
-    let everybody = users.present().map(|user| user.id).chain(users.erased());
+    let everybody = users.profiles().map(|user| user.id).chain(users.erased_ids());
     for account in everybody.filter(|user| *user != BOOTSTRAP_ADMIN) {
-        if is_of_issuer(account, log).map_err(|failure| StartError::Log(failure.to_string()))? {
-            return Err(LostKey { path: path.to_owned(), account }.into());
+        if is_issuer_account(account, log).map_err(|failure| StartError::Log(failure.to_string()))? {
+            return Err(MissingUploadKey { path: path.to_owned(), account }.into());
         }
     }
     Ok(())
 }
 
 /// Returns `true` if the service itself created the account, which it does only for users of an issuer.
-fn is_of_issuer(account: UserId, log: &dyn EventLog) -> Result<bool, LogFailure> {
+fn is_issuer_account(account: UserId, log: &dyn EventLog) -> Result<bool, LogFailure> {
     let history = log.read_stream(&StreamId::from(&account), Version(0))?;
     Ok(history.first().is_some_and(|opened| opened.actor == Actor::System))
 }

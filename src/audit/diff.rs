@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::change::{Difference, differences};
-use super::filter::Streams;
-use super::thing::Thing;
-use super::{Audit, Unanswered};
+use super::filter::StreamFilter;
+use super::json_diff::{JsonDifference, differences};
+use super::subject::AuditSubject;
+use super::{Audit, AuditError};
 use crate::events::stream::Position;
 
 /// Maximum number of events between the two positions.
@@ -17,7 +17,7 @@ pub struct Diff {
     pub from: u64,
     pub to: u64,
     /// Sorted by name.
-    pub things: Vec<ThingDiff>,
+    pub things: Vec<SubjectDiff>,
     /// The name after which the next page begins; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
@@ -25,19 +25,19 @@ pub struct Diff {
 
 /// Changes of one subject.
 #[derive(Debug, Serialize)]
-pub struct ThingDiff {
+pub struct SubjectDiff {
     pub thing: String,
-    pub change: Change,
+    pub change: SubjectChangeKind,
     /// Number of the subject's own events in between.
     pub events: u64,
     /// Differences in the subject's state; empty if there are none.
-    pub changes: Vec<Difference>,
+    pub changes: Vec<JsonDifference>,
 }
 
 /// Kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Change {
+pub enum SubjectChangeKind {
     Created,
     Changed,
     Deleted,
@@ -45,7 +45,7 @@ pub enum Change {
     Unchanged,
 }
 
-impl Change {
+impl SubjectChangeKind {
     /// The names of all kinds.
     pub const NAMES: [&'static str; 4] = ["created", "changed", "deleted", "unchanged"];
 }
@@ -59,52 +59,52 @@ impl Audit {
     pub fn diff(
         &self,
         (from, to): (Position, Position),
-        streams: &Streams,
+        streams: &StreamFilter,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Diff, Unanswered> {
+    ) -> Result<Diff, AuditError> {
         let events = to.0.saturating_sub(from.0);
         if events > EVENTS_MAX {
-            return Err(Unanswered::TooMany { events, max: EVENTS_MAX });
+            return Err(AuditError::TooMany { events, max: EVENTS_MAX });
         }
 
-        let touched = self.touched(from, to, |stream| match streams {
-            Streams::All => true,
-            Streams::Kind(kind) => stream.kind() == *kind,
-            Streams::One(thing) => stream == thing.stream(),
+        let touched = self.event_counts(from, to, |stream| match streams {
+            StreamFilter::All => true,
+            StreamFilter::Kind(kind) => stream.kind() == *kind,
+            StreamFilter::One(thing) => stream == thing.stream(),
         })?;
 
         let mut names: Vec<_> =
-            touched.into_iter().map(|(stream, events)| (Thing::of_stream(stream), events)).collect();
+            touched.into_iter().map(|(stream, events)| (AuditSubject::from_stream(stream), events)).collect();
         names.sort_unstable_by(|(one, _), (other, _)| one.stream().as_str().cmp(other.stream().as_str()));
         names.retain(|(thing, _)| after.is_none_or(|after| thing.stream().as_str() > after));
 
         let more = names.len() > limit.max(1);
         names.truncate(limit.max(1));
 
-        let histories = self.histories(names.iter().map(|(thing, _)| thing), to)?;
+        let histories = self.related_events(names.iter().map(|(thing, _)| thing), to)?;
         let next = names.last().filter(|_| more).map(|(thing, _)| thing.to_string());
         let compared = names.into_iter().map(|(thing, events)| {
-            let mut folded = self.nothing();
-            let mut rest = histories.of(&thing).into_iter().peekable();
+            let mut folded = self.empty_state();
+            let mut rest = histories.events_of(&thing).into_iter().peekable();
             while let Some(event) = rest.next_if(|event| event.position <= from) {
                 folded.apply(event);
             }
 
-            let before = self.state(&folded, &thing)?;
+            let before = self.render_state(&folded, &thing)?;
             rest.for_each(|event| folded.apply(event));
-            let state = self.state(&folded, &thing)?;
+            let state = self.render_state(&folded, &thing)?;
 
             let changes = differences(before.as_ref(), state.as_ref());
             let change = match (&before, &state) {
-                (None, Some(_)) => Change::Created,
-                (Some(_), None) => Change::Deleted,
-                _ if changes.is_empty() => Change::Unchanged,
-                _ => Change::Changed,
+                (None, Some(_)) => SubjectChangeKind::Created,
+                (Some(_), None) => SubjectChangeKind::Deleted,
+                _ if changes.is_empty() => SubjectChangeKind::Unchanged,
+                _ => SubjectChangeKind::Changed,
             };
-            Ok(ThingDiff { thing: thing.to_string(), change, events, changes })
+            Ok(SubjectDiff { thing: thing.to_string(), change, events, changes })
         });
 
-        Ok(Diff { from: from.0, to: to.0, things: compared.collect::<Result<_, Unanswered>>()?, next })
+        Ok(Diff { from: from.0, to: to.0, things: compared.collect::<Result<_, AuditError>>()?, next })
     }
 }

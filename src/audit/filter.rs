@@ -2,35 +2,35 @@
 
 use uuid::Uuid;
 
-use super::moment::Moment;
-use super::thing::{Thing, parse_kind};
+use super::point_in_time::PointInTime;
+use super::subject::{AuditSubject, parse_kind};
 use crate::domain::event;
 use crate::domain::ids::{RequestId, StreamKind, TokenId, UserId};
-use crate::domain::value::Invalid;
+use crate::domain::value::InvalidValue;
 use crate::events::envelope::{Actor, RecordedEvent};
 
 /// Conditions on events, all of which must hold.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Filter {
-    pub streams: Streams,
+pub struct AuditFilter {
+    pub streams: StreamFilter,
     /// Any of these types; all if empty.
     pub types: Vec<&'static str>,
     pub actor: Option<ActorFilter>,
     pub request: Option<RequestId>,
     /// From this event or time, inclusive.
-    pub from: Option<Moment>,
+    pub from: Option<PointInTime>,
     /// Up to this event or time, inclusive.
-    pub to: Option<Moment>,
+    pub to: Option<PointInTime>,
 }
 
 /// Streams to include.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum Streams {
+pub enum StreamFilter {
     #[default]
     All,
     /// All subjects of a kind.
     Kind(StreamKind),
-    One(Thing),
+    One(AuditSubject),
 }
 
 /// Actor that caused the events.
@@ -38,17 +38,17 @@ pub enum Streams {
 pub enum ActorFilter {
     Is(Actor),
     /// A user or token with this id.
-    Named(Uuid),
+    WithId(Uuid),
 }
 
-impl Filter {
+impl AuditFilter {
     /// Returns `true` if the event passes the filter.
     #[must_use]
     pub fn matches(&self, event: &RecordedEvent) -> bool {
         let of_stream = match &self.streams {
-            Streams::All => true,
-            Streams::Kind(kind) => event.stream.kind() == *kind,
-            Streams::One(thing) => event.stream == *thing.stream(),
+            StreamFilter::All => true,
+            StreamFilter::Kind(kind) => event.stream.kind() == *kind,
+            StreamFilter::One(thing) => event.stream == *thing.stream(),
         };
 
         of_stream
@@ -56,12 +56,12 @@ impl Filter {
             && self.actor.is_none_or(|actor| actor.matches(event.actor))
             && self.request.as_ref().is_none_or(|request| event.request.as_ref() == Some(request))
             && self.from.is_none_or(|from| match from {
-                Moment::Position(position) => event.position >= position,
-                Moment::Time(at) => event.at >= at,
+                PointInTime::Position(position) => event.position >= position,
+                PointInTime::Time(at) => event.at >= at,
             })
             && self.to.is_none_or(|to| match to {
-                Moment::Position(position) => event.position <= position,
-                Moment::Time(at) => event.at <= at,
+                PointInTime::Position(position) => event.position <= position,
+                PointInTime::Time(at) => event.at <= at,
             })
     }
 }
@@ -70,7 +70,7 @@ impl ActorFilter {
     fn matches(self, actor: Actor) -> bool {
         match self {
             Self::Is(asked) => asked == actor,
-            Self::Named(id) => {
+            Self::WithId(id) => {
                 matches!(actor, Actor::User(UserId(other)) | Actor::Token(TokenId(other)) if other == id)
             }
         }
@@ -80,28 +80,28 @@ impl ActorFilter {
     ///
     /// # Errors
     /// If the text has none of these forms.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let refusal = |_| Invalid::new("must be system, anonymous, user/<uuid>, token/<uuid> or a UUID");
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
+        let refusal = |_| InvalidValue::new("must be system, anonymous, user/<uuid>, token/<uuid> or a UUID");
         match text.split_once('/') {
             None if text == "system" => Ok(Self::Is(Actor::System)),
             None if text == "anonymous" => Ok(Self::Is(Actor::Anonymous)),
-            None => UserId::parse(text).map(|id| Self::Named(id.0)).map_err(refusal),
+            None => UserId::parse(text).map(|id| Self::WithId(id.0)).map_err(refusal),
             Some(("user", id)) => UserId::parse(id).map(|id| Self::Is(Actor::User(id))).map_err(refusal),
             Some(("token", id)) => TokenId::parse(id).map(|id| Self::Is(Actor::Token(id))).map_err(refusal),
-            Some((other, _)) => Err(refusal(Invalid::new(other))),
+            Some((other, _)) => Err(refusal(InvalidValue::new(other))),
         }
     }
 }
 
-impl Streams {
+impl StreamFilter {
     /// Parses `kind/id`, or `kind/` for all subjects of a kind.
     ///
     /// # Errors
-    /// See [`Thing::parse`].
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    /// See [`super::subject::parse_kind`].
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         match text.strip_suffix('/') {
             Some(kind) if !kind.contains('/') => parse_kind(kind).map(Self::Kind),
-            _ => Thing::parse(text).map(Self::One),
+            _ => AuditSubject::parse(text).map(Self::One),
         }
     }
 }
@@ -110,10 +110,10 @@ impl Streams {
 ///
 /// # Errors
 /// If there is no such type; the error lists all names.
-pub fn parse_type(text: &str) -> Result<&'static str, Invalid> {
-    event::names()
-        .find(|name| *name == text)
-        .ok_or_else(|| Invalid::new(format!("must be one of these: {}", event::names().collect::<Vec<_>>().join(", "))))
+pub fn parse_event_type(text: &str) -> Result<&'static str, InvalidValue> {
+    event::names().find(|name| *name == text).ok_or_else(|| {
+        InvalidValue::new(format!("must be one of these: {}", event::names().collect::<Vec<_>>().join(", ")))
+    })
 }
 
 #[cfg(test)]
@@ -122,10 +122,10 @@ mod tests {
 
     #[test]
     fn streams_are_of_one_thing_or_of_a_kind() {
-        assert_eq!(Streams::parse("node/"), Ok(Streams::Kind(StreamKind::Node)));
-        assert_eq!(Streams::parse("node/A"), Ok(Streams::One(Thing::parse("node/a").unwrap())));
+        assert_eq!(StreamFilter::parse("node/"), Ok(StreamFilter::Kind(StreamKind::Node)));
+        assert_eq!(StreamFilter::parse("node/A"), Ok(StreamFilter::One(AuditSubject::parse("node/a").unwrap())));
         for bad in ["", "/", "nodes/", "node", "node//"] {
-            assert!(Streams::parse(bad).is_err(), "{bad}");
+            assert!(StreamFilter::parse(bad).is_err(), "{bad}");
         }
     }
 
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn types_are_known_by_their_names() {
-        assert_eq!(parse_type("NodeRevised"), Ok("NodeRevised"));
-        let told = parse_type("nodeRevised").unwrap_err().to_string();
+        assert_eq!(parse_event_type("NodeRevised"), Ok("NodeRevised"));
+        let told = parse_event_type("nodeRevised").unwrap_err().to_string();
         assert!(told.contains("UserCreated") && told.contains("KeyClaimed"), "{told}");
     }
 }

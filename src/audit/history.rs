@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::change::{Difference, differences};
-use super::thing::Thing;
-use super::{Audit, Unanswered};
+use super::json_diff::{JsonDifference, differences};
+use super::subject::AuditSubject;
+use super::{Audit, AuditError};
 use crate::domain::event::Event;
 use crate::domain::node::NodeEvent;
 use crate::domain::publisher::PublisherEvent;
@@ -24,7 +24,7 @@ const BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// State of a subject at a position.
 #[derive(Debug, Serialize)]
-pub struct AsOf {
+pub struct SubjectState {
     pub thing: String,
     pub position: u64,
     /// Time of the event at that position; absent for position 0.
@@ -39,9 +39,9 @@ pub struct AsOf {
 
 /// A page of a subject's events, each with its changes.
 #[derive(Debug, Serialize)]
-pub struct History {
+pub struct SubjectHistory {
     pub thing: String,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<SubjectHistoryEntry>,
     /// The position after which the next page begins; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
@@ -51,76 +51,76 @@ pub struct History {
 
 /// One event of a subject.
 #[derive(Debug, Serialize)]
-pub struct Entry {
+pub struct SubjectHistoryEntry {
     pub event: Box<RawValue>,
     /// Differences in the subject's state; empty if the event changed nothing visible.
-    pub changes: Vec<Difference>,
+    pub changes: Vec<JsonDifference>,
 }
 
 /// Events by stream.
-pub(super) struct Histories(BTreeMap<StreamId, Vec<RecordedEvent>>);
+pub(super) struct EventsByStream(BTreeMap<StreamId, Vec<RecordedEvent>>);
 
 impl Audit {
     /// Reads the events from which the states of these subjects are built.
-    pub(super) fn histories<'t>(
+    pub(super) fn related_events<'t>(
         &self,
-        things: impl IntoIterator<Item = &'t Thing>,
+        things: impl IntoIterator<Item = &'t AuditSubject>,
         until: Position,
-    ) -> Result<Histories, Unanswered> {
+    ) -> Result<EventsByStream, AuditError> {
         let own: BTreeSet<StreamId> = things.into_iter().map(|thing| thing.stream().clone()).collect();
         let mut streams: BTreeMap<StreamId, Vec<RecordedEvent>> = BTreeMap::new();
-        for event in self.source.streams(&own, until)? {
+        for event in self.source.read_streams(&own, until)? {
             streams.entry(event.stream.clone()).or_default().push(event);
         }
 
         // One further level is enough: a node shows its publisher but nothing of the publisher's members.
-        let shown: BTreeSet<StreamId> = streams.values().flatten().filter_map(shown_by).collect();
+        let shown: BTreeSet<StreamId> = streams.values().flatten().filter_map(referenced_stream).collect();
         let missing: BTreeSet<StreamId> = shown.into_iter().filter(|stream| !own.contains(stream)).collect();
         if !missing.is_empty() {
-            for event in self.source.streams(&missing, until)? {
+            for event in self.source.read_streams(&missing, until)? {
                 streams.entry(event.stream.clone()).or_default().push(event);
             }
         }
 
-        Ok(Histories(streams))
+        Ok(EventsByStream(streams))
     }
 
     /// Returns the state of a subject at a position, as an administrator would have seen it.
     ///
     /// # Errors
     /// If no event was ever recorded for the subject, or the events cannot be read.
-    pub fn as_of(&self, thing: &Thing, position: Position) -> Result<AsOf, Unanswered> {
-        let histories = self.histories([thing], position)?;
-        let mut folded = self.nothing();
-        histories.of(thing).into_iter().for_each(|event| folded.apply(event));
+    pub fn as_of(&self, thing: &AuditSubject, position: Position) -> Result<SubjectState, AuditError> {
+        let histories = self.related_events([thing], position)?;
+        let mut folded = self.empty_state();
+        histories.events_of(thing).into_iter().for_each(|event| folded.apply(event));
 
-        let state = self.state(&folded, thing)?;
+        let state = self.render_state(&folded, thing)?;
         if state.is_none() && !histories.0.contains_key(thing.stream()) {
-            self.check_known(thing)?;
+            self.ensure_known(thing)?;
         }
 
         let at = self.time_of(position)?.map(|at| at.to_string());
-        Ok(AsOf { thing: thing.to_string(), position: position.0, at, exists: state.is_some(), state })
+        Ok(SubjectState { thing: thing.to_string(), position: position.0, at, exists: state.is_some(), state })
     }
 
     /// Returns at most `limit` events of a subject after `after`, each with its changes.
     ///
     /// # Errors
     /// If no event was ever recorded for the subject, or the events cannot be read.
-    pub fn history(&self, thing: &Thing, after: Position, limit: usize) -> Result<History, Unanswered> {
+    pub fn history(&self, thing: &AuditSubject, after: Position, limit: usize) -> Result<SubjectHistory, AuditError> {
         let head = self.source.head()?;
-        let histories = self.histories([thing], head)?;
+        let histories = self.related_events([thing], head)?;
         if !histories.0.contains_key(thing.stream()) {
-            return Err(Unanswered::Unknown(thing.clone()));
+            return Err(AuditError::UnknownSubject(thing.clone()));
         }
 
-        let mut folded = self.nothing();
+        let mut folded = self.empty_state();
         let mut entries = Vec::new();
         let mut bytes = 0;
         let mut next = None;
         // The state after the previous event, if no referenced subject has changed since.
         let mut known: Option<Option<Value>> = None;
-        for event in histories.of(thing) {
+        for event in histories.events_of(thing) {
             if event.stream != *thing.stream() || event.position <= after {
                 folded.apply(event);
                 known = None;
@@ -132,35 +132,36 @@ impl Audit {
                 break;
             }
 
-            let before = known.take().map_or_else(|| self.state(&folded, thing), Ok)?;
+            let before = known.take().map_or_else(|| self.render_state(&folded, thing), Ok)?;
             folded.apply(event);
-            let state = self.state(&folded, thing)?;
-            let entry = Entry { event: self.raw(event)?, changes: differences(before.as_ref(), state.as_ref()) };
+            let state = self.render_state(&folded, thing)?;
+            let entry =
+                SubjectHistoryEntry { event: self.raw(event)?, changes: differences(before.as_ref(), state.as_ref()) };
             bytes += entry.event.get().len();
             entries.push((event.position.0, entry));
             known = Some(state);
         }
 
         let entries = entries.into_iter().map(|(_, entry)| entry).collect();
-        Ok(History { thing: thing.to_string(), entries, next, head: head.0 })
+        Ok(SubjectHistory { thing: thing.to_string(), entries, next, head: head.0 })
     }
 
     /// Returns an error if nothing was ever recorded for a subject.
-    fn check_known(&self, thing: &Thing) -> Result<(), Unanswered> {
-        let events = self.source.streams(&BTreeSet::from([thing.stream().clone()]), self.source.head()?)?;
-        if events.is_empty() { Err(Unanswered::Unknown(thing.clone())) } else { Ok(()) }
+    fn ensure_known(&self, thing: &AuditSubject) -> Result<(), AuditError> {
+        let events = self.source.read_streams(&BTreeSet::from([thing.stream().clone()]), self.source.head()?)?;
+        if events.is_empty() { Err(AuditError::UnknownSubject(thing.clone())) } else { Ok(()) }
     }
 
     /// Returns the number of events between two positions for each wanted stream that has any.
-    pub(super) fn touched(
+    pub(super) fn event_counts(
         &self,
         from: Position,
         to: Position,
         wanted: impl Fn(&StreamId) -> bool,
-    ) -> Result<BTreeMap<StreamId, u64>, Unanswered> {
+    ) -> Result<BTreeMap<StreamId, u64>, AuditError> {
         let mut touched: BTreeMap<StreamId, u64> = BTreeMap::new();
 
-        self.source.walk(from, &mut |event| {
+        self.source.scan(from, &mut |event| {
             if event.position > to {
                 return ControlFlow::Break(());
             }
@@ -176,11 +177,11 @@ impl Audit {
     }
 }
 
-impl Histories {
+impl EventsByStream {
     /// All events from which the state of a subject is built, in order.
-    pub(super) fn of(&self, thing: &Thing) -> Vec<&RecordedEvent> {
+    pub(super) fn events_of(&self, thing: &AuditSubject) -> Vec<&RecordedEvent> {
         let own = self.0.get(thing.stream()).map_or(&[][..], Vec::as_slice);
-        let shown: BTreeSet<StreamId> = own.iter().filter_map(shown_by).collect();
+        let shown: BTreeSet<StreamId> = own.iter().filter_map(referenced_stream).collect();
         let others = shown.iter().filter(|stream| *stream != thing.stream()).filter_map(|stream| self.0.get(stream));
         let mut events: Vec<&RecordedEvent> = own.iter().chain(others.flatten()).collect();
         events.sort_unstable_by_key(|event| event.position);
@@ -189,7 +190,7 @@ impl Histories {
 }
 
 /// The stream of another subject that is part of this event's subject.
-fn shown_by(event: &RecordedEvent) -> Option<StreamId> {
+fn referenced_stream(event: &RecordedEvent) -> Option<StreamId> {
     match &event.event {
         Event::Node(NodeEvent::NodeCreated { publisher, .. }) => Some(StreamId::from(publisher)),
         Event::Publisher(

@@ -1,30 +1,30 @@
 //! Audit of the log: events as JSON, histories, and states at any position.
 //!
-//! All answers derive from the events alone, so a running service ([`source::Live`]) and the directory of a stopped one
-//! ([`source::Stopped`]) give the same ones. The caller supplies the rendering of states ([`StateOf`]).
+//! All answers derive from the events alone, so a running service ([`source::LiveEventSource`]) and the directory of a stopped one
+//! ([`source::StoppedEventSource`]) give the same ones. The caller supplies the rendering of states ([`StateRenderer`]).
 
-pub mod change;
 pub mod diff;
-pub mod erased;
 pub mod filter;
-pub mod fold;
 pub mod history;
-pub mod moment;
+pub mod json_diff;
 pub mod page;
+pub mod point_in_time;
 pub mod record;
+pub mod redaction;
+pub mod replay;
 pub mod source;
-pub mod thing;
+pub mod subject;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use self::erased::Erasures;
-use self::fold::Folded;
 use self::record::RecordJson;
-use self::source::{Source, SourceFailure};
-use self::thing::Thing;
+use self::redaction::ErasureCheck;
+use self::replay::ReplayedState;
+use self::source::{EventSource, EventSourceError};
+use self::subject::AuditSubject;
 use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
 use crate::events::envelope::RecordedEvent;
@@ -34,20 +34,21 @@ use crate::events::stream::StreamId;
 use crate::projections::node::view::Links;
 
 /// Renders the state of a subject for an administrator; `None` if the subject does not exist.
-pub type StateOf = Arc<dyn Fn(&Folded, &Thing) -> Result<Option<Value>, SourceFailure> + Send + Sync>;
+pub type StateRenderer =
+    Arc<dyn Fn(&ReplayedState, &AuditSubject) -> Result<Option<Value>, EventSourceError> + Send + Sync>;
 
 /// Reason why a query fails.
 #[derive(Debug, thiserror::Error)]
-pub enum Unanswered {
+pub enum AuditError {
     /// The events could not be read.
     #[error(transparent)]
-    Source(#[from] SourceFailure),
+    Source(#[from] EventSourceError),
     /// The position is beyond the end of the log.
     #[error("position {asked} is beyond the last event, which has position {head}")]
-    Beyond { asked: Position, head: Position },
+    BeyondEnd { asked: Position, head: Position },
     /// No event was ever recorded for this subject.
     #[error("no event was ever recorded of {0}")]
-    Unknown(Thing),
+    UnknownSubject(AuditSubject),
     /// The query covers too many events.
     #[error("{events} events lie between the two, which are more than {max}: ask for less")]
     TooMany { events: u64, max: u64 },
@@ -56,17 +57,17 @@ pub enum Unanswered {
 /// Audit queries over one log. All calls block, so they must not run on an arbiter thread. Cheap to clone.
 #[derive(Clone)]
 pub struct Audit {
-    source: Arc<dyn Source>,
+    source: Arc<dyn EventSource>,
     links: Links,
-    state_of: StateOf,
-    erasures: Erasures,
+    state_of: StateRenderer,
+    erasures: ErasureCheck,
 }
 
 impl Audit {
     /// Queries these events. `state_of` renders states, `links` builds URLs in them, and `erasures` decides whose
     /// personal data is redacted.
     #[must_use]
-    pub fn new(source: Arc<dyn Source>, links: Links, state_of: StateOf, erasures: Erasures) -> Self {
+    pub fn new(source: Arc<dyn EventSource>, links: Links, state_of: StateRenderer, erasures: ErasureCheck) -> Self {
         Self { source, links, state_of, erasures }
     }
 
@@ -74,12 +75,12 @@ impl Audit {
     ///
     /// # Errors
     /// If the erasures cannot be read.
-    pub fn record(&self, event: &RecordedEvent) -> Result<RecordJson, Unanswered> {
+    pub fn record(&self, event: &RecordedEvent) -> Result<RecordJson, AuditError> {
         let mut record = RecordJson::from(event);
-        if let Some(user) = erased::readable(event)
+        if let Some(user) = redaction::user_in_plain_text(event)
             && (self.erasures)(user)?
         {
-            erased::redact(&mut record.data);
+            redaction::redact(&mut record.data);
         }
         Ok(record)
     }
@@ -88,7 +89,7 @@ impl Audit {
     ///
     /// # Errors
     /// If the events cannot be read.
-    pub fn head(&self) -> Result<u64, Unanswered> {
+    pub fn head(&self) -> Result<u64, AuditError> {
         Ok(self.source.head()?.0)
     }
 
@@ -96,14 +97,14 @@ impl Audit {
     ///
     /// # Errors
     /// If the events cannot be read.
-    pub fn was_readable(&self, user: UserId) -> Result<bool, Unanswered> {
-        let events = self.source.streams(&BTreeSet::from([StreamId::from(&user)]), self.source.head()?)?;
-        Ok(events.iter().any(|event| erased::readable(event).is_some()))
+    pub fn had_plain_text(&self, user: UserId) -> Result<bool, AuditError> {
+        let events = self.source.read_streams(&BTreeSet::from([StreamId::from(&user)]), self.source.head()?)?;
+        Ok(events.iter().any(|event| redaction::user_in_plain_text(event).is_some()))
     }
 
     /// The source of the events.
     #[must_use]
-    pub fn source(&self) -> &dyn Source {
+    pub fn source(&self) -> &dyn EventSource {
         &*self.source
     }
 
@@ -111,32 +112,32 @@ impl Audit {
     ///
     /// # Errors
     /// If the position is beyond the end of the log, or the events cannot be read.
-    pub fn position_at(&self, moment: moment::Moment) -> Result<Position, Unanswered> {
+    pub fn position_at(&self, moment: point_in_time::PointInTime) -> Result<Position, AuditError> {
         match moment {
-            moment::Moment::Time(at) => Ok(self.source.reached(at)?),
-            moment::Moment::Position(asked) => {
+            point_in_time::PointInTime::Time(at) => Ok(self.source.position_at(at)?),
+            point_in_time::PointInTime::Position(asked) => {
                 let head = self.source.head()?;
-                if asked <= head { Ok(asked) } else { Err(Unanswered::Beyond { asked, head }) }
+                if asked <= head { Ok(asked) } else { Err(AuditError::BeyondEnd { asked, head }) }
             }
         }
     }
 
     /// Time of the event at a position; `None` for position 0.
-    fn time_of(&self, position: Position) -> Result<Option<Timestamp>, Unanswered> {
+    fn time_of(&self, position: Position) -> Result<Option<Timestamp>, AuditError> {
         let Some(before) = position.0.checked_sub(1) else { return Ok(None) };
         let mut at = None;
-        self.source.walk(Position(before), &mut |event| {
+        self.source.scan(Position(before), &mut |event| {
             at = Some(event.at);
             std::ops::ControlFlow::Break(())
         })?;
         Ok(at)
     }
 
-    fn nothing(&self) -> Folded {
-        Folded::new(self.links.clone())
+    fn empty_state(&self) -> ReplayedState {
+        ReplayedState::new(self.links.clone())
     }
 
-    fn state(&self, folded: &Folded, thing: &Thing) -> Result<Option<Value>, Unanswered> {
+    fn render_state(&self, folded: &ReplayedState, thing: &AuditSubject) -> Result<Option<Value>, AuditError> {
         Ok((self.state_of)(folded, thing)?)
     }
 }

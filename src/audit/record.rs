@@ -14,7 +14,7 @@ use crate::events::envelope::RecordedEvent;
 use crate::events::schema::{self, store};
 
 /// Largest number up to which every JSON parser represents all whole numbers exactly (RFC 8785, 3.2.2.3).
-const EXACT: u64 = 1 << 53;
+const EXACT_INTEGER_MAX: u64 = 1 << 53;
 
 /// A recorded event as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,7 +36,7 @@ pub struct RecordJson {
     pub request: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub causation: Option<String>,
-    /// Version of the stored shapes in `data`: the newest, regardless of the version of the record.
+    /// Version of the stored shapes in `event_fields`: the newest, regardless of the version of the record.
     pub schema: u16,
     /// Fields of the event; an empty object if it has none.
     pub data: Value,
@@ -55,7 +55,7 @@ impl From<&RecordedEvent> for RecordJson {
             request: event.request.as_ref().map(RequestId::as_str).map(str::to_owned),
             causation: event.causation.map(|id| id.to_string()),
             schema: schema::VERSION,
-            data: data(event),
+            data: event_fields(event),
         }
     }
 }
@@ -69,10 +69,10 @@ impl RecordJson {
 }
 
 /// The fields of an event: the object in `{"Node": {"NodeRevised": …}}`; an empty one for `{"Node": "NodeDeleted"}`.
-fn data(event: &RecordedEvent) -> Value {
+fn event_fields(event: &RecordedEvent) -> Value {
     let stored = serde_json::to_value(&store::entry(event).event).unwrap_or_default();
     let fields = only_member(stored).and_then(only_member).unwrap_or_else(|| Value::Object(Map::new()));
-    plain(fields)
+    to_portable(fields)
 }
 
 fn only_member(value: Value) -> Option<Value> {
@@ -81,16 +81,16 @@ fn only_member(value: Value) -> Option<Value> {
 }
 
 /// Removes absent members, and turns numbers that not every parser represents exactly into text.
-fn plain(value: Value) -> Value {
+fn to_portable(value: Value) -> Value {
     match value {
         Value::Object(members) => {
             let given = members.into_iter().filter(|(_, member)| !member.is_null());
-            given.map(|(name, member)| (name, plain(member))).collect()
+            given.map(|(name, member)| (name, to_portable(member))).collect()
         }
-        Value::Array(entries) => entries.into_iter().map(plain).collect(),
+        Value::Array(entries) => entries.into_iter().map(to_portable).collect(),
         Value::Number(number) => {
             let magnitude = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
-            if magnitude.is_some_and(|magnitude| magnitude > EXACT) {
+            if magnitude.is_some_and(|magnitude| magnitude > EXACT_INTEGER_MAX) {
                 Value::String(number.to_string())
             } else {
                 Value::Number(number)
@@ -105,27 +105,27 @@ fn plain(value: Value) -> Value {
 #[must_use]
 pub fn canonical(value: &Value) -> String {
     let mut text = String::new();
-    write(value, &mut text);
+    write_canonical(value, &mut text);
     text
 }
 
-fn write(value: &Value, out: &mut String) {
+fn write_canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(members) => {
             let mut members: Vec<_> = members.iter().collect();
             members.sort_by(|(one, _), (other, _)| one.encode_utf16().cmp(other.encode_utf16()));
-            separated(out, ['{', '}'], &members, |(name, member), out| {
-                write_plain(&Value::String((*name).clone()), out);
+            write_list(out, ['{', '}'], &members, |(name, member), out| {
+                write_scalar(&Value::String((*name).clone()), out);
                 out.push(':');
-                write(member, out);
+                write_canonical(member, out);
             });
         }
-        Value::Array(entries) => separated(out, ['[', ']'], entries, write),
-        scalar => write_plain(scalar, out),
+        Value::Array(entries) => write_list(out, ['[', ']'], entries, write_canonical),
+        scalar => write_scalar(scalar, out),
     }
 }
 
-fn separated<T>(out: &mut String, [open, close]: [char; 2], items: &[T], write: impl Fn(&T, &mut String)) {
+fn write_list<T>(out: &mut String, [open, close]: [char; 2], items: &[T], write: impl Fn(&T, &mut String)) {
     out.push(open);
     for (nth, item) in items.iter().enumerate() {
         if nth > 0 {
@@ -137,7 +137,7 @@ fn separated<T>(out: &mut String, [open, close]: [char; 2], items: &[T], write: 
 }
 
 /// Writes a scalar. `serde_json` escapes strings as RFC 8785 requires.
-fn write_plain(scalar: &Value, out: &mut String) {
+fn write_scalar(scalar: &Value, out: &mut String) {
     // Writing to a string cannot fail.
     let _ = write!(out, "{scalar}");
 }
@@ -176,9 +176,10 @@ mod tests {
 
     #[test]
     fn absent_members_are_left_out_and_numbers_stay_exact() {
-        let value = json!({"a": null, "b": [{"c": null, "d": EXACT}, {"e": EXACT + 1}], "f": i64::MIN});
+        let value =
+            json!({"a": null, "b": [{"c": null, "d": EXACT_INTEGER_MAX}, {"e": EXACT_INTEGER_MAX + 1}], "f": i64::MIN});
 
-        let expected = json!({"b": [{"d": EXACT}, {"e": "9007199254740993"}], "f": "-9223372036854775808"});
-        assert_eq!(plain(value), expected);
+        let expected = json!({"b": [{"d": EXACT_INTEGER_MAX}, {"e": "9007199254740993"}], "f": "-9223372036854775808"});
+        assert_eq!(to_portable(value), expected);
     }
 }

@@ -17,7 +17,7 @@ const CHUNK: usize = 512;
 
 /// Failure to read the events.
 #[derive(Debug, thiserror::Error)]
-pub enum SourceFailure {
+pub enum EventSourceError {
     /// From the log of a running service.
     #[error(transparent)]
     Log(#[from] LogFailure),
@@ -26,52 +26,56 @@ pub enum SourceFailure {
     Journal(#[from] OpenError),
 }
 
-impl From<JournalError> for SourceFailure {
+impl From<JournalError> for EventSourceError {
     fn from(error: JournalError) -> Self {
         OpenError::from(error).into()
     }
 }
 
 /// Callback for each event. A break ends the walk.
-pub type Each<'f> = &'f mut dyn FnMut(&RecordedEvent) -> ControlFlow<()>;
+pub type EventCallback<'f> = &'f mut dyn FnMut(&RecordedEvent) -> ControlFlow<()>;
 
 /// A source of events. All calls block.
-pub trait Source: Send + Sync + 'static {
+pub trait EventSource: Send + Sync + 'static {
     /// The position of the last event.
     ///
     /// # Errors
     /// If the events cannot be read.
-    fn head(&self) -> Result<Position, SourceFailure>;
+    fn head(&self) -> Result<Position, EventSourceError>;
 
     /// Calls `each` with the events after `after`, in order.
     ///
     /// # Errors
     /// If the events cannot be read.
-    fn walk(&self, after: Position, each: Each<'_>) -> Result<(), SourceFailure>;
+    fn scan(&self, after: Position, each: EventCallback<'_>) -> Result<(), EventSourceError>;
 
     /// Returns the events of these streams up to `until`, in order.
     ///
     /// # Errors
     /// If the events cannot be read.
-    fn streams(&self, streams: &BTreeSet<StreamId>, until: Position) -> Result<Vec<RecordedEvent>, SourceFailure>;
+    fn read_streams(
+        &self,
+        streams: &BTreeSet<StreamId>,
+        until: Position,
+    ) -> Result<Vec<RecordedEvent>, EventSourceError>;
 
     /// Returns the position that the log had reached at a time: that of the last event not later. Event times increase,
     /// except that commands may wait for each other and the clock may be set back.
     ///
     /// # Errors
     /// If the events cannot be read.
-    fn reached(&self, at: Timestamp) -> Result<Position, SourceFailure>;
+    fn position_at(&self, at: Timestamp) -> Result<Position, EventSourceError>;
 }
 
 /// The log of a running service.
-pub struct Live(pub Arc<dyn EventLog>);
+pub struct LiveEventSource(pub Arc<dyn EventLog>);
 
-impl Source for Live {
-    fn head(&self) -> Result<Position, SourceFailure> {
+impl EventSource for LiveEventSource {
+    fn head(&self) -> Result<Position, EventSourceError> {
         Ok(self.0.head())
     }
 
-    fn walk(&self, after: Position, each: Each<'_>) -> Result<(), SourceFailure> {
+    fn scan(&self, after: Position, each: EventCallback<'_>) -> Result<(), EventSourceError> {
         let mut after = after;
         loop {
             let events = self.0.read_all(after, CHUNK)?;
@@ -83,7 +87,11 @@ impl Source for Live {
         }
     }
 
-    fn streams(&self, streams: &BTreeSet<StreamId>, until: Position) -> Result<Vec<RecordedEvent>, SourceFailure> {
+    fn read_streams(
+        &self,
+        streams: &BTreeSet<StreamId>,
+        until: Position,
+    ) -> Result<Vec<RecordedEvent>, EventSourceError> {
         let mut events = Vec::new();
         for stream in streams {
             let own = self.0.read_stream(stream, Version(0))?;
@@ -93,7 +101,7 @@ impl Source for Live {
         Ok(events)
     }
 
-    fn reached(&self, at: Timestamp) -> Result<Position, SourceFailure> {
+    fn position_at(&self, at: Timestamp) -> Result<Position, EventSourceError> {
         let mut not_later = 0;
         let mut later = self.0.head().0 + 1;
         while not_later + 1 < later {
@@ -111,14 +119,14 @@ impl Source for Live {
 }
 
 /// The journal of a stopped service.
-pub struct Stopped(ReadOnlyJournal);
+pub struct StoppedEventSource(ReadOnlyJournal);
 
-impl Stopped {
+impl StoppedEventSource {
     /// Opens a log without changing it.
     ///
     /// # Errors
     /// If there is no log, it cannot be read, or HEAD was signed for another log.
-    pub fn open(directory: &Path) -> Result<Self, SourceFailure> {
+    pub fn open(directory: &Path) -> Result<Self, EventSourceError> {
         let journal = ReadOnlyJournal::open(directory)?;
 
         // Checks HEAD before any output; most queries need it only at the end.
@@ -128,12 +136,12 @@ impl Stopped {
     }
 }
 
-impl Source for Stopped {
-    fn head(&self) -> Result<Position, SourceFailure> {
+impl EventSource for StoppedEventSource {
+    fn head(&self) -> Result<Position, EventSourceError> {
         Ok(self.0.head()?)
     }
 
-    fn walk(&self, after: Position, each: Each<'_>) -> Result<(), SourceFailure> {
+    fn scan(&self, after: Position, each: EventCallback<'_>) -> Result<(), EventSourceError> {
         let mut journal = self.0.read_from(after)?;
         while let Some(record) = journal.next_record()? {
             let mut events = record.commit.iter().filter(|event| event.position > after);
@@ -144,9 +152,13 @@ impl Source for Stopped {
         Ok(self.0.check_end(&journal)?)
     }
 
-    fn streams(&self, streams: &BTreeSet<StreamId>, until: Position) -> Result<Vec<RecordedEvent>, SourceFailure> {
+    fn read_streams(
+        &self,
+        streams: &BTreeSet<StreamId>,
+        until: Position,
+    ) -> Result<Vec<RecordedEvent>, EventSourceError> {
         let mut events = Vec::new();
-        self.walk(Position(0), &mut |event| {
+        self.scan(Position(0), &mut |event| {
             if event.position > until {
                 return ControlFlow::Break(());
             }
@@ -158,9 +170,9 @@ impl Source for Stopped {
         Ok(events)
     }
 
-    fn reached(&self, at: Timestamp) -> Result<Position, SourceFailure> {
+    fn position_at(&self, at: Timestamp) -> Result<Position, EventSourceError> {
         let mut reached = Position(0);
-        self.walk(Position(0), &mut |event| {
+        self.scan(Position(0), &mut |event| {
             if event.at <= at {
                 reached = event.position;
             }

@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use super::BackupError;
-use super::manifest::{Entry, Manifest};
-use super::pool::Pool;
+use super::manifest::{BackupFile, Manifest};
+use super::pool::BackupFilePool;
 use crate::events::journal::{
     self, Checkpoint, CommitDecoder, JournalDamage, JournalError, ScanVisitor, ScannedRecord, scan,
 };
 use crate::events::verify::Finding;
-use crate::media::contents;
-use crate::proof::Progress;
+use crate::media::content_check;
+use crate::verification::ProgressCallback;
 
 /// Result of verifying a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
+pub struct BackupCheckReport {
     pub manifest: Manifest,
     pub events: u64,
     /// All defects, each with the file's path in the data directory.
@@ -25,9 +25,9 @@ pub struct Checked {
 ///
 /// # Errors
 /// If there is no backup, or it cannot be read.
-pub fn check(backup: &Path, progress: Progress<'_>) -> Result<Checked, BackupError> {
-    let manifest = manifest(backup)?;
-    let pool = Pool::open(backup);
+pub fn check(backup: &Path, progress: ProgressCallback<'_>) -> Result<BackupCheckReport, BackupError> {
+    let manifest = read_manifest(backup)?;
+    let pool = BackupFilePool::open(backup);
     let total = manifest.files.iter().map(|entry| entry.bytes).sum();
     let mut findings = Vec::new();
     let mut done = 0;
@@ -40,7 +40,7 @@ pub fn check(backup: &Path, progress: Progress<'_>) -> Result<Checked, BackupErr
                     done += bytes;
                     progress(done, total);
                 };
-                match contents::digest_of(&path, &mut advance) {
+                match content_check::digest_of(&path, &mut advance) {
                     Ok(found) if found == (digest, entry.bytes) => None,
                     Ok(_) => Some(format!("its copy {} is damaged", path.display())),
                     Err(error) => Some(format!("its copy {} cannot be read: {error}", path.display())),
@@ -56,14 +56,14 @@ pub fn check(backup: &Path, progress: Progress<'_>) -> Result<Checked, BackupErr
         events = check_journal(&manifest, &pool, &mut findings)?;
     }
 
-    Ok(Checked { manifest, events, findings })
+    Ok(BackupCheckReport { manifest, events, findings })
 }
 
 /// Reads the manifest of a backup.
 ///
 /// # Errors
 /// If there is no backup, or it cannot be read.
-pub(super) fn manifest(backup: &Path) -> Result<Manifest, BackupError> {
+pub(super) fn read_manifest(backup: &Path) -> Result<Manifest, BackupError> {
     Manifest::read(backup)?.ok_or_else(|| {
         let there = backup.display();
         let missing = if backup.is_dir() { "there is no manifest in it" } else { "there is no such directory" };
@@ -73,9 +73,9 @@ pub(super) fn manifest(backup: &Path) -> Result<Manifest, BackupError> {
 
 /// Checks the journal of a backup: it must be complete up to the position of the manifest, and match its own HEAD and
 /// key.
-fn check_journal(manifest: &Manifest, pool: &Pool, findings: &mut Vec<Finding>) -> Result<u64, BackupError> {
+fn check_journal(manifest: &Manifest, pool: &BackupFilePool, findings: &mut Vec<Finding>) -> Result<u64, BackupError> {
     let Checkpoint { log, head, .. } = *manifest.checkpoint.checkpoint();
-    let copy = |path: &str| manifest.file(path).and_then(Entry::digest).map(|digest| pool.path(&digest));
+    let copy = |path: &str| manifest.file(path).and_then(BackupFile::digest).map(|digest| pool.path(&digest));
     let mut missing = |path: &str| findings.push(Finding::in_file(path, "it is not in the backup"));
 
     let Some(key_file) = copy("log/signing.key") else {
@@ -103,9 +103,9 @@ fn check_journal(manifest: &Manifest, pool: &Pool, findings: &mut Vec<Finding>) 
     segments.sort_by(|one, other| one.path.cmp(&other.path));
     let copies: Vec<PathBuf> = segments.iter().filter_map(|entry| Some(pool.path(&entry.digest()?))).collect();
 
-    let mut seen = Seen { names: segments, copies: &copies, events: 0, findings };
+    let mut seen = BackupJournalChecker { names: segments, copies: &copies, events: 0, findings };
     let end = scan::scan(&copies, log, Some(head), false, &mut seen)?;
-    let Seen { events, .. } = seen;
+    let BackupJournalChecker { events, .. } = seen;
 
     if end.head != head {
         let what = format!("it ends at position {}, the manifest says {}", end.head.position, head.position);
@@ -120,14 +120,14 @@ fn is_segment(path: &str) -> bool {
     path.starts_with("log/journal") && path.extension().is_some_and(|extension| extension == "seg")
 }
 
-struct Seen<'s> {
-    names: Vec<&'s Entry>,
+struct BackupJournalChecker<'s> {
+    names: Vec<&'s BackupFile>,
     copies: &'s [PathBuf],
     events: u64,
     findings: &'s mut Vec<Finding>,
 }
 
-impl ScanVisitor<CommitDecoder> for Seen<'_> {
+impl ScanVisitor<CommitDecoder> for BackupJournalChecker<'_> {
     fn visit_record(&mut self, record: &ScannedRecord<'_>) {
         self.events += record.commit.len() as u64;
     }

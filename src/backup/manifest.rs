@@ -14,13 +14,13 @@ use crate::domain::value::Digest;
 use crate::events::journal::{SignedCheckpoint, hex};
 
 /// Name of the manifest file.
-pub const FILE: &str = "manifest.json";
+pub const MANIFEST_FILE: &str = "manifest.json";
 /// Format tag of a manifest, and prefix of the signed message.
 const FORMAT: &str = "mediary backup 1";
 
 /// A file of the data directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct BackupFile {
     /// Relative to the data directory, with slashes.
     pub path: String,
     pub sha256: String,
@@ -34,23 +34,23 @@ pub struct Entry {
 
 /// A directory of the data directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Directory {
+pub struct BackupDirectory {
     pub path: String,
     pub mode: String,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Signed {
+struct ManifestBody {
     format: String,
     release: String,
     checkpoint: Value,
-    directories: Vec<Directory>,
-    files: Vec<Entry>,
+    directories: Vec<BackupDirectory>,
+    files: Vec<BackupFile>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Stored {
-    backup: Signed,
+struct SignedManifestJson {
+    backup: ManifestBody,
     signature: String,
 }
 
@@ -60,8 +60,8 @@ pub struct Manifest {
     /// State and time of the log at the position of the backup.
     pub checkpoint: SignedCheckpoint,
     /// Parents before their content.
-    pub directories: Vec<Directory>,
-    pub files: Vec<Entry>,
+    pub directories: Vec<BackupDirectory>,
+    pub files: Vec<BackupFile>,
 }
 
 impl Manifest {
@@ -70,7 +70,7 @@ impl Manifest {
     /// # Errors
     /// If the manifest cannot be written.
     pub fn write(&self, backup: &Path, key: &SigningKey) -> io::Result<()> {
-        let backup_of = Signed {
+        let backup_of = ManifestBody {
             format: FORMAT.to_owned(),
             release: env!("CARGO_PKG_VERSION").to_owned(),
             checkpoint: self.checkpoint.to_json(),
@@ -78,10 +78,10 @@ impl Manifest {
             files: self.files.clone(),
         };
 
-        let signature = hex::encode(&key.sign(&message(&backup_of)).to_bytes());
-        let mut bytes = serde_json::to_vec_pretty(&Stored { backup: backup_of, signature })?;
+        let signature = hex::encode(&key.sign(&signed_message(&backup_of)).to_bytes());
+        let mut bytes = serde_json::to_vec_pretty(&SignedManifestJson { backup: backup_of, signature })?;
         bytes.push(b'\n');
-        write_private(&backup.join(FILE), &bytes)
+        write_private(&backup.join(MANIFEST_FILE), &bytes)
     }
 
     /// Reads the manifest of a backup and checks its signature; `None` if there is no manifest.
@@ -89,7 +89,7 @@ impl Manifest {
     /// # Errors
     /// If the manifest is damaged.
     pub fn read(backup: &Path) -> Result<Option<Self>, BackupError> {
-        let path = backup.join(FILE);
+        let path = backup.join(MANIFEST_FILE);
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read.map_err(BackupError::file(&path))?,
@@ -101,14 +101,15 @@ impl Manifest {
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let Stored { backup, signature } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let SignedManifestJson { backup, signature } =
+            serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if backup.format != FORMAT {
             return Err(format!("it says {:?}, not {FORMAT:?}", backup.format));
         }
 
         let checkpoint = SignedCheckpoint::from_json(&backup.checkpoint).map_err(|error| error.to_string())?;
         let genuine = VerifyingKey::from_bytes(&checkpoint.public_key()).ok().zip(hex::decode(&signature)).is_some_and(
-            |(key, signature)| key.verify_strict(&message(&backup), &Signature::from_bytes(&signature)).is_ok(),
+            |(key, signature)| key.verify_strict(&signed_message(&backup), &Signature::from_bytes(&signature)).is_ok(),
         );
         if !genuine {
             return Err("its signature does not fit".to_owned());
@@ -125,12 +126,12 @@ impl Manifest {
 
     /// The file at a path.
     #[must_use]
-    pub fn file(&self, path: &str) -> Option<&Entry> {
+    pub fn file(&self, path: &str) -> Option<&BackupFile> {
         self.files.iter().find(|entry| entry.path == path)
     }
 }
 
-fn message(backup: &Signed) -> Vec<u8> {
+fn signed_message(backup: &ManifestBody) -> Vec<u8> {
     let bytes = serde_json::to_vec(backup).expect("structs with string keys always serialize");
     [FORMAT.as_bytes(), b"\n", &bytes].concat()
 }
@@ -140,7 +141,7 @@ fn is_inside(path: &str) -> bool {
     path.components().next().is_some() && path.components().all(|part| matches!(part, Component::Normal(_)))
 }
 
-impl Entry {
+impl BackupFile {
     /// The file's hash, if `sha256` is valid.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
@@ -150,7 +151,7 @@ impl Entry {
 
 /// Parses permissions in octal digits; invalid text means read and write for the owner only.
 #[must_use]
-pub fn mode(text: &str) -> u32 {
+pub fn parse_mode(text: &str) -> u32 {
     u32::from_str_radix(text, 8).map_or(0o600, |mode| mode & 0o777)
 }
 
@@ -167,12 +168,12 @@ mod tests {
         let checkpoint = Checkpoint { log: uuid::Uuid::nil(), head, at_micros: 0 }.sign(&key);
         let path = path.to_owned();
         let mode = "600".to_owned();
-        let file = Entry { path, sha256: "a5".repeat(32), bytes: 3, mode, padded_to: None };
+        let file = BackupFile { path, sha256: "a5".repeat(32), bytes: 3, mode, padded_to: None };
 
         let manifest = Manifest { checkpoint, directories: Vec::new(), files: vec![file] };
         manifest.write(folder.path(), &key).unwrap();
         assert!(Manifest::read(folder.path()).is_err() || Manifest::read(folder.path()).unwrap() == Some(manifest));
-        fs::read(folder.path().join(FILE)).unwrap()
+        fs::read(folder.path().join(MANIFEST_FILE)).unwrap()
     }
 
     #[test]

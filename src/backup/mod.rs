@@ -12,10 +12,10 @@
 //! list are removed.
 
 pub mod check;
+pub mod create;
 pub mod manifest;
 mod pool;
 pub mod restore;
-pub mod take;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use crate::data_dir::{DataDirError, to_help};
 use crate::events::journal::JournalError;
 use crate::events::open_error::OpenError;
-use crate::proof::directory::Unverifiable;
-use crate::proof::export::ExportError;
+use crate::verification::directory::DirectoryVerificationError;
+use crate::verification::export::ExportError;
 
 /// Reason why a backup or a restore fails.
 #[derive(Debug, thiserror::Error)]
@@ -36,9 +36,9 @@ pub enum BackupError {
     #[error(transparent)]
     Journal(#[from] OpenError),
     #[error(transparent)]
-    Unvouched(#[from] ExportError),
+    Export(#[from] ExportError),
     #[error(transparent)]
-    Directory(#[from] Unverifiable),
+    Directory(#[from] DirectoryVerificationError),
     #[error(transparent)]
     InUse(#[from] DataDirError),
 }

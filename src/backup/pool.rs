@@ -10,25 +10,25 @@ use sha2::{Digest as _, Sha256};
 
 use crate::data_dir::sync_parent;
 use crate::domain::value::Digest;
-use crate::media::contents;
+use crate::media::content_check;
 
 /// Extension of incomplete files.
 const UNFINISHED: &str = "part";
 const CHUNK_BYTES: usize = 1 << 18;
 
-pub struct Pool {
+pub struct BackupFilePool {
     root: PathBuf,
     /// Number of files and bytes written.
     pub written: (u64, u64),
     /// Files that existed with damaged content and were rewritten.
-    pub mended: HashSet<Digest>,
+    pub repaired: HashSet<Digest>,
     /// Files that did not exist before.
     added: Vec<Digest>,
 }
 
-impl Pool {
+impl BackupFilePool {
     pub fn open(backup: &Path) -> Self {
-        Self { root: backup.join("files"), written: (0, 0), mended: HashSet::new(), added: Vec::new() }
+        Self { root: backup.join("files"), written: (0, 0), repaired: HashSet::new(), added: Vec::new() }
     }
 
     pub fn path(&self, digest: &Digest) -> PathBuf {
@@ -38,15 +38,15 @@ impl Pool {
 
     /// Returns the length of a file if its content matches its hash. Reads the whole file, so that decay in a backup is
     /// found while the original still exists.
-    pub fn whole(&self, digest: &Digest) -> Option<u64> {
-        let (found, bytes) = contents::digest_of(&self.path(digest), &mut |_| {}).ok()?;
+    pub fn intact_bytes(&self, digest: &Digest) -> Option<u64> {
+        let (found, bytes) = content_check::digest_of(&self.path(digest), &mut |_| {}).ok()?;
         (found == *digest).then_some(bytes)
     }
 
     /// Stores bytes.
-    pub fn put(&mut self, bytes: &[u8]) -> io::Result<Digest> {
+    pub fn store(&mut self, bytes: &[u8]) -> io::Result<Digest> {
         let digest = Digest(Sha256::digest(bytes).into());
-        if self.whole(&digest).is_none() {
+        if self.intact_bytes(&digest).is_none() {
             self.write(&mut &bytes[..], None)?;
         }
         Ok(digest)
@@ -82,7 +82,7 @@ impl Pool {
             private_directory(path.parent().unwrap_or(&self.root))?;
 
             if path.exists() {
-                self.mended.insert(digest);
+                self.repaired.insert(digest);
             } else {
                 self.added.push(digest);
             }
@@ -99,14 +99,14 @@ impl Pool {
 
     /// Removes the files added since the pool was opened, which restores the previous backup. The next backup removes
     /// files that cannot be removed now.
-    pub fn take_back(&mut self) {
+    pub fn remove_added(&mut self) {
         for digest in std::mem::take(&mut self.added) {
             let _ = fs::remove_file(self.path(&digest));
         }
     }
 
     /// Removes the files that are not in `named`; returns their number.
-    pub fn sweep(&self, named: &HashSet<Digest>) -> io::Result<u64> {
+    pub fn remove_unlisted(&self, named: &HashSet<Digest>) -> io::Result<u64> {
         let mut removed = 0;
         for folder in fs::read_dir(&self.root)? {
             let folder = folder?;

@@ -6,31 +6,31 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use super::BackupError;
-use super::check::{Checked, check, manifest};
-use super::manifest::{Directory, Entry, Manifest, mode};
-use super::pool::Pool;
+use super::check::{BackupCheckReport, check, read_manifest};
+use super::manifest::{BackupDirectory, BackupFile, Manifest, parse_mode};
+use super::pool::BackupFilePool;
 use crate::data_dir::{DataDir, DataDirError, sync_parent};
-use crate::proof::Progress;
+use crate::verification::ProgressCallback;
 
 /// Restores a backup as the data directory `to`, which must be absent or empty; an empty one keeps its owner. A damaged
 /// backup is not restored; the result contains its findings.
 ///
 /// # Errors
 /// If the backup cannot be restored. `to` is then unchanged.
-pub fn restore(backup: &Path, to: &Path, progress: Progress<'_>) -> Result<Checked, BackupError> {
+pub fn restore(backup: &Path, to: &Path, progress: ProgressCallback<'_>) -> Result<BackupCheckReport, BackupError> {
     // Checks the argument first: without a backup, no other check matters.
-    manifest(backup)?;
+    read_manifest(backup)?;
 
-    let to = &place(to)?;
-    refuse_used(to)?;
-    refuse_mount_point(to)?;
+    let to = &resolve_target(to)?;
+    ensure_empty(to)?;
+    ensure_not_mount_point(to)?;
 
-    let made = missing(to);
-    let staging = beside(to)?;
+    let made = missing_parents(to);
+    let staging = staging_path(to)?;
 
     // Before the verification, which takes long, so that missing permissions are reported at once.
-    let held = DataDir::open(&staging).map_err(|error| unstaged(error, to))?;
-    let restored = put_back(backup, &staging, to, progress);
+    let held = DataDir::open(&staging).map_err(|error| staging_error(error, to))?;
+    let restored = restore_to(backup, &staging, to, progress);
 
     if !matches!(&restored, Ok(checked) if checked.findings.is_empty()) {
         // No other files are left, and a directory is removed only if it is empty.
@@ -44,28 +44,33 @@ pub fn restore(backup: &Path, to: &Path, progress: Progress<'_>) -> Result<Check
     restored
 }
 
-fn put_back(backup: &Path, staging: &Path, to: &Path, progress: Progress<'_>) -> Result<Checked, BackupError> {
+fn restore_to(
+    backup: &Path,
+    staging: &Path,
+    to: &Path,
+    progress: ProgressCallback<'_>,
+) -> Result<BackupCheckReport, BackupError> {
     let checked = check(backup, &mut *progress)?;
     if !checked.findings.is_empty() {
         return Ok(checked);
     }
 
-    empty(staging).map_err(BackupError::file(staging))?;
-    write(staging, &Pool::open(backup), &checked.manifest, progress)?;
+    clear(staging).map_err(BackupError::file(staging))?;
+    write_all(staging, &BackupFilePool::open(backup), &checked.manifest, progress)?;
 
     if let Ok(owner) = fs::metadata(to) {
-        hand_over(staging, &owner).map_err(BackupError::file(staging))?;
+        change_owner(staging, &owner).map_err(BackupError::file(staging))?;
     }
 
     sync_tree(staging).map_err(BackupError::file(staging))?;
-    refuse_used(to)?;
-    fs::rename(staging, to).map_err(|error| moved(to, error))?;
+    ensure_empty(to)?;
+    fs::rename(staging, to).map_err(|error| rename_error(to, error))?;
     sync_parent(to).map_err(BackupError::file(to))?;
     Ok(checked)
 }
 
 /// Resolves the data directory. A service manager may have put a symbolic link in its place, which stays.
-fn place(to: &Path) -> Result<PathBuf, BackupError> {
+fn resolve_target(to: &Path) -> Result<PathBuf, BackupError> {
     let to = std::path::absolute(to).map_err(BackupError::file(to))?;
     match (fs::canonicalize(&to), fs::read_link(&to)) {
         (Ok(found), _) => Ok(found),
@@ -75,11 +80,11 @@ fn place(to: &Path) -> Result<PathBuf, BackupError> {
 }
 
 /// The missing parents of a directory, innermost first.
-fn missing(directory: &Path) -> Vec<PathBuf> {
+fn missing_parents(directory: &Path) -> Vec<PathBuf> {
     directory.ancestors().skip(1).take_while(|parent| !parent.exists()).map(Path::to_owned).collect()
 }
 
-fn unstaged(error: DataDirError, to: &Path) -> BackupError {
+fn staging_error(error: DataDirError, to: &Path) -> BackupError {
     let DataDirError::File { path, reason } = error else {
         let what = match error {
             DataDirError::InUse(staging) => format!("{} is in use: another restore is going on", staging.display()),
@@ -100,7 +105,7 @@ fn unstaged(error: DataDirError, to: &Path) -> BackupError {
     ))
 }
 
-fn refuse_used(to: &Path) -> Result<(), BackupError> {
+fn ensure_empty(to: &Path) -> Result<(), BackupError> {
     match fs::read_dir(to).map(|mut entries| entries.next().is_some()) {
         Ok(false) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -115,16 +120,16 @@ fn refuse_used(to: &Path) -> Result<(), BackupError> {
     }
 }
 
-/// Rejects a mount point. Comparing devices misses some, which the rename then reports ([`moved`]).
-fn refuse_mount_point(to: &Path) -> Result<(), BackupError> {
+/// Rejects a mount point. Comparing devices misses some, which the rename then reports ([`rename_error`]).
+fn ensure_not_mount_point(to: &Path) -> Result<(), BackupError> {
     let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
     match (device(to), to.parent().and_then(device)) {
-        (Some(own), Some(outer)) if own != outer => Err(mount_point(to)),
+        (Some(own), Some(outer)) if own != outer => Err(mount_point_error(to)),
         _ => Ok(()),
     }
 }
 
-fn mount_point(to: &Path) -> BackupError {
+fn mount_point_error(to: &Path) -> BackupError {
     BackupError::Refused(format!(
         "{} is a mount point, which a restore cannot replace: restore into a directory below it (--data-dir {}), and have the service \
          use that one (data_dir)",
@@ -133,15 +138,15 @@ fn mount_point(to: &Path) -> BackupError {
     ))
 }
 
-fn moved(to: &Path, error: io::Error) -> BackupError {
+fn rename_error(to: &Path, error: io::Error) -> BackupError {
     if matches!(error.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices) {
-        return mount_point(to);
+        return mount_point_error(to);
     }
     BackupError::file(to)(error)
 }
 
 /// Path of the staging directory, next to the target.
-fn beside(to: &Path) -> Result<PathBuf, BackupError> {
+fn staging_path(to: &Path) -> Result<PathBuf, BackupError> {
     let name = to.file_name().ok_or_else(|| BackupError::Refused(format!("{} is no data directory", to.display())))?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
@@ -150,7 +155,7 @@ fn beside(to: &Path) -> Result<PathBuf, BackupError> {
 }
 
 /// Removes the remains of an interrupted restore, except the lock.
-fn empty(staging: &Path) -> io::Result<()> {
+fn clear(staging: &Path) -> io::Result<()> {
     for entry in fs::read_dir(staging)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
@@ -162,10 +167,15 @@ fn empty(staging: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn write(staging: &Path, pool: &Pool, manifest: &Manifest, progress: Progress<'_>) -> Result<(), BackupError> {
+fn write_all(
+    staging: &Path,
+    pool: &BackupFilePool,
+    manifest: &Manifest,
+    progress: ProgressCallback<'_>,
+) -> Result<(), BackupError> {
     let failed = |path: &str| BackupError::file(&staging.join(path));
-    for Directory { path, mode: text } in &manifest.directories {
-        private_directory(&staging.join(path), mode(text) & 0o700).map_err(failed(path))?;
+    for BackupDirectory { path, mode: text } in &manifest.directories {
+        private_directory(&staging.join(path), parse_mode(text) & 0o700).map_err(failed(path))?;
     }
 
     let total = manifest.files.iter().map(|entry| entry.bytes).sum();
@@ -182,13 +192,13 @@ fn private_directory(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(path)
 }
 
-fn write_file(staging: &Path, pool: &Pool, entry: &Entry) -> io::Result<()> {
+fn write_file(staging: &Path, pool: &BackupFilePool, entry: &BackupFile) -> io::Result<()> {
     let digest = entry.digest().ok_or(io::ErrorKind::InvalidData)?;
     let path = staging.join(&entry.path);
     private_directory(path.parent().unwrap_or(staging), 0o700)?;
 
     // Older releases made some files readable by others.
-    let mode = mode(&entry.mode) & 0o700;
+    let mode = parse_mode(&entry.mode) & 0o700;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
     io::copy(&mut fs::File::open(pool.path(&digest))?, &mut file)?;
 
@@ -207,7 +217,7 @@ fn write_file(staging: &Path, pool: &Pool, entry: &Entry) -> io::Result<()> {
 
 /// Gives everything to the owner of the replaced directory, for a restore by root on behalf of a service user. The lock
 /// goes last, because its owner counts as the owner of the directory.
-fn hand_over(directory: &Path, owner: &fs::Metadata) -> io::Result<()> {
+fn change_owner(directory: &Path, owner: &fs::Metadata) -> io::Result<()> {
     let own = fs::metadata(directory)?;
     if own.uid() != 0 || (own.uid(), own.gid()) == (owner.uid(), owner.gid()) {
         return Ok(());
@@ -218,7 +228,7 @@ fn hand_over(directory: &Path, owner: &fs::Metadata) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            hand_over(&entry.path(), owner)?;
+            change_owner(&entry.path(), owner)?;
         } else if entry.path() != lock {
             give(&entry.path())?;
         }

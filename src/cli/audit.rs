@@ -1,25 +1,25 @@
 //! `mediary audit …`: queries the audit log of a running service or of the data directory of a stopped one, verifies it
 //! and exports it.
 
-mod ask;
+mod file_notation;
 mod follow;
-mod input;
+mod integrity;
 mod log;
-mod place;
 mod print;
-mod proof;
+mod queries;
+mod target;
 mod text;
 mod verify;
 
 use clap::{Args, Subcommand};
 
-use self::place::{Place, PlaceArguments};
-pub(super) use self::verify::Outcome;
+use self::target::{AuditTarget, AuditTargetArguments};
+pub(super) use self::verify::VerificationOutcome;
 
-use super::{Failure, SettingFlags};
+use super::{CliError, SettingFlags};
 use crate::audit::diff::EVENTS_MAX;
-use crate::audit::moment::{Edge, Moment};
-use crate::audit::thing::Thing;
+use crate::audit::point_in_time::{DayEdge, PointInTime};
+use crate::audit::subject::AuditSubject;
 
 macro_rules! with_things {
     ($examples:literal) => {
@@ -68,10 +68,10 @@ const DIFF_HELP: &str = with_words!(
 );
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(super) enum AuditCommand {
     /// List events, as a table or with --json as JSON Lines
     #[command(after_help = LOG_HELP)]
-    Log(log::Arguments),
+    Log(log::LogArguments),
     /// Show the history of a resource: each event with the values before and after
     #[command(after_help = SHOW_HELP)]
     Show(ShowArguments),
@@ -82,18 +82,18 @@ pub(super) enum Command {
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArguments),
     #[command(flatten)]
-    Proof(proof::Command),
+    Integrity(integrity::AuditIntegrityCommand),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArguments {
     /// Resource, such as publisher/acme
     #[arg(value_name = "RESOURCE")]
-    thing: String,
+    subject: String,
     #[command(flatten)]
-    output: Output,
+    output: OutputFlags,
     #[command(flatten)]
-    place: PlaceArguments,
+    target: AuditTargetArguments,
 }
 
 #[derive(Debug, Args)]
@@ -102,11 +102,11 @@ pub(super) struct AsOfArguments {
     when: String,
     /// Resource, such as publisher/acme
     #[arg(value_name = "RESOURCE")]
-    thing: String,
+    subject: String,
     #[command(flatten)]
-    output: Output,
+    output: OutputFlags,
     #[command(flatten)]
-    place: PlaceArguments,
+    target: AuditTargetArguments,
 }
 
 #[derive(Debug, Args)]
@@ -119,13 +119,13 @@ pub(super) struct DiffArguments {
     #[arg(long, value_name = "STREAM")]
     stream: Option<String>,
     #[command(flatten)]
-    output: Output,
+    output: OutputFlags,
     #[command(flatten)]
-    place: PlaceArguments,
+    target: AuditTargetArguments,
 }
 
 #[derive(Debug, Args)]
-struct Output {
+struct OutputFlags {
     /// Print JSON Lines
     #[arg(long)]
     json: bool,
@@ -134,66 +134,66 @@ struct Output {
     wide: bool,
 }
 
-pub(super) fn run(command: Command, outer: SettingFlags) -> Result<(), Failure> {
+pub(super) fn run(command: AuditCommand, outer: SettingFlags) -> Result<(), CliError> {
     match command {
-        Command::Log(arguments) => log::run(arguments, outer),
-        Command::Show(arguments) => show(arguments, outer),
-        Command::AsOf(arguments) => as_of(arguments, outer),
-        Command::Diff(arguments) => diff(arguments, outer),
-        Command::Proof(command) => proof::run(command, outer),
+        AuditCommand::Log(arguments) => log::run(arguments, outer),
+        AuditCommand::Show(arguments) => show(arguments, outer),
+        AuditCommand::AsOf(arguments) => as_of(arguments, outer),
+        AuditCommand::Diff(arguments) => diff(arguments, outer),
+        AuditCommand::Integrity(command) => integrity::run(command, outer),
     }
 }
 
-fn show(arguments: ShowArguments, outer: SettingFlags) -> Result<(), Failure> {
-    let ShowArguments { thing, output, place } = arguments;
-    let thing = read_thing(&thing)?;
-    let place = Place::open(place, outer)?;
+fn show(arguments: ShowArguments, outer: SettingFlags) -> Result<(), CliError> {
+    let ShowArguments { subject: thing, output, target: place } = arguments;
+    let thing = parse_subject(&thing)?;
+    let place = AuditTarget::open(place, outer)?;
     let mut printer = output.printer();
-    ask::history(&place, &thing, |entry| printer.entry(&entry))?;
+    queries::history(&place, &thing, |entry| printer.history_entry(&entry))?;
     Ok(())
 }
 
-fn as_of(arguments: AsOfArguments, outer: SettingFlags) -> Result<(), Failure> {
-    let AsOfArguments { when, thing, output, place } = arguments;
-    let (thing, moment) = (read_thing(&thing)?, read_moment("the time", &when)?);
-    let place = Place::open(place, outer)?;
-    let answer = ask::as_of(&place, &thing, moment, &when)?;
+fn as_of(arguments: AsOfArguments, outer: SettingFlags) -> Result<(), CliError> {
+    let AsOfArguments { when, subject: thing, output, target: place } = arguments;
+    let (thing, moment) = (parse_subject(&thing)?, parse_point_in_time("the time", &when)?);
+    let place = AuditTarget::open(place, outer)?;
+    let answer = queries::as_of(&place, &thing, moment, &when)?;
     output.printer().state(&answer)?;
     Ok(())
 }
 
-fn diff(arguments: DiffArguments, outer: SettingFlags) -> Result<(), Failure> {
-    let DiffArguments { from, to, stream, output, place } = arguments;
-    let asked = ask::DiffAsked {
-        from: read_moment("FROM", &from)?,
-        to: read_moment("TO", &to)?,
-        streams: stream.as_deref().map(log::read_streams).transpose()?.unwrap_or_default(),
+fn diff(arguments: DiffArguments, outer: SettingFlags) -> Result<(), CliError> {
+    let DiffArguments { from, to, stream, output, target: place } = arguments;
+    let asked = queries::DiffQuery {
+        from: parse_point_in_time("FROM", &from)?,
+        to: parse_point_in_time("TO", &to)?,
+        streams: stream.as_deref().map(log::parse_streams).transpose()?.unwrap_or_default(),
         texts: [from, to, stream.unwrap_or_default()],
     };
-    let place = Place::open(place, outer)?;
+    let place = AuditTarget::open(place, outer)?;
     let mut printer = output.printer();
-    let told = ask::diff(&place, &asked, |thing| printer.thing(&thing))?;
+    let told = queries::diff(&place, &asked, |thing| printer.subject_diff(&thing))?;
     printer.diff_end(told)?;
     Ok(())
 }
 
-impl Output {
+impl OutputFlags {
     fn printer(&self) -> print::Printer {
         print::Printer::new(self.json, self.wide)
     }
 }
 
-fn read_thing(text: &str) -> Result<Thing, Failure> {
-    Thing::parse(text)
-        .map_err(|reason| Failure::Usage(format!("{} is not a resource: it {reason}", text::printable(text))))
+fn parse_subject(text: &str) -> Result<AuditSubject, CliError> {
+    AuditSubject::parse(text)
+        .map_err(|reason| CliError::Usage(format!("{} is not a resource: it {reason}", text::printable(text))))
 }
 
-fn read_moment(what: &str, text: &str) -> Result<Moment, Failure> {
-    let told = |reason| Failure::Usage(format!("{what} {} is invalid: it {reason}", text::printable(text)));
-    Moment::parse(text, Edge::End).map_err(told)
+fn parse_point_in_time(what: &str, text: &str) -> Result<PointInTime, CliError> {
+    let told = |reason| CliError::Usage(format!("{what} {} is invalid: it {reason}", text::printable(text)));
+    PointInTime::parse(text, DayEdge::End).map_err(told)
 }
 
 /// Error for a diff over too many events.
-fn too_many(events: u64) -> Failure {
-    Failure::Usage(format!("{events} events lie between the two points in time; compare at most {EVENTS_MAX} events"))
+fn too_many_events(events: u64) -> CliError {
+    CliError::Usage(format!("{events} events lie between the two points in time; compare at most {EVENTS_MAX} events"))
 }

@@ -6,17 +6,17 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 
-use super::audit::Outcome;
-use super::progress::{Progress, Unit, size};
-use super::{DirectoryFlags, Failure, SettingFlags, print};
-use crate::backup::check::{Checked, check};
+use super::audit::VerificationOutcome;
+use super::progress::{ProgressLine, ProgressUnit, size};
+use super::{CliError, DirectoryFlags, SettingFlags, print};
+use crate::backup::check::{BackupCheckReport, check};
+use crate::backup::create::{self, BackupReport};
 use crate::backup::manifest::Manifest;
 use crate::backup::restore;
-use crate::backup::take::{self, Taken};
-use crate::clock::Surroundings;
 use crate::domain::value::Timestamp;
-use crate::proof::line;
-use crate::words::count;
+use crate::environment::Environment;
+use crate::pluralize::pluralize;
+use crate::verification::format_finding;
 
 pub(super) const BACKUP_HELP: &str = "\
 The backup is consistent at the log position that is printed. A repeated backup to the same directory
@@ -43,7 +43,7 @@ Examples:
   mediary --data-dir /srv/mediary restore /mnt/backup/mediary && mediary --data-dir /srv/mediary audit verify";
 
 #[derive(Debug, Args)]
-pub(super) struct Backup {
+pub(super) struct BackupArguments {
     /// Backup directory; created if missing
     #[arg(value_name = "DIR")]
     to: PathBuf,
@@ -55,7 +55,7 @@ pub(super) struct Backup {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Restore {
+pub(super) struct RestoreArguments {
     /// Backup directory
     #[arg(value_name = "DIR")]
     from: PathBuf,
@@ -63,41 +63,42 @@ pub(super) struct Restore {
     directory: DirectoryFlags,
 }
 
-pub(super) fn backup(arguments: Backup, outer: SettingFlags) -> Result<(), Failure> {
-    let Backup { to: backup, verify, directory } = arguments;
+pub(super) fn backup(arguments: BackupArguments, outer: SettingFlags) -> Result<(), CliError> {
+    let BackupArguments { to: backup, verify, directory } = arguments;
     if verify {
-        let mut progress = Progress::new("verifying", Unit::Bytes);
-        let checked = check(&backup, &mut |done, total| progress.reached(done, Some(total)));
-        progress.end();
-        let checked = checked.map_err(|error| Failure::Unable(error.into()))?;
-        return outcome(&checked, "it cannot be restored; the next backup to this directory repairs it").tell(false);
+        let mut progress = ProgressLine::new("verifying", ProgressUnit::Bytes);
+        let checked = check(&backup, &mut |done, total| progress.update(done, Some(total)));
+        progress.finish();
+        let checked = checked.map_err(|error| CliError::VerificationIncomplete(error.into()))?;
+        return verification_outcome(&checked, "it cannot be restored; the next backup to this directory repairs it")
+            .report(false);
     }
     let root = directory.settings(outer)?.data_dir;
-    let mut progress = Progress::new("copying", Unit::Bytes);
-    let mut reached = |done, total| progress.reached(done, Some(total));
-    let taken = take::take(&root, &backup, &Surroundings::real(), &mut reached);
-    let seconds = progress.end().as_secs_f64();
-    let Taken { position, files, bytes, copied_files, copied_bytes, removed, findings, notes } =
+    let mut progress = ProgressLine::new("copying", ProgressUnit::Bytes);
+    let mut reached = |done, total| progress.update(done, Some(total));
+    let taken = create::create(&root, &backup, &Environment::system(), &mut reached);
+    let seconds = progress.finish().as_secs_f64();
+    let BackupReport { position, files, bytes, copied_files, copied_bytes, removed, findings, notes } =
         taken.map_err(anyhow::Error::from)?;
     let summary = format!(
         "backed up at position {position} in {seconds:.1} s: {}, {}; new: {}, {}; old ones removed: {removed}",
-        count(files, "file"),
+        pluralize(files, "file"),
         size(bytes),
-        count(copied_files, "file"),
+        pluralize(copied_files, "file"),
         size(copied_bytes)
     );
-    Outcome { json: json!({}), notes, findings, unverified: Vec::new(), summary }.tell(false)
+    VerificationOutcome { json: json!({}), notes, findings, unverified: Vec::new(), summary }.report(false)
 }
 
-pub(super) fn restore(arguments: Restore, outer: SettingFlags) -> Result<(), Failure> {
-    let Restore { from: backup, directory } = arguments;
+pub(super) fn restore(arguments: RestoreArguments, outer: SettingFlags) -> Result<(), CliError> {
+    let RestoreArguments { from: backup, directory } = arguments;
     let to = directory.settings(outer)?.data_dir;
-    let mut progress = Progress::new("restoring", Unit::Bytes);
-    let restored = restore::restore(&backup, &to, &mut |done, total| progress.reached(done, Some(total)));
-    progress.end();
+    let mut progress = ProgressLine::new("restoring", ProgressUnit::Bytes);
+    let restored = restore::restore(&backup, &to, &mut |done, total| progress.update(done, Some(total)));
+    progress.finish();
     let checked = restored.map_err(anyhow::Error::from)?;
     if !checked.findings.is_empty() {
-        return outcome(&checked, "nothing was restored").tell(false);
+        return verification_outcome(&checked, "nothing was restored").report(false);
     }
     let position = checked.manifest.checkpoint.checkpoint().head.position;
     let text = format!(
@@ -112,24 +113,24 @@ pub(super) fn restore(arguments: Restore, outer: SettingFlags) -> Result<(), Fai
 /// Describes the contents of a backup in the format of the summary of its creation.
 fn contents(manifest: &Manifest) -> String {
     let bytes = manifest.files.iter().map(|entry| entry.bytes).sum();
-    format!("{}, {}", count(manifest.files.len() as u64, "file"), size(bytes))
+    format!("{}, {}", pluralize(manifest.files.len() as u64, "file"), size(bytes))
 }
 
 /// Outcome of the verification of a backup; `consequence` is printed for a damaged one.
-fn outcome(checked: &Checked, consequence: &str) -> Outcome {
-    let Checked { manifest, events, findings } = checked;
+fn verification_outcome(checked: &BackupCheckReport, consequence: &str) -> VerificationOutcome {
+    let BackupCheckReport { manifest, events, findings } = checked;
     let taken = manifest.checkpoint.checkpoint();
     let position = taken.head.position;
     let at = Timestamp::from_micros(taken.at_micros);
     let contents = contents(manifest);
 
     let summary = if findings.is_empty() {
-        let events = count(*events, "event");
+        let events = pluralize(*events, "event");
         format!("clean: a backup at position {position}, taken at {at}: {events}, {contents}")
     } else {
-        let found = count(findings.len() as u64, "finding");
+        let found = pluralize(findings.len() as u64, "finding");
         format!("damaged: {found} in a backup of {contents}; {consequence}")
     };
-    let findings = findings.iter().map(line).collect();
-    Outcome { json: json!({}), notes: Vec::new(), findings, unverified: Vec::new(), summary }
+    let findings = findings.iter().map(format_finding).collect();
+    VerificationOutcome { json: json!({}), notes: Vec::new(), findings, unverified: Vec::new(), summary }
 }

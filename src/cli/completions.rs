@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::{Failure, print};
+use super::{CliError, print};
 
 pub(super) const COMPLETIONS_HELP: &str = "\
 Examples:
@@ -23,30 +23,30 @@ Examples:
   mediary man ~/.cargo/share/man/man1 && man mediary-backup    # man searches there if ~/.cargo/bin is in PATH";
 
 #[derive(Debug, Args)]
-pub(super) struct Completions {
+pub(super) struct CompletionsArguments {
     /// Shell
     shell: Shell,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Man {
+pub(super) struct ManArguments {
     /// Directory for the pages; created if missing
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
 
-pub(super) fn completions(arguments: &Completions) -> Result<(), Failure> {
+pub(super) fn completions(arguments: &CompletionsArguments) -> Result<(), CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut super::Arguments::command(), "mediary", &mut script);
+    clap_complete::generate(arguments.shell, &mut super::CliArguments::command(), "mediary", &mut script);
     print(&String::from_utf8_lossy(&script)).context("cannot write to stdout")?;
     Ok(())
 }
 
-pub(super) fn man(arguments: &Man) -> Result<(), Failure> {
+pub(super) fn man(arguments: &ManArguments) -> Result<(), CliError> {
     let directory = &arguments.directory;
     let written = || format!("cannot write manual pages to {}", directory.display());
     fs::create_dir_all(directory).with_context(written)?;
-    clap_mangen::generate_to(super::Arguments::command(), directory).with_context(written)?;
+    clap_mangen::generate_to(super::CliArguments::command(), directory).with_context(written)?;
     Ok(())
 }
 
@@ -55,13 +55,13 @@ mod tests {
     use clap::ValueEnum;
 
     use super::*;
-    use crate::cli::Arguments;
+    use crate::cli::CliArguments;
 
     #[test]
     fn every_shell_is_told_every_command() {
         for shell in Shell::value_variants() {
             let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Arguments::command(), "mediary", &mut script);
+            clap_complete::generate(*shell, &mut CliArguments::command(), "mediary", &mut script);
             let script = String::from_utf8(script).unwrap();
             for word in ["audit", "as-of", "data-dir", "backup", "completions"] {
                 assert!(script.contains(word), "{shell}: {word}");
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn there_is_a_page_for_every_command() {
         let folder = tempfile::tempdir().unwrap();
-        man(&Man { directory: folder.path().join("man1") }).unwrap();
+        man(&ManArguments { directory: folder.path().join("man1") }).unwrap();
         for name in ["mediary", "mediary-serve", "mediary-audit-as-of", "mediary-backup"] {
             let page = fs::read_to_string(folder.path().join("man1").join(format!("{name}.1"))).unwrap();
             assert!(page.contains(".SH NAME") && page.contains("Examples"), "{name}");

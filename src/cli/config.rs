@@ -3,11 +3,11 @@
 use anyhow::Context;
 use clap::Args;
 
-use super::{Failure, SettingFlags, print};
+use super::{CliError, SettingFlags, print};
 use crate::config::reference;
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct ConfigArguments {
     /// Print a reference of all settings as Markdown instead
     #[arg(long)]
     reference: bool,
@@ -15,8 +15,8 @@ pub(super) struct Arguments {
     settings: SettingFlags,
 }
 
-pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failure> {
-    let Arguments { reference: is_reference, settings } = arguments;
+pub(super) fn run(arguments: ConfigArguments, outer: SettingFlags) -> Result<(), CliError> {
+    let ConfigArguments { reference: is_reference, settings } = arguments;
     let text = if is_reference { reference() } else { settings.or(outer).load()?.to_string() };
     print(&text).context("cannot write to stdout")?;
     Ok(())

@@ -5,11 +5,11 @@ use std::path;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 
-use super::{DirectoryFlags, Failure, SettingFlags, print};
+use super::{CliError, DirectoryFlags, SettingFlags, print};
 use crate::app;
 use crate::config::Settings;
 use crate::data_dir::DataDir;
-use crate::outbound::api::probe;
+use crate::outbound::api_client::probe;
 
 pub(super) const HELP: &str = "\
 Sends one GET /ready, with a timeout of 5 s, and reports the result in the exit code. Needs no token.
@@ -23,7 +23,7 @@ Exit codes: 0 ready, 1 not ready (starting or not accepting changes) or unreacha
 only a service that runs on the data directory is checked.";
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct HealthArguments {
     /// URL of the service [default: the address recorded by the service that runs on the data directory, otherwise the
     /// listen address of the settings]
     #[arg(long, value_name = "URL")]
@@ -32,10 +32,10 @@ pub(super) struct Arguments {
     directory: DirectoryFlags,
 }
 
-pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failure> {
-    let Arguments { url, directory } = arguments;
+pub(super) fn run(arguments: HealthArguments, outer: SettingFlags) -> Result<(), CliError> {
+    let HealthArguments { url, directory } = arguments;
     let settings = directory.settings(outer)?;
-    let base = url.map_or_else(|| address(&settings), Ok)?;
+    let base = url.map_or_else(|| service_address(&settings), Ok)?;
     let reply = app::block_on(probe(&base, "/ready")).map_err(anyhow::Error::from)?;
     let reply = reply.map_err(|failure| anyhow!("no service answers at {base}: {failure}"))?;
     if reply.status != 200 {
@@ -49,9 +49,9 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
 
 /// Address of the service that runs on the data directory. Without a running service this is an error: the recorded or
 /// configured address may belong to another service by now.
-fn address(settings: &Settings) -> anyhow::Result<String> {
+fn service_address(settings: &Settings) -> anyhow::Result<String> {
     let root = &settings.data_dir;
-    if !DataDir::is_in_service(root)
+    if !DataDir::is_in_use(root)
         .context("cannot determine whether a service runs on the data directory; name it with --url")?
     {
         bail!(
@@ -59,5 +59,5 @@ fn address(settings: &Settings) -> anyhow::Result<String> {
             path::absolute(root).unwrap_or_else(|_| root.clone()).display()
         );
     }
-    app::kept_address(root)?.map_or_else(|| app::expected_at(settings.listen), Ok)
+    app::read_address_file(root)?.map_or_else(|| app::expected_local_url(settings.listen), Ok)
 }

@@ -3,19 +3,19 @@
 //! Exit codes: 0 success or stopped on request; 1 failure (port taken, data directory in use, damaged log); 2 wrong
 //! usage or configuration. Verification commands exit with 1 for damage and 2 if the verification is incomplete.
 
+mod atomic_file;
 mod audit;
 mod backup;
 mod completions;
 mod config;
 mod demo;
-mod draft;
 mod health;
 mod openapi;
 mod progress;
 mod projections;
 mod serve;
+mod suggestions;
 mod token;
-mod words;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -25,8 +25,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use rustix::fs::Mode;
 
-use self::words::Usual;
-use crate::config::{CommandLine, Configuration, Flag, Problems, Settings};
+use self::suggestions::SuggestedValues;
+use crate::config::{CommandLine, ConfigProblems, Configuration, Flag, Settings};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -71,48 +71,48 @@ Examples:
 /// Node registry and media generation gateway with an embedded event log
 #[derive(Debug, Parser)]
 #[command(name = "mediary", version = env!("BUILD_VERSION"), after_help = AFTER_HELP)]
-struct Arguments {
+struct CliArguments {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<CliCommand>,
     #[command(flatten)]
     settings: SettingFlags,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Run the service (default)
     #[command(after_help = SERVE_HELP)]
     Serve(SettingFlags),
     /// Print the effective configuration with the source of each value; secrets are masked
     #[command(after_help = CONFIG_HELP)]
-    Config(config::Arguments),
+    Config(config::ConfigArguments),
     /// Print the OpenAPI 3.1 document of the service
     #[command(after_help = OPENAPI_HELP)]
     Openapi,
     /// Check whether a running service is ready
     #[command(after_help = health::HELP)]
-    Health(health::Arguments),
+    Health(health::HealthArguments),
     /// Load a sample registry into a running service and generate a picture, a video and a piece of music
     #[command(after_help = demo::HELP)]
-    Demo(demo::Arguments),
+    Demo(demo::DemoArguments),
     /// Print a shell completion script
     #[command(after_help = completions::COMPLETIONS_HELP)]
-    Completions(completions::Completions),
+    Completions(completions::CompletionsArguments),
     /// Write manual pages, one per command
     #[command(after_help = completions::MAN_HELP)]
-    Man(completions::Man),
+    Man(completions::ManArguments),
     /// Manage read models and the index of the log
     #[command(subcommand, after_help = projections::HELP)]
-    Projections(projections::Command),
+    Projections(projections::ProjectionsCommand),
     /// Query, verify and export the audit log
     #[command(subcommand, after_help = audit::HELP)]
-    Audit(audit::Command),
+    Audit(audit::AuditCommand),
     /// Back up log and files to a directory, also while the service runs, or verify a backup
     #[command(after_help = backup::BACKUP_HELP)]
-    Backup(backup::Backup),
+    Backup(backup::BackupArguments),
     /// Verify a backup and restore it to a data directory
     #[command(after_help = backup::RESTORE_HELP)]
-    Restore(backup::Restore),
+    Restore(backup::RestoreArguments),
 }
 
 /// Flags of commands that work on a data directory without serving.
@@ -128,12 +128,12 @@ struct DirectoryFlags {
 
 impl DirectoryFlags {
     /// Loads the settings; `outer` are the flags before the command.
-    fn settings(self, outer: SettingFlags) -> Result<Settings, Problems> {
+    fn settings(self, outer: SettingFlags) -> Result<Settings, ConfigProblems> {
         Ok(self.configuration(outer)?.settings)
     }
 
     /// Loads the settings with the source of each value.
-    fn configuration(self, outer: SettingFlags) -> Result<Configuration, Problems> {
+    fn configuration(self, outer: SettingFlags) -> Result<Configuration, ConfigProblems> {
         let own = SettingFlags { config: self.config, data_dir: self.data_dir, ..SettingFlags::default() };
         own.or(outer).load()
     }
@@ -157,10 +157,10 @@ struct SettingFlags {
     #[arg(long, value_name = "COUNT")]
     workers: Option<String>,
     /// Log level: off, error, warn, info, debug or trace; per target as in `info,mediary::http=debug`
-    #[arg(long, value_name = "LEVEL", value_parser = Usual(&["off", "error", "warn", "info", "debug", "trace"]), hide_possible_values = true)]
+    #[arg(long, value_name = "LEVEL", value_parser = SuggestedValues(&["off", "error", "warn", "info", "debug", "trace"]), hide_possible_values = true)]
     log_level: Option<String>,
     /// Log format: text or json
-    #[arg(long, value_name = "FORMAT", value_parser = Usual(&["text", "json"]), hide_possible_values = true)]
+    #[arg(long, value_name = "FORMAT", value_parser = SuggestedValues(&["text", "json"]), hide_possible_values = true)]
     log_format: Option<String>,
 }
 
@@ -178,7 +178,7 @@ impl SettingFlags {
         }
     }
 
-    fn load(self) -> Result<Configuration, Problems> {
+    fn load(self) -> Result<Configuration, ConfigProblems> {
         Configuration::load(self.command_line())
     }
 
@@ -198,53 +198,53 @@ impl SettingFlags {
 
 /// Failure of a command.
 #[derive(Debug)]
-enum Failure {
-    Configuration(Problems),
+enum CliError {
+    Configuration(ConfigProblems),
     /// Invalid arguments.
     Usage(String),
-    CouldNotRun(anyhow::Error),
+    Runtime(anyhow::Error),
     /// Verification found damage, which has been printed.
-    Damage,
+    DamageFound,
     /// Verification was not possible.
-    Unable(anyhow::Error),
+    VerificationIncomplete(anyhow::Error),
 }
 
-impl Failure {
+impl CliError {
     fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::CouldNotRun(_) | Self::Damage => 1,
-            Self::Configuration(_) | Self::Usage(_) | Self::Unable(_) => 2,
+            Self::Runtime(_) | Self::DamageFound => 1,
+            Self::Configuration(_) | Self::Usage(_) | Self::VerificationIncomplete(_) => 2,
         })
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configuration(problems) => problems.fmt(f),
             Self::Usage(told) => told.fmt(f),
-            Self::CouldNotRun(error) | Self::Unable(error) => write!(f, "{error:#}"),
-            Self::Damage => f.write_str("damage was found"),
+            Self::Runtime(error) | Self::VerificationIncomplete(error) => write!(f, "{error:#}"),
+            Self::DamageFound => f.write_str("damage was found"),
         }
     }
 }
 
-impl From<Problems> for Failure {
-    fn from(problems: Problems) -> Self {
+impl From<ConfigProblems> for CliError {
+    fn from(problems: ConfigProblems) -> Self {
         Self::Configuration(problems)
     }
 }
 
-impl From<anyhow::Error> for Failure {
+impl From<anyhow::Error> for CliError {
     fn from(error: anyhow::Error) -> Self {
-        Self::CouldNotRun(error)
+        Self::Runtime(error)
     }
 }
 
-impl Command {
+impl CliCommand {
     /// Returns `true` if the command writes private files of the service: the data directory or a copy of it. Other
     /// commands write files that are meant to be shared.
-    fn keeps_secrets(&self) -> bool {
+    fn writes_private_files(&self) -> bool {
         match self {
             Self::Serve(_) | Self::Projections(_) | Self::Backup(_) | Self::Restore(_) => true,
             Self::Config(_)
@@ -261,29 +261,30 @@ impl Command {
 /// Runs the command line. On wrong usage, prints the usage to stderr and exits.
 #[must_use]
 pub fn run() -> ExitCode {
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| words::with_nearest::<Arguments>(error).exit());
+    let arguments =
+        CliArguments::try_parse().unwrap_or_else(|error| suggestions::with_suggestions::<CliArguments>(error).exit());
     let outer = arguments.settings;
-    let command = arguments.command.unwrap_or(Command::Serve(SettingFlags::default()));
-    if command.keeps_secrets() {
+    let command = arguments.command.unwrap_or(CliCommand::Serve(SettingFlags::default()));
+    if command.writes_private_files() {
         // Covers files that libraries create, also if the data directory is a volume that other users can enter.
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
     }
     let outcome = match command {
-        Command::Serve(settings) => serve::run(settings.or(outer)),
-        Command::Config(arguments) => config::run(arguments, outer),
-        Command::Openapi => openapi::run(),
-        Command::Health(arguments) => health::run(arguments, outer),
-        Command::Demo(arguments) => demo::run(arguments, outer),
-        Command::Completions(arguments) => completions::completions(&arguments),
-        Command::Man(arguments) => completions::man(&arguments),
-        Command::Projections(command) => projections::run(command, outer),
-        Command::Audit(command) => audit::run(command, outer),
-        Command::Backup(arguments) => backup::backup(arguments, outer),
-        Command::Restore(arguments) => backup::restore(arguments, outer),
+        CliCommand::Serve(settings) => serve::run(settings.or(outer)),
+        CliCommand::Config(arguments) => config::run(arguments, outer),
+        CliCommand::Openapi => openapi::run(),
+        CliCommand::Health(arguments) => health::run(arguments, outer),
+        CliCommand::Demo(arguments) => demo::run(arguments, outer),
+        CliCommand::Completions(arguments) => completions::completions(&arguments),
+        CliCommand::Man(arguments) => completions::man(&arguments),
+        CliCommand::Projections(command) => projections::run(command, outer),
+        CliCommand::Audit(command) => audit::run(command, outer),
+        CliCommand::Backup(arguments) => backup::backup(arguments, outer),
+        CliCommand::Restore(arguments) => backup::restore(arguments, outer),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Damage) => Failure::Damage.exit_code(),
+        Err(CliError::DamageFound) => CliError::DamageFound.exit_code(),
         Err(failure) => {
             // stderr may be closed; the exit code still reports the failure.
             let _ = writeln!(io::stderr(), "mediary: {failure}");
@@ -306,11 +307,11 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::config::{Problem, Source};
+    use crate::config::{ConfigProblem, SettingSource};
 
     #[test]
     fn the_command_line_is_consistent() {
-        Arguments::command().debug_assert();
+        CliArguments::command().debug_assert();
     }
 
     /// Returns a command and all its subcommands with their full names.
@@ -322,7 +323,7 @@ mod tests {
 
     #[test]
     fn every_command_has_examples_that_are_right() {
-        for (words, command) in commands(&Arguments::command(), "mediary") {
+        for (words, command) in commands(&CliArguments::command(), "mediary") {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let examples = help.lines().skip_while(|line| *line != "Examples:").map_while(|line| {
                 let line = line.trim();
@@ -332,7 +333,7 @@ mod tests {
             assert!(lines.iter().any(|line| line.starts_with(&words) || words.contains("restore")), "{words}: {help}");
             for line in lines {
                 let parts = line.split(['|', '>', '&']).next().unwrap_or_default();
-                let parsed = Arguments::try_parse_from(parts.split_whitespace());
+                let parsed = CliArguments::try_parse_from(parts.split_whitespace());
                 assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
             }
         }
@@ -340,29 +341,29 @@ mod tests {
 
     #[test]
     fn without_a_command_the_flags_are_those_of_serve() {
-        let bare = Arguments::try_parse_from(["mediary", "--listen", "127.0.0.1:0"]).unwrap();
-        let named = Arguments::try_parse_from(["mediary", "serve", "--listen", "127.0.0.1:0"]).unwrap();
+        let bare = CliArguments::try_parse_from(["mediary", "--listen", "127.0.0.1:0"]).unwrap();
+        let named = CliArguments::try_parse_from(["mediary", "serve", "--listen", "127.0.0.1:0"]).unwrap();
 
         assert_eq!(bare.settings.listen.as_deref(), Some("127.0.0.1:0"));
         assert!(bare.command.is_none());
-        assert!(matches!(named.command, Some(Command::Serve(flags)) if flags.listen == bare.settings.listen));
+        assert!(matches!(named.command, Some(CliCommand::Serve(flags)) if flags.listen == bare.settings.listen));
     }
 
     #[test]
     fn flags_before_the_command_are_as_good_as_behind_it() {
-        let parsed = |words: &[&str]| Arguments::try_parse_from([&["mediary"], words].concat()).unwrap();
+        let parsed = |words: &[&str]| CliArguments::try_parse_from([&["mediary"], words].concat()).unwrap();
         let before = parsed(&["--data-dir", "a", "--listen", "x", "serve"]);
-        let Some(Command::Serve(own)) = before.command else { panic!() };
+        let Some(CliCommand::Serve(own)) = before.command else { panic!() };
         let merged = own.or(before.settings);
         assert_eq!((merged.data_dir.as_deref(), merged.listen.as_deref()), (Some("a"), Some("x")));
         let both = parsed(&["--data-dir", "a", "serve", "--data-dir", "b"]);
-        let Some(Command::Serve(own)) = both.command else { panic!() };
+        let Some(CliCommand::Serve(own)) = both.command else { panic!() };
         assert_eq!(own.or(both.settings).data_dir.as_deref(), Some("b"));
     }
 
     #[test]
     fn every_flag_but_the_file_is_a_setting() {
-        let names: Vec<_> = Arguments::command()
+        let names: Vec<_> = CliArguments::command()
             .get_arguments()
             .filter_map(|argument| argument.get_long())
             .filter(|name| !["config", "help", "version"].contains(name))
@@ -370,17 +371,19 @@ mod tests {
             .collect();
         let given = ["mediary".to_owned()].into_iter().chain(names.iter().map(|name| format!("{name}=x")));
 
-        let flags = Arguments::try_parse_from(given).unwrap().settings.command_line().flags;
+        let flags = CliArguments::try_parse_from(given).unwrap().settings.command_line().flags;
 
         assert_eq!(flags.iter().map(|flag| flag.name).collect::<Vec<_>>(), names);
-        let Problems(problems) = Configuration::load(CommandLine { file: None, flags }).unwrap_err();
-        let unknown = |problem: &&Problem| matches!(problem, Problem::Unknown { from: Source::Flag { .. }, .. });
+        let ConfigProblems(problems) = Configuration::load(CommandLine { file: None, flags }).unwrap_err();
+        let unknown = |problem: &&ConfigProblem| {
+            matches!(problem, ConfigProblem::Unknown { from: SettingSource::Flag { .. }, .. })
+        };
         assert_eq!(problems.iter().find(unknown), None);
     }
 
     #[test]
     fn wrong_configuration_and_failing_to_run_differ() {
-        assert_eq!(Failure::from(Problems(Vec::new())).exit_code(), ExitCode::from(2));
-        assert_eq!(Failure::from(anyhow::anyhow!("the port is taken")).exit_code(), ExitCode::from(1));
+        assert_eq!(CliError::from(ConfigProblems(Vec::new())).exit_code(), ExitCode::from(2));
+        assert_eq!(CliError::from(anyhow::anyhow!("the port is taken")).exit_code(), ExitCode::from(1));
     }
 }

@@ -2,11 +2,11 @@
 
 use anyhow::Context;
 
-use super::{Failure, print};
+use super::{CliError, print};
 use crate::http::openapi;
 
-pub(super) fn run() -> Result<(), Failure> {
-    let text = openapi::text().context("cannot write the document")?;
+pub(super) fn run() -> Result<(), CliError> {
+    let text = openapi::document_json().context("cannot write the document")?;
     print(&text).context("cannot write to stdout")?;
     Ok(())
 }

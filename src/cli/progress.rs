@@ -3,56 +3,56 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use crate::words::count;
+use crate::pluralize::pluralize;
 
 /// Interval between updates of the line.
 const SHOW_EVERY: Duration = Duration::from_millis(100);
 /// Time before the remaining time is shown, because early estimates are unstable.
-const SETTLED: Duration = Duration::from_secs(1);
+const ESTIMATE_AFTER: Duration = Duration::from_secs(1);
 const WIDTH: usize = 24;
 
 /// Unit of the progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum ProgressUnit {
     Bytes,
     Events,
     Pictures,
     /// Thousandths of the whole, not shown as a number.
-    Share,
+    Fraction,
 }
 
 /// Progress line.
-pub(super) struct Progress {
-    doing: &'static str,
-    unit: Unit,
+pub(super) struct ProgressLine {
+    label: &'static str,
+    unit: ProgressUnit,
     started: Instant,
     shown: Option<Instant>,
-    watched: bool,
+    is_terminal: bool,
 }
 
-impl Progress {
-    /// Starts a progress line for the activity `doing`.
-    pub(super) fn new(doing: &'static str, unit: Unit) -> Self {
-        Self { doing, unit, started: Instant::now(), shown: None, watched: io::stderr().is_terminal() }
+impl ProgressLine {
+    /// Starts a progress line for the activity `label`.
+    pub(super) fn new(doing: &'static str, unit: ProgressUnit) -> Self {
+        Self { label: doing, unit, started: Instant::now(), shown: None, is_terminal: io::stderr().is_terminal() }
     }
 
     /// Returns `true` if stderr is a terminal.
-    pub(super) fn is_watched(&self) -> bool {
-        self.watched
+    pub(super) fn is_visible(&self) -> bool {
+        self.is_terminal
     }
 
     /// Reports progress; `total` is `None` if unknown.
-    pub(super) fn reached(&mut self, done: u64, total: Option<u64>) {
-        if self.watched && self.shown.is_none_or(|shown| shown.elapsed() >= SHOW_EVERY) {
+    pub(super) fn update(&mut self, done: u64, total: Option<u64>) {
+        if self.is_terminal && self.shown.is_none_or(|shown| shown.elapsed() >= SHOW_EVERY) {
             self.shown = Some(Instant::now());
             // The terminal may be closed.
             let _ =
-                write!(io::stderr(), "\r{}\x1b[K", line(self.doing, self.unit, done, total, self.started.elapsed()));
+                write!(io::stderr(), "\r{}\x1b[K", line(self.label, self.unit, done, total, self.started.elapsed()));
         }
     }
 
     /// Clears the line and returns the elapsed time.
-    pub(super) fn end(self) -> Duration {
+    pub(super) fn finish(self) -> Duration {
         if self.shown.is_some() {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
@@ -60,13 +60,13 @@ impl Progress {
     }
 }
 
-fn line(doing: &str, unit: Unit, done: u64, total: Option<u64>, elapsed: Duration) -> String {
+fn line(doing: &str, unit: ProgressUnit, done: u64, total: Option<u64>, elapsed: Duration) -> String {
     let Some(total) = total.filter(|total| *total > 0) else { return format!("{doing}  {} …", amount(unit, done)) };
-    if unit == Unit::Share {
+    if unit == ProgressUnit::Fraction {
         return format!("{doing}  {}, {} s", bar(done, total), elapsed.as_secs());
     }
     let part = ratio(done.min(total), total);
-    let left = if elapsed >= SETTLED && part > 0.0 {
+    let left = if elapsed >= ESTIMATE_AFTER && part > 0.0 {
         format!(", {} s left", elapsed.mul_f64((1.0 - part) / part).as_secs())
     } else {
         String::new()
@@ -86,18 +86,18 @@ fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64
 }
 
-fn amount(unit: Unit, done: u64) -> String {
+fn amount(unit: ProgressUnit, done: u64) -> String {
     match unit {
-        Unit::Events => count(done, "event"),
-        Unit::Pictures => count(done, "picture"),
-        Unit::Share => String::new(),
-        Unit::Bytes => format!("{} MiB", number(unit, done)),
+        ProgressUnit::Events => pluralize(done, "event"),
+        ProgressUnit::Pictures => pluralize(done, "picture"),
+        ProgressUnit::Fraction => String::new(),
+        ProgressUnit::Bytes => format!("{} MiB", number(unit, done)),
     }
 }
 
 /// Returns the number without its unit.
-fn number(unit: Unit, done: u64) -> u64 {
-    if unit == Unit::Bytes { done >> 20 } else { done }
+fn number(unit: ProgressUnit, done: u64) -> u64 {
+    if unit == ProgressUnit::Bytes { done >> 20 } else { done }
 }
 
 /// Formats a size, the same for all commands.
@@ -112,16 +112,17 @@ mod tests {
 
     #[test]
     fn the_line_says_how_much_of_how_much_and_how_long_it_takes() {
-        let told = |done, total, seconds| line("verifying", Unit::Bytes, done, total, Duration::from_secs(seconds));
+        let told =
+            |done, total, seconds| line("verifying", ProgressUnit::Bytes, done, total, Duration::from_secs(seconds));
         let bar = format!("{}{}", "█".repeat(6), "░".repeat(18));
         assert_eq!(told(1 << 20, Some(4 << 20), 3), format!("verifying  {bar}  25 %  1 of 4 MiB, 9 s left"));
         assert_eq!(told(1 << 20, Some(4 << 20), 0), format!("verifying  {bar}  25 %  1 of 4 MiB"));
         assert_eq!(told(5 << 20, None, 3), "verifying  5 MiB …");
         assert_eq!(told(0, Some(0), 3), "verifying  0 MiB …");
         assert!(told(9, Some(3), 3).contains("100 %"));
-        let pictures = line("portrait", Unit::Pictures, 30, Some(120), Duration::from_secs(7));
+        let pictures = line("portrait", ProgressUnit::Pictures, 30, Some(120), Duration::from_secs(7));
         assert_eq!(pictures, format!("portrait  {bar}  25 %  30 of 120 pictures, 21 s left"));
-        let share = line("a film", Unit::Share, 250, Some(1000), Duration::from_secs(7));
+        let share = line("a film", ProgressUnit::Fraction, 250, Some(1000), Duration::from_secs(7));
         assert_eq!(share, format!("a film  {bar}  25 %, 7 s"));
     }
 }

@@ -6,16 +6,16 @@
 use anyhow::Context;
 use clap::Subcommand;
 
-use super::progress::{Progress, Unit};
-use super::{DirectoryFlags, Failure, SettingFlags, print};
-use crate::app::{SnapshotUse, log_options, open_data_dir};
-use crate::clock::Surroundings;
+use super::progress::{ProgressLine, ProgressUnit};
+use super::{CliError, DirectoryFlags, SettingFlags, print};
+use crate::app::{SnapshotPolicy, log_options, open_data_dir};
 use crate::config::Settings;
+use crate::environment::Environment;
 use crate::events::log::EventLog;
 use crate::events::sled_log::{OpenReport, SledLog, request_sled_rebuild};
+use crate::pluralize::pluralize;
 use crate::projections::read_models::Models;
 use crate::projections::snapshot;
-use crate::words::count;
 
 pub(super) const HELP: &str = "\
 Examples:
@@ -27,14 +27,14 @@ Examples:
   mediary --data-dir /srv/mediary projections rebuild";
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(super) enum ProjectionsCommand {
     /// Delete the index and the snapshots, and rebuild the index from the journal; the service must be stopped
     #[command(after_help = REBUILD_HELP)]
     Rebuild(DirectoryFlags),
 }
 
-pub(super) fn run(command: Command, outer: SettingFlags) -> Result<(), Failure> {
-    let Command::Rebuild(directory) = command;
+pub(super) fn run(command: ProjectionsCommand, outer: SettingFlags) -> Result<(), CliError> {
+    let ProjectionsCommand::Rebuild(directory) = command;
     Ok(rebuild(&directory.settings(outer)?)?)
 }
 
@@ -43,36 +43,36 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     anyhow::ensure!(settings.data_dir.is_dir(), "there is no data directory at {root}: name one with --data-dir");
     let data = open_data_dir(&settings.data_dir)?;
     let options = log_options(data.root(), settings);
-    let surroundings = Surroundings::real();
+    let environment = Environment::system();
 
-    let opened = SledLog::open(&options, &surroundings, |_| {});
+    let opened = SledLog::open(&options, &environment, |_| {});
     let (checked, found) = opened.context("the journal cannot be used")?;
-    tell(&found)?;
+    print_repairs(&found)?;
     let total = checked.head().0;
     // A snapshot beyond the end of the log shows that the log is an older copy: delete nothing then.
-    let snapshots = SnapshotUse { directory: snapshot::directory_in(data.root()), whole_below: 0 };
-    let reached = snapshots.check_reach(&checked);
+    let snapshots = SnapshotPolicy { directory: snapshot::snapshot_dir(data.root()), whole_below: 0 };
+    let reached = snapshots.check_log_covers_snapshot(&checked);
     checked.close()?;
     reached?;
     request_sled_rebuild(&options, "a rebuild was asked for").context("cannot ask for a rebuild")?;
-    snapshot::remove(&snapshots.directory).context("cannot remove the snapshots")?;
+    snapshot::remove_all(&snapshots.directory).context("cannot remove the snapshots")?;
 
-    let mut progress = Progress::new("replaying", Unit::Events);
+    let mut progress = ProgressLine::new("replaying", ProgressUnit::Events);
     let mut models = Models::default();
-    let (log, report) = SledLog::open(&options, &surroundings, |commit| {
+    let (log, report) = SledLog::open(&options, &environment, |commit| {
         for event in commit.iter() {
             models.apply(event);
         }
-        progress.reached(models.position.0, Some(total));
+        progress.update(models.position.0, Some(total));
     })?;
     log.close()?;
-    let (seconds, events) = (progress.end().as_secs_f64(), count(report.head.0, "event"));
+    let (seconds, events) = (progress.finish().as_secs_f64(), pluralize(report.head.0, "event"));
     print(&format!("{events} replayed in {seconds:.1} s; the index was rebuilt\n"))?;
     Ok(())
 }
 
 /// Prints what opening the log found and repaired.
-fn tell(report: &OpenReport) -> anyhow::Result<()> {
+fn print_repairs(report: &OpenReport) -> anyhow::Result<()> {
     for sentence in report.messages() {
         print(&format!("found {sentence}\n")).context("cannot write to stdout")?;
     }

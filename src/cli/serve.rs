@@ -5,20 +5,20 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::{Failure, SettingFlags, print};
-use crate::app::{self, AdminToken, App, StopSignals};
-use crate::clock::Surroundings;
+use super::{CliError, SettingFlags, print};
+use crate::app::{self, AdminTokenSource, App, StopSignals};
 use crate::config::Settings;
-use crate::data_dir::quoted;
+use crate::data_dir::shell_quote;
+use crate::environment::Environment;
 use crate::telemetry;
 
-pub(super) fn run(settings: SettingFlags) -> Result<(), Failure> {
+pub(super) fn run(settings: SettingFlags) -> Result<(), CliError> {
     app::block_on(async {
         // First of all: a signal during the start must lead to a clean stop, and as PID 1 of a container the process
         // ignores signals it does not handle.
-        let signals = StopSignals::listen();
+        let signals = StopSignals::install();
         let settings = settings.load()?.settings;
-        telemetry::start(settings.log.format, settings.log.filter.clone());
+        telemetry::init_logging(settings.log.format, settings.log.filter.clone());
         Ok(serve(settings, signals).await?)
     })
 }
@@ -27,7 +27,7 @@ async fn serve(mut settings: Settings, mut signals: StopSignals) -> anyhow::Resu
     // Printed paths are pasted into other shells.
     settings.data_dir = std::path::absolute(&settings.data_dir).unwrap_or(settings.data_dir);
     let data_dir = settings.data_dir.clone();
-    let Some(app) = Box::pin(App::start_unless(settings, Surroundings::real(), signals.come())).await? else {
+    let Some(app) = Box::pin(App::start_cancellable(settings, Environment::system(), signals.recv())).await? else {
         tracing::info!("stopped during the start");
         return Ok(());
     };
@@ -45,7 +45,7 @@ fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
         format!("  health  {url}/health"),
         format!("  data    {}", data_dir.display()),
     ];
-    if leads_nowhere(url) {
+    if has_unspecified_host(url) {
         lines.push("  warning result URLs use an unspecified address: set public_url".to_owned());
     }
     // Also in the log, but the person who started the service looks here first.
@@ -55,7 +55,7 @@ fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
     lines.extend(app.reports().iter().map(|report| format!("  found   {report}")));
     lines.extend([
         String::new(),
-        format!("A first request, ready to paste. {}", about(token, seen)),
+        format!("A first request, ready to paste. {}", describe_token(token, seen)),
         String::new(),
         format!("  {}", first_request(url, token, seen)),
         String::new(),
@@ -65,7 +65,7 @@ fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
 }
 
 /// Returns `true` if the host of the URL is an unspecified address.
-fn leads_nowhere(url: &str) -> bool {
+fn has_unspecified_host(url: &str) -> bool {
     let host = url::Url::parse(url).ok().and_then(|url| url.host().map(|host| host.to_owned()));
     match host {
         Some(url::Host::Ipv4(ip)) => ip.is_unspecified(),
@@ -75,34 +75,34 @@ fn leads_nowhere(url: &str) -> bool {
 }
 
 /// Describes the source of the token in the first request.
-fn about(token: &AdminToken, seen: bool) -> String {
+fn describe_token(token: &AdminTokenSource, seen: bool) -> String {
     match token {
-        AdminToken::Configured { unused } => {
+        AdminTokenSource::Configured { unused } => {
             let unused = unused.as_ref().map(|file| format!(" The one in {} is not used.", file.display()));
             let configured = "It uses the configured token; set MEDIARY_ADMIN_TOKEN in your shell.";
             format!("{configured}{}", unused.unwrap_or_default())
         }
-        AdminToken::Generated { file, .. } if !seen => {
+        AdminTokenSource::Generated { file, .. } if !seen => {
             format!(
                 "The administrator token was generated and stored in {}, readable only by the user of the service.",
                 file.display()
             )
         }
-        AdminToken::Generated { file, .. } => {
+        AdminTokenSource::Generated { file, .. } => {
             format!("The administrator token was generated. It is shown only once and stored in {}.", file.display())
         }
-        AdminToken::Kept { file } => format!("It uses the administrator token in {}.", file.display()),
+        AdminTokenSource::Existing { file } => format!("It uses the administrator token in {}.", file.display()),
     }
 }
 
 /// A request for the caller's account, as a line for a POSIX shell. It is read-only, so it can be pasted repeatedly,
 /// also against a production service.
-fn first_request(url: &str, token: &AdminToken, seen: bool) -> String {
+fn first_request(url: &str, token: &AdminTokenSource, seen: bool) -> String {
     let authorization = match token {
-        AdminToken::Configured { .. } => "\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\"".to_owned(),
-        AdminToken::Generated { token, .. } if seen => format!("'Authorization: Bearer {token}'"),
-        AdminToken::Generated { file, .. } | AdminToken::Kept { file } => {
-            format!("\"Authorization: Bearer $(cat {})\"", quoted(&file.display().to_string()))
+        AdminTokenSource::Configured { .. } => "\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\"".to_owned(),
+        AdminTokenSource::Generated { token, .. } if seen => format!("'Authorization: Bearer {token}'"),
+        AdminTokenSource::Generated { file, .. } | AdminTokenSource::Existing { file } => {
+            format!("\"Authorization: Bearer $(cat {})\"", shell_quote(&file.display().to_string()))
         }
     };
     format!("curl -s {url}/users -H {authorization}")
@@ -116,18 +116,18 @@ mod tests {
 
     #[test]
     fn a_fresh_token_is_in_the_request_on_a_terminal_alone() {
-        let token = AdminToken::Generated { token: "mdu_x".to_owned(), file: PathBuf::from("d/admin-token") };
+        let token = AdminTokenSource::Generated { token: "mdu_x".to_owned(), file: PathBuf::from("d/admin-token") };
 
         let [seen, kept] = [true, false].map(|seen| first_request("http://127.0.0.1:1", &token, seen));
 
         assert_eq!(seen, "curl -s http://127.0.0.1:1/users -H 'Authorization: Bearer mdu_x'");
         assert_eq!(kept, "curl -s http://127.0.0.1:1/users -H \"Authorization: Bearer $(cat d/admin-token)\"");
-        assert!([true, false].iter().all(|seen| about(&token, *seen).contains("d/admin-token")));
+        assert!([true, false].iter().all(|seen| describe_token(&token, *seen).contains("d/admin-token")));
     }
 
     #[test]
     fn an_older_token_is_read_from_where_it_is() {
-        let kept = AdminToken::Kept { file: PathBuf::from("it's here/admin-token") };
+        let kept = AdminTokenSource::Existing { file: PathBuf::from("it's here/admin-token") };
 
         assert!(
             first_request("u", &kept, true).contains(r#""Authorization: Bearer $(cat 'it'\''s here/admin-token')""#)
@@ -136,10 +136,14 @@ mod tests {
 
     #[test]
     fn a_configured_token_counts_alone_and_it_is_said_which_one_does_not() {
-        let configured = |unused: Option<&str>| AdminToken::Configured { unused: unused.map(PathBuf::from) };
+        let configured = |unused: Option<&str>| AdminTokenSource::Configured { unused: unused.map(PathBuf::from) };
         let (alone, beside) = (configured(None), configured(Some("d/admin-token")));
         assert!(first_request("u", &beside, true).contains("\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\""));
-        assert!(about(&beside, true).ends_with("The one in d/admin-token is not used."), "{}", about(&beside, true));
-        assert!(!about(&alone, true).contains("not used"));
+        assert!(
+            describe_token(&beside, true).ends_with("The one in d/admin-token is not used."),
+            "{}",
+            describe_token(&beside, true)
+        );
+        assert!(!describe_token(&alone, true).contains("not used"));
     }
 }

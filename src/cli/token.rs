@@ -6,12 +6,12 @@ use std::path::{self, Path};
 use anyhow::{Context, anyhow, ensure};
 use url::Url;
 
-use crate::app::kept_address;
+use crate::app::read_address_file;
 use crate::config::Configuration;
 use crate::data_dir::{DataDir, read_private, to_help};
 
 /// Error for an unreadable file of the data directory.
-pub(super) fn unreadable(file: &Path, error: &io::Error) -> anyhow::Error {
+pub(super) fn read_error(file: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!("{} cannot be read: {error}{}", file.display(), to_help(file, error))
 }
 
@@ -25,7 +25,7 @@ pub(super) fn token_for(base: &str, given: Option<String>, configuration: &Confi
         return Ok(token);
     }
     let settings = &configuration.settings;
-    let reached = reached(&settings.data_dir);
+    let reached = running_address(&settings.data_dir);
     let own = reached.as_ref().is_ok_and(|kept| kept.as_deref().is_some_and(|kept| same_origin(kept, base)));
     let configured = settings.admin_token.as_ref();
     if let Some(token) = configured.filter(|_| own || configuration.is_from_environment("admin_token")) {
@@ -34,10 +34,10 @@ pub(super) fn token_for(base: &str, given: Option<String>, configuration: &Confi
     ensure!(
         own,
         "no token for {base}: give --token or MEDIARY_ADMIN_TOKEN, or name the data directory of that service with --data-dir; {}",
-        not_own(&settings.data_dir, &reached)
+        why_token_is_withheld(&settings.data_dir, &reached)
     );
     let file = settings.data_dir.join("admin-token");
-    let kept = read_private(&file).map_err(|error| unreadable(&file, &error))?;
+    let kept = read_private(&file).map_err(|error| read_error(&file, &error))?;
     let token = kept.with_context(|| {
         format!("no token: give --token or MEDIARY_ADMIN_TOKEN ({} does not exist)", file.display())
     })?;
@@ -50,7 +50,7 @@ fn same_origin(one: &str, other: &str) -> bool {
 }
 
 /// Reason why the token of a data directory is not sent to an unrelated service.
-fn not_own(data_dir: &Path, reached: &anyhow::Result<Option<String>>) -> String {
+fn why_token_is_withheld(data_dir: &Path, reached: &anyhow::Result<Option<String>>) -> String {
     let path = path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
     let path = path.display();
     match reached {
@@ -65,6 +65,6 @@ fn not_own(data_dir: &Path, reached: &anyhow::Result<Option<String>>) -> String 
 
 /// Recorded address of the service that runs on the data directory, if any. Checks the lock first, because a stopped
 /// service may have left its address behind.
-fn reached(data_dir: &Path) -> anyhow::Result<Option<String>> {
-    if DataDir::is_in_service(data_dir)? { kept_address(data_dir) } else { Ok(None) }
+fn running_address(data_dir: &Path) -> anyhow::Result<Option<String>> {
+    if DataDir::is_in_use(data_dir)? { read_address_file(data_dir) } else { Ok(None) }
 }

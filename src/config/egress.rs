@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use super::check::{choice, networks};
-use super::settings::{Reader, Settings};
-use crate::http::host::is_local;
+use super::setting_kinds::{choice, networks};
+use super::settings::{Settings, SettingsReader};
+use crate::http::allowed_hosts::is_local;
 use crate::outbound::address::AllowEntry;
 
 /// Destinations that the service may connect to.
@@ -33,7 +33,7 @@ pub struct PrivateRule {
 }
 
 impl EgressSettings {
-    pub(super) fn read(reader: &mut Reader) -> Self {
+    pub(super) fn read(reader: &mut SettingsReader) -> Self {
         let access = [("auto", PrivateAccess::Auto), ("allow", PrivateAccess::Allow), ("deny", PrivateAccess::Deny)];
         Self {
             private: reader.read("egress.private", &choice(access)),

@@ -7,7 +7,7 @@ use toml::{Spanned, Table, Value};
 
 /// A value from a file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Given {
+pub(super) struct FileSetting {
     /// Section and name, for example `tasks.deadline`.
     pub(super) key: String,
     pub(super) value: Value,
@@ -17,16 +17,16 @@ pub(super) struct Given {
 
 /// Error for a file that is not TOML. The reason does not quote the file, which may contain a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NotToml {
+pub(super) struct TomlSyntaxError {
     pub(super) line: usize,
     pub(super) reason: String,
 }
 
 /// Returns the values of a file in their order. A section without values is returned as an empty table.
-pub(super) fn read(text: &str) -> Result<Vec<Given>, NotToml> {
-    let document = DeTable::parse(text).map_err(|error| NotToml {
+pub(super) fn read(text: &str) -> Result<Vec<FileSetting>, TomlSyntaxError> {
+    let document = DeTable::parse(text).map_err(|error| TomlSyntaxError {
         line: line_at(text, error.span().map_or(0, |span| span.start)),
-        reason: format!("is not valid TOML: {}{}", error.message(), to_help(text, &error)),
+        reason: format!("is not valid TOML: {}{}", error.message(), quoting_hint(text, &error)),
     })?;
     let mut values = Vec::new();
     flatten(text, "", document.get_ref(), &mut values);
@@ -35,7 +35,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Given>, NotToml> {
 }
 
 /// Returns advice about missing quotes: the most common mistake, which the parser's message does not explain.
-fn to_help(text: &str, error: &toml::de::Error) -> &'static str {
+fn quoting_hint(text: &str, error: &toml::de::Error) -> &'static str {
     let line = error.span().and_then(|span| text.lines().nth(line_at(text, span.start) - 1)).unwrap_or_default();
     let value = line.split_once('=').map_or("", |(_, value)| value.trim());
     let is_bare = !value.is_empty() && !value.starts_with(['"', '\'', '[', '{']) && !matches!(value, "true" | "false");
@@ -46,20 +46,22 @@ fn to_help(text: &str, error: &toml::de::Error) -> &'static str {
     }
 }
 
-fn flatten(text: &str, section: &str, table: &DeTable<'_>, values: &mut Vec<Given>) {
+fn flatten(text: &str, section: &str, table: &DeTable<'_>, values: &mut Vec<FileSetting>) {
     for (name, value) in table {
         let key = if section.is_empty() { name.get_ref().to_string() } else { format!("{section}.{}", name.get_ref()) };
         let line = line_at(text, name.span().start);
         match value.get_ref() {
-            DeValue::Table(table) if table.is_empty() => values.push(Given { key, value: Table::new().into(), line }),
+            DeValue::Table(table) if table.is_empty() => {
+                values.push(FileSetting { key, value: Table::new().into(), line });
+            }
             DeValue::Table(table) => flatten(text, &key, table, values),
-            _ => values.push(Given { key, value: plain(text, value), line }),
+            _ => values.push(FileSetting { key, value: to_value(text, value), line }),
         }
     }
 }
 
 /// Converts a value. A number that does not fit is kept as text, so that the check of the setting rejects it.
-fn plain(text: &str, value: &Spanned<DeValue<'_>>) -> Value {
+fn to_value(text: &str, value: &Spanned<DeValue<'_>>) -> Value {
     let as_written = |_| Value::String(text[value.span()].to_owned());
     Value::deserialize(value.clone().into_deserializer()).unwrap_or_else(as_written)
 }
@@ -72,8 +74,8 @@ fn line_at(text: &str, offset: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn given(key: &str, value: impl Into<Value>, line: usize) -> Given {
-        Given { key: key.to_owned(), value: value.into(), line }
+    fn given(key: &str, value: impl Into<Value>, line: usize) -> FileSetting {
+        FileSetting { key: key.to_owned(), value: value.into(), line }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::check::{choice, duration, proxies, size, whole};
-use super::settings::Reader;
+use super::setting_kinds::{choice, duration, integer, proxies, size};
+use super::settings::SettingsReader;
 use crate::domain::network::Network;
 
 /// Limits of what clients may do.
@@ -53,12 +53,12 @@ pub enum ProxyHeader {
 }
 
 impl LimitSettings {
-    pub(super) fn read(reader: &mut Reader) -> Self {
-        let submissions_per_caller = reader.read("limits.submissions_per_caller", &whole(1, 1_000_000));
+    pub(super) fn read(reader: &mut SettingsReader) -> Self {
+        let submissions_per_caller = reader.read("limits.submissions_per_caller", &integer(1, 1_000_000));
         let headers = [("X-Forwarded-For", ProxyHeader::XForwardedFor), ("Forwarded", ProxyHeader::Forwarded)];
         let mut rate = |kind: &str| RateSetting {
-            per_minute: reader.read(&format!("limits.{kind}_per_minute"), &whole(0, 60_000_000)),
-            burst: reader.read(&format!("limits.{kind}_burst"), &whole(1, 1_000_000)),
+            per_minute: reader.read(&format!("limits.{kind}_per_minute"), &integer(0, 60_000_000)),
+            burst: reader.read(&format!("limits.{kind}_burst"), &integer(1, 1_000_000)),
         };
 
         let reads = rate("reads");
@@ -67,21 +67,21 @@ impl LimitSettings {
 
         Self {
             submissions_per_caller,
-            submissions_per_day: reader.read("limits.submissions_per_day", &whole(0, 1_000_000_000)),
+            submissions_per_day: reader.read("limits.submissions_per_day", &integer(0, 1_000_000_000)),
             anonymous_submissions_per_day: reader
-                .read("limits.anonymous_submissions_per_day", &whole(0, 1_000_000_000)),
-            credits_per_day: reader.read("limits.credits_per_day", &whole(0, 1_000_000_000_000)),
+                .read("limits.anonymous_submissions_per_day", &integer(0, 1_000_000_000)),
+            credits_per_day: reader.read("limits.credits_per_day", &integer(0, 1_000_000_000_000)),
             bytes_per_day: reader.read("limits.bytes_per_day", &size("0", "1048576GiB")),
-            nodes_per_day: reader.read("limits.nodes_per_day", &whole(0, 1_000_000_000)),
-            versions_per_day: reader.read("limits.versions_per_day", &whole(0, 1_000_000_000)),
-            publishers_per_day: reader.read("limits.publishers_per_day", &whole(0, 1_000_000_000)),
+            nodes_per_day: reader.read("limits.nodes_per_day", &integer(0, 1_000_000_000)),
+            versions_per_day: reader.read("limits.versions_per_day", &integer(0, 1_000_000_000)),
+            publishers_per_day: reader.read("limits.publishers_per_day", &integer(0, 1_000_000_000)),
             reads,
             changes,
             submissions,
             trusted_proxies: reader.read("limits.trusted_proxies", &proxies()),
             proxy_header: reader.read("limits.proxy_header", &choice(headers)),
-            connections: reader.read("limits.connections", &whole(1, 1_000_000)),
-            connections_per_address: reader.read("limits.connections_per_address", &whole(0, 1_000_000)),
+            connections: reader.read("limits.connections", &integer(1, 1_000_000)),
+            connections_per_address: reader.read("limits.connections_per_address", &integer(0, 1_000_000)),
             write_timeout: reader.read("limits.write_timeout", &duration("100ms", "1h")),
         }
     }

@@ -3,16 +3,16 @@
 //! Precedence, lowest first: built-in defaults, settings file, environment, flags. An unknown setting or an invalid
 //! value prevents the start; all problems are reported at once.
 
-mod check;
 mod egress;
 mod file;
-mod hint;
 mod limits;
 mod oidc;
 mod problem;
 mod reference;
+mod setting_kinds;
 mod settings;
 mod source;
+mod suggestions;
 mod telemetry;
 mod vendor;
 
@@ -21,24 +21,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use egress::{EgressSettings, PrivateAccess, PrivateRule};
-pub use hint::distance;
 pub use limits::{LimitSettings, ProxyHeader, RateSetting};
 pub use oidc::OidcSettings;
-pub use problem::{Problem, Problems};
+pub use problem::{ConfigProblem, ConfigProblems};
 pub use reference::reference;
 pub use settings::{
     ActorSettings, AllowedOrigins, AuthSettings, CallbackSettings, CorsSettings, JournalSettings, LocalImageSettings,
     LogSettings, RegistrySettings, Secret, Settings, SnapshotSettings, StorageSettings, TaskSettings, VideoSettings,
 };
-pub use source::{Flag, Source};
+pub use source::{Flag, SettingSource};
+pub use suggestions::edit_distance;
 pub use telemetry::TelemetrySettings;
 pub use vendor::{MusicVendorSettings, RecoverySetting, VendorSettings};
 
-use problem::shown;
-use source::{Entry, Layers};
+use problem::format_masked;
+use source::{SettingEntry, SettingLayers};
 
 /// Settings file that is read by default, if it exists.
-const USUAL_FILE: &str = "mediary.toml";
+const DEFAULT_FILE: &str = "mediary.toml";
 
 /// Configuration given on the command line.
 #[derive(Debug, Clone, Default)]
@@ -53,16 +53,16 @@ pub struct CommandLine {
 #[derive(Debug)]
 pub struct Configuration {
     pub settings: Settings,
-    entries: Vec<Entry>,
+    entries: Vec<SettingEntry>,
 }
 
 impl Configuration {
     /// Reads all layers: the settings file, the environment and the command line.
     ///
     /// # Errors
-    /// Returns [`Problems`] with everything that is wrong.
-    pub fn load(command_line: CommandLine) -> Result<Self, Problems> {
-        let mut layers = Layers::defaults();
+    /// Returns [`ConfigProblems`] with everything that is wrong.
+    pub fn load(command_line: CommandLine) -> Result<Self, ConfigProblems> {
+        let mut layers = SettingLayers::defaults();
         add_file(&mut layers, command_line.file.as_deref());
         layers.add_environment(std::env::vars_os());
         command_line.flags.into_iter().for_each(|flag| layers.add_flag(flag));
@@ -73,22 +73,22 @@ impl Configuration {
     #[must_use]
     pub fn is_from_environment(&self, key: &str) -> bool {
         let entry = self.entries.iter().find(|entry| entry.key == key);
-        entry.is_some_and(|entry| matches!(entry.source, Source::Environment { .. }))
+        entry.is_some_and(|entry| matches!(entry.source, SettingSource::Environment { .. }))
     }
 
-    fn check(layers: Layers) -> Result<Self, Problems> {
+    fn check(layers: SettingLayers) -> Result<Self, ConfigProblems> {
         Settings::check(layers).map(|(settings, entries)| Self { settings, entries })
     }
 }
 
-fn add_file(layers: &mut Layers, named: Option<&Path>) {
-    let path = named.unwrap_or(Path::new(USUAL_FILE));
+fn add_file(layers: &mut SettingLayers, named: Option<&Path>) {
+    let path = named.unwrap_or(Path::new(DEFAULT_FILE));
     match std::fs::read_to_string(path) {
         Ok(text) => layers.add_file(path, &text),
         Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => {}
         Err(error) => {
             let place = path.display().to_string();
-            layers.problems.push(Problem::Unreadable { place, reason: format!("cannot be read: {error}") });
+            layers.problems.push(ConfigProblem::Unreadable { place, reason: format!("cannot be read: {error}") });
         }
     }
 }
@@ -102,7 +102,7 @@ impl fmt::Display for Configuration {
                 writeln!(f, "\n[{section}]")?;
                 current = section;
             }
-            let line = format!("{name} = {}", shown(&entry.key, &entry.value));
+            let line = format!("{name} = {}", format_masked(&entry.key, &entry.value));
             writeln!(f, "{line:<40} # {}", entry.source)?;
         }
         Ok(())
@@ -116,10 +116,10 @@ mod tests {
 
     use super::*;
 
-    struct Given(Layers);
+    struct Given(SettingLayers);
 
     fn given() -> Given {
-        Given(Layers::defaults())
+        Given(SettingLayers::defaults())
     }
 
     impl Given {
@@ -162,15 +162,15 @@ mod tests {
 
     #[test]
     fn every_setting_of_the_documentation_is_checked_and_none_besides() {
-        let layers = Layers::defaults();
+        let layers = SettingLayers::defaults();
         let all: Vec<_> = layers.entries.iter().map(|entry| format!("{} = 1.5", entry.key)).collect();
 
-        let Problems(problems) = Configuration::check(given().file(&all.join("\n")).0).unwrap_err();
+        let ConfigProblems(problems) = Configuration::check(given().file(&all.join("\n")).0).unwrap_err();
 
         let mut refused: Vec<_> = problems
             .iter()
             .map(|problem| match problem {
-                Problem::NotAllowed { key, .. } => key.as_str(),
+                ConfigProblem::NotAllowed { key, .. } => key.as_str(),
                 other => panic!("{other}"),
             })
             .collect();
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_named_file_must_exist_and_the_usual_one_need_not() {
-        let mut layers = Layers::defaults();
+        let mut layers = SettingLayers::defaults();
         add_file(&mut layers, Some(Path::new("no/such/file.toml")));
 
         assert!(layers.problems[0].to_string().starts_with("no/such/file.toml: cannot be read: "));

@@ -1,7 +1,7 @@
 //! Settings of the `OpenID` Connect issuer whose tokens are accepted.
 
-use super::check::{issuer, label, url};
-use super::settings::Reader;
+use super::setting_kinds::{issuer, label, url};
+use super::settings::SettingsReader;
 
 /// An issuer and the audience of this service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,13 +15,13 @@ pub struct OidcSettings {
 
 impl OidcSettings {
     /// Reads `auth.oidc`; `None` without an issuer.
-    pub(super) fn read(reader: &mut Reader) -> Option<Self> {
+    pub(super) fn read(reader: &mut SettingsReader) -> Option<Self> {
         let named = reader.read("auth.oidc.issuer", &issuer());
         let audience = reader.read("auth.oidc.audience", &label());
         let jwks_url = reader.read("auth.oidc.jwks_url", &url());
         let issuer = named?;
         if audience.is_none() {
-            reader.refuse("auth.oidc.audience", "set, because auth.oidc.issuer is");
+            reader.reject("auth.oidc.audience", "set, because auth.oidc.issuer is");
         }
         Some(Self { issuer, audience: audience?, jwks_url })
     }

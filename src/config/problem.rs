@@ -4,20 +4,20 @@ use std::fmt;
 
 use toml::Value;
 
-use super::source::Source;
+use super::source::SettingSource;
 
 /// Shown instead of a secret. Not allowed in a token, so that copied output is rejected.
 const MASK: &str = "\"********\"";
 
 /// One problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum ConfigProblem {
     /// The setting exists, but its value is not allowed.
     #[error("{key} = {value} ({from}): must be {allowed}")]
-    NotAllowed { key: String, value: String, from: Source, allowed: String },
+    NotAllowed { key: String, value: String, from: SettingSource, allowed: String },
     /// The setting does not exist; `hint` suggests names.
     #[error("{key} = {value} ({from}): there is no such setting; {hint}")]
-    Unknown { key: String, value: String, from: Source, hint: String },
+    Unknown { key: String, value: String, from: SettingSource, hint: String },
     /// A file, a line of a file or a variable is unreadable.
     #[error("{place}: {reason}")]
     Unreadable { place: String, reason: String },
@@ -25,11 +25,11 @@ pub enum Problem {
 
 /// All problems of a configuration; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problems(pub Vec<Problem>);
+pub struct ConfigProblems(pub Vec<ConfigProblem>);
 
-impl std::error::Error for Problems {}
+impl std::error::Error for ConfigProblems {}
 
-impl fmt::Display for Problems {
+impl fmt::Display for ConfigProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.len() {
             1 => f.write_str("the configuration has a problem:")?,
@@ -40,7 +40,7 @@ impl fmt::Display for Problems {
 }
 
 /// Formats a value as TOML, with secrets masked.
-pub(super) fn shown(key: &str, value: &Value) -> String {
+pub(super) fn format_masked(key: &str, value: &Value) -> String {
     let empty = value.as_str().is_some_and(str::is_empty);
     if is_secret(key) && !empty { MASK.to_owned() } else { value.to_string() }
 }
@@ -59,9 +59,9 @@ mod tests {
     fn secrets_are_masked_whatever_the_section() {
         let value = Value::String("hunter2".to_owned());
         for key in ["admin_token", "vendors.image.api_key", "admintoken"] {
-            assert_eq!(shown(key, &value), MASK, "{key}");
+            assert_eq!(format_masked(key, &value), MASK, "{key}");
         }
-        assert_eq!(shown("data_dir", &value), "\"hunter2\"");
-        assert_eq!(shown("admin_token", &Value::String(String::new())), "\"\"", "that none is set may be seen");
+        assert_eq!(format_masked("data_dir", &value), "\"hunter2\"");
+        assert_eq!(format_masked("admin_token", &Value::String(String::new())), "\"\"", "that none is set may be seen");
     }
 }

@@ -14,35 +14,35 @@ Every setting with its default. How they are given is in [configuration.md](conf
 /// Returns the page as Markdown.
 #[must_use]
 pub fn reference() -> String {
-    let mut page = Page { text: HEAD.to_owned(), said: Vec::new() };
-    page.open("Without a section");
+    let mut page = ReferencePage { text: HEAD.to_owned(), comments: Vec::new() };
+    page.start_section("Without a section");
     // Comments above the first setting describe the file.
     let settings = DEFAULTS.split_once("\n\n# The address").map_or("", |(_, rest)| rest);
-    format!("# The address{settings}").lines().for_each(|line| page.take(line));
+    format!("# The address{settings}").lines().for_each(|line| page.add_line(line));
     page.text
 }
 
-struct Page {
+struct ReferencePage {
     text: String,
     /// Comment lines above the next setting.
-    said: Vec<String>,
+    comments: Vec<String>,
 }
 
-impl Page {
-    fn take(&mut self, line: &str) {
+impl ReferencePage {
+    fn add_line(&mut self, line: &str) {
         if let Some(said) = line.strip_prefix('#') {
-            self.said.push(said.trim().replace('|', "\\|"));
+            self.comments.push(said.trim().replace('|', "\\|"));
         } else if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            self.open(&format!("`[{section}]`"));
+            self.start_section(&format!("`[{section}]`"));
         } else if let Some((name, value)) = line.split_once(" = ") {
             // Adjacent settings share the comment above the first one.
-            let said = if self.said.is_empty() { "as above".to_owned() } else { self.said.join(" ") };
-            self.said.clear();
+            let said = if self.comments.is_empty() { "as above".to_owned() } else { self.comments.join(" ") };
+            self.comments.clear();
             let _ = writeln!(self.text, "| `{name}` | `{value}` | {said} |");
         }
     }
 
-    fn open(&mut self, title: &str) {
+    fn start_section(&mut self, title: &str) {
         let _ = write!(self.text, "\n## {title}\n\n| Setting | Default | |\n|---|---|---|\n");
     }
 }

@@ -5,18 +5,19 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::check::{
-    Kind, address, base_url, choice, directory, duration, file, hosts, log_filter, origins, size, token, truth, whole,
-};
 use super::egress::EgressSettings;
 use super::limits::LimitSettings;
 use super::oidc::OidcSettings;
-use super::problem::{Problem, Problems, shown};
-use super::source::{Entry, Layers};
+use super::problem::{ConfigProblem, ConfigProblems, format_masked};
+use super::setting_kinds::{
+    SettingKind, address, base_url, boolean, choice, directory, duration, file, hosts, integer, log_filter, origins,
+    size, token,
+};
+use super::source::{SettingEntry, SettingLayers};
 use super::telemetry::TelemetrySettings;
 use super::vendor::{MusicVendorSettings, VendorSettings};
 use crate::http::server::WORKERS_MAX;
-use crate::telemetry::{ClientAddress, Filter, Format};
+use crate::telemetry::{ClientAddressDetail, LogFilter, LogFormat};
 
 /// All settings of the service.
 #[derive(Debug, Clone)]
@@ -84,10 +85,10 @@ pub struct CorsSettings {
 /// Log output.
 #[derive(Debug, Clone)]
 pub struct LogSettings {
-    pub format: Format,
-    pub filter: Filter,
+    pub format: LogFormat,
+    pub filter: LogFilter,
     /// Detail of the client address in request logs.
-    pub client: ClientAddress,
+    pub client: ClientAddressDetail,
 }
 
 /// The journal, which makes events durable.
@@ -219,25 +220,25 @@ impl fmt::Debug for Secret {
 
 impl Settings {
     /// Checks all given values.
-    pub(super) fn check(layers: Layers) -> Result<(Self, Vec<Entry>), Problems> {
-        let mut reader = Reader(layers);
+    pub(super) fn check(layers: SettingLayers) -> Result<(Self, Vec<SettingEntry>), ConfigProblems> {
+        let mut reader = SettingsReader(layers);
         let settings = reader.settings();
-        let Reader(Layers { entries, problems }) = reader;
-        if problems.is_empty() { Ok((settings, entries)) } else { Err(Problems(problems)) }
+        let SettingsReader(SettingLayers { entries, problems }) = reader;
+        if problems.is_empty() { Ok((settings, entries)) } else { Err(ConfigProblems(problems)) }
     }
 }
 
 impl Default for Settings {
     /// Returns the built-in defaults.
     fn default() -> Self {
-        Reader(Layers::defaults()).settings()
+        SettingsReader(SettingLayers::defaults()).settings()
     }
 }
 
 /// Reads the values one by one and collects all problems.
-pub(super) struct Reader(Layers);
+pub(super) struct SettingsReader(SettingLayers);
 
-impl Reader {
+impl SettingsReader {
     fn settings(&mut self) -> Settings {
         Settings {
             listen: self.read("listen", &address()),
@@ -245,34 +246,34 @@ impl Reader {
             admin_token: self.read("admin_token", &token()),
             public_url: self.read("public_url", &base_url()),
             allowed_hosts: self.read("allowed_hosts", &hosts()),
-            workers: self.read("workers", &whole(0, i64::from(WORKERS_MAX))),
+            workers: self.read("workers", &integer(0, i64::from(WORKERS_MAX))),
             auth: AuthSettings {
-                require_approval: self.read("auth.require_approval", &truth()),
+                require_approval: self.read("auth.require_approval", &boolean()),
                 video_required: self.read("auth.video", &choice([("optional", false), ("required", true)])),
                 oidc: OidcSettings::read(self),
             },
-            registry: RegistrySettings { moderation: self.read("registry.moderation", &truth()) },
+            registry: RegistrySettings { moderation: self.read("registry.moderation", &boolean()) },
             egress: EgressSettings::read(self),
             cors: CorsSettings { allowed_origins: self.read("cors.allowed_origins", &origins()) },
             log: self.log(),
             telemetry: TelemetrySettings::read(self),
             journal: JournalSettings {
                 segment_bytes: self.read("journal.segment_bytes", &size("256KiB", "4GiB")),
-                queue: self.read("journal.queue", &whole(1, 1_000_000)),
+                queue: self.read("journal.queue", &integer(1, 1_000_000)),
             },
             snapshots: SnapshotSettings {
-                every_events: self.read("snapshots.every_events", &whole(0, 1_000_000_000)),
+                every_events: self.read("snapshots.every_events", &integer(0, 1_000_000_000)),
                 whole_below: self.read("snapshots.whole_below", &size("0", "1024GiB")),
             },
             storage: StorageSettings {
-                reserve: self.read::<u64>("storage.reserve_mib", &whole(0, 1 << 40)).saturating_mul(1 << 20),
+                reserve: self.read::<u64>("storage.reserve_mib", &integer(0, 1 << 40)).saturating_mul(1 << 20),
             },
             actors: ActorSettings {
-                mailbox: self.read("actors.mailbox", &whole(1, 65_536)),
+                mailbox: self.read("actors.mailbox", &integer(1, 65_536)),
                 idle: self.read("actors.idle", &duration("1s", "1d")),
             },
             local_image: LocalImageSettings {
-                pixel_budget: self.read("local_image.pixel_budget", &whole(1_000_000, 10_000_000_000)),
+                pixel_budget: self.read("local_image.pixel_budget", &integer(1_000_000, 10_000_000_000)),
             },
             tasks: TaskSettings { deadline: self.read("tasks.deadline", &duration("1s", "7d")) },
             media: MediaSettings {
@@ -284,18 +285,18 @@ impl Reader {
             music_vendor: MusicVendorSettings::read(self),
             video: VideoSettings {
                 pricing: self.read("video.pricing", &file()),
-                max_images: self.read("video.max_images", &whole(1, 7)),
-                slots: self.read("video.slots", &whole(1, 65_536)),
+                max_images: self.read("video.max_images", &integer(1, 7)),
+                slots: self.read("video.slots", &integer(1, 65_536)),
             },
             music: MusicSettings {
-                streams: self.read("music.streams", &whole(1, 65_536)),
-                billing_rate_per_sec: self.read("music.billing_rate_per_sec", &whole(0, 1_000_000)),
+                streams: self.read("music.streams", &integer(1, 65_536)),
+                billing_rate_per_sec: self.read("music.billing_rate_per_sec", &integer(0, 1_000_000)),
             },
             callbacks: CallbackSettings {
                 timeout: self.read("callbacks.timeout", &duration("100ms", "5m")),
-                concurrency: self.read("callbacks.concurrency", &whole(1, 65_536)),
-                per_receiver: self.read("callbacks.per_receiver", &whole(1, 65_536)),
-                pending_per_account: self.read("callbacks.pending_per_account", &whole(1, 10_000_000)),
+                concurrency: self.read("callbacks.concurrency", &integer(1, 65_536)),
+                per_receiver: self.read("callbacks.per_receiver", &integer(1, 65_536)),
+                pending_per_account: self.read("callbacks.pending_per_account", &integer(1, 10_000_000)),
             },
             streams: StreamSettings { heartbeat: self.read("streams.heartbeat", &duration("100ms", "5m")) },
             limits: LimitSettings::read(self),
@@ -303,34 +304,37 @@ impl Reader {
     }
 
     fn log(&mut self) -> LogSettings {
-        let addresses =
-            [("full", ClientAddress::Full), ("network", ClientAddress::Network), ("none", ClientAddress::None)];
+        let addresses = [
+            ("full", ClientAddressDetail::Full),
+            ("network", ClientAddressDetail::Network),
+            ("none", ClientAddressDetail::None),
+        ];
         LogSettings {
-            format: self.read("log.format", &choice([("text", Format::Text), ("json", Format::Json)])),
+            format: self.read("log.format", &choice([("text", LogFormat::Text), ("json", LogFormat::Json)])),
             filter: self.read("log.level", &log_filter()),
             client: self.read("log.client", &choice(addresses)),
         }
     }
 
     /// Records that a setting conflicts with another.
-    pub(super) fn refuse(&mut self, key: &str, allowed: &str) {
-        let Layers { entries, problems } = &mut self.0;
-        problems.extend(entries.iter().find(|entry| entry.key == key).map(|entry| Problem::NotAllowed {
+    pub(super) fn reject(&mut self, key: &str, allowed: &str) {
+        let SettingLayers { entries, problems } = &mut self.0;
+        problems.extend(entries.iter().find(|entry| entry.key == key).map(|entry| ConfigProblem::NotAllowed {
             key: key.to_owned(),
-            value: shown(key, &entry.value),
+            value: format_masked(key, &entry.value),
             from: entry.source.clone(),
             allowed: allowed.to_owned(),
         }));
     }
 
     /// Returns the value of a setting. If it is not allowed, records the problem and returns the default.
-    pub(super) fn read<T>(&mut self, key: &str, kind: &Kind<T>) -> T {
-        let Layers { entries, problems } = &mut self.0;
+    pub(super) fn read<T>(&mut self, key: &str, kind: &SettingKind<T>) -> T {
+        let SettingLayers { entries, problems } = &mut self.0;
         let entry = entries.iter().find(|entry| entry.key == key).expect("a test compares the keys with default.toml");
         kind.read(&entry.value).unwrap_or_else(|| {
-            problems.push(Problem::NotAllowed {
+            problems.push(ConfigProblem::NotAllowed {
                 key: key.to_owned(),
-                value: shown(key, &entry.value),
+                value: format_masked(key, &entry.value),
                 from: entry.source.clone(),
                 allowed: kind.allowed.clone(),
             });

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use toml::Value;
 
 use super::file;
-use super::hint;
-use super::problem::{Problem, shown};
+use super::problem::{ConfigProblem, format_masked};
+use super::suggestions;
 
 /// Built-in defaults; also the documentation and the complete list of settings.
 pub(super) const DEFAULTS: &str = include_str!("default.toml");
@@ -21,7 +21,7 @@ const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 
 /// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum SettingSource {
     /// Built-in default.
     Default,
     /// Settings file; lines are counted from 1.
@@ -32,7 +32,7 @@ pub enum Source {
     Flag { flag: &'static str },
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -56,38 +56,38 @@ pub struct Flag {
 
 /// One setting with its current value and source.
 #[derive(Clone)]
-pub(super) struct Entry {
+pub(super) struct SettingEntry {
     pub(super) key: String,
     pub(super) value: Value,
-    pub(super) source: Source,
+    pub(super) source: SettingSource,
     pub(super) default: Value,
 }
 
 /// Masks secrets.
-impl fmt::Debug for Entry {
+impl fmt::Debug for SettingEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {} ({})", self.key, shown(&self.key, &self.value), self.source)
+        write!(f, "{} = {} ({})", self.key, format_masked(&self.key, &self.value), self.source)
     }
 }
 
 /// Unchecked settings. A later layer overrides earlier ones.
 #[derive(Debug)]
-pub(super) struct Layers {
+pub(super) struct SettingLayers {
     /// In the order of the documentation.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<SettingEntry>,
     /// Problems found so far.
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<ConfigProblem>,
 }
 
-impl Layers {
+impl SettingLayers {
     /// Returns the built-in defaults.
     pub(super) fn defaults() -> Self {
         let defaults =
             file::read(DEFAULTS).expect("the built-in defaults are TOML: every test of this module reads them");
-        let entry = |given: file::Given| Entry {
+        let entry = |given: file::FileSetting| SettingEntry {
             key: given.key,
             value: given.value.clone(),
-            source: Source::Default,
+            source: SettingSource::Default,
             default: given.value,
         };
         Self { entries: defaults.into_iter().map(entry).collect(), problems: Vec::new() }
@@ -95,7 +95,7 @@ impl Layers {
 
     /// Adds the values of a settings file with the content `text`.
     pub(super) fn add_file(&mut self, path: &Path, text: &str) {
-        let source = |line| Source::File { path: path.to_owned(), line };
+        let source = |line| SettingSource::File { path: path.to_owned(), line };
         match file::read(text) {
             Ok(values) => {
                 for given in values {
@@ -104,7 +104,7 @@ impl Layers {
             }
             Err(error) => {
                 let place = source(error.line).to_string();
-                self.problems.push(Problem::Unreadable { place, reason: error.reason });
+                self.problems.push(ConfigProblem::Unreadable { place, reason: error.reason });
             }
         }
     }
@@ -122,19 +122,19 @@ impl Layers {
 
         for (variable, text) in variables {
             let key = self.key_of(&variable);
-            let source = Source::Environment { variable };
+            let source = SettingSource::Environment { variable };
             match text.into_string() {
                 Ok(text) => self.set_text(&key, text, source),
                 Err(_) => self
                     .problems
-                    .push(Problem::Unreadable { place: source.to_string(), reason: "is not UTF-8".to_owned() }),
+                    .push(ConfigProblem::Unreadable { place: source.to_string(), reason: "is not UTF-8".to_owned() }),
             }
         }
     }
 
     /// Adds a value from the command line.
     pub(super) fn add_flag(&mut self, flag: Flag) {
-        self.set_text(flag.key, flag.text, Source::Flag { flag: flag.name });
+        self.set_text(flag.key, flag.text, SettingSource::Flag { flag: flag.name });
     }
 
     /// Returns the key of an environment variable, also if no such setting exists.
@@ -144,34 +144,34 @@ impl Layers {
         known.map_or_else(guess, |entry| entry.key.clone())
     }
 
-    fn set_text(&mut self, key: &str, text: String, source: Source) {
+    fn set_text(&mut self, key: &str, text: String, source: SettingSource) {
         let value = match self.entries.iter().find(|entry| entry.key == key) {
-            Some(entry) => typed(text, &entry.default),
+            Some(entry) => parse_as_type_of(text, &entry.default),
             None => Value::String(text),
         };
         self.set(key, value, source);
     }
 
-    fn set(&mut self, key: &str, value: Value, source: Source) {
+    fn set(&mut self, key: &str, value: Value, source: SettingSource) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key) {
             entry.value = value;
             entry.source = source;
         } else if !self.is_empty_section(key, &value) {
-            let value = shown(key, &value);
+            let value = format_masked(key, &value);
             let known: Vec<_> = self.entries.iter().map(|entry| entry.key.as_str()).collect();
-            let in_environment = matches!(source, Source::Environment { .. });
+            let in_environment = matches!(source, SettingSource::Environment { .. });
             let written = |key: &str| if in_environment { variable_of(key) } else { key.to_owned() };
             let opened = |section: &str| {
                 if in_environment { format!("{}__…", variable_of(section)) } else { format!("[{section}]") }
             };
-            let hint = hint::of(key, &known, written, opened);
-            self.problems.push(Problem::Unknown { key: key.to_owned(), value, from: source, hint });
+            let hint = suggestions::suggest(key, &known, written, opened);
+            self.problems.push(ConfigProblem::Unknown { key: key.to_owned(), value, from: source, hint });
         }
     }
 
     /// Returns `true` for an empty but existing section.
     fn is_empty_section(&self, key: &str, value: &Value) -> bool {
-        let in_section = |entry: &Entry| entry.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
+        let in_section = |entry: &SettingEntry| entry.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
         value.as_table().is_some_and(toml::Table::is_empty) && self.entries.iter().any(in_section)
     }
 }
@@ -203,7 +203,7 @@ fn is_service_link(variable: &str, text: &OsStr) -> bool {
 
 /// Converts text from outside a file to the type of the setting's default. Text that cannot be converted is kept, and
 /// the check of the setting rejects it.
-fn typed(text: String, default: &Value) -> Value {
+fn parse_as_type_of(text: String, default: &Value) -> Value {
     match default {
         Value::Integer(_) => text.replace('_', "").parse().map_or(Value::String(text), Value::Integer),
         Value::Boolean(_) => text.parse().map_or(Value::String(text), Value::Boolean),

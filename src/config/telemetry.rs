@@ -1,7 +1,7 @@
 //! Settings of traces.
 
-use super::check::{base_url, label, whole};
-use super::settings::Reader;
+use super::setting_kinds::{base_url, integer, label};
+use super::settings::SettingsReader;
 
 /// Destination of traces.
 #[derive(Debug, Clone)]
@@ -14,10 +14,10 @@ pub struct TelemetrySettings {
 }
 
 impl TelemetrySettings {
-    pub(super) fn read(reader: &mut Reader) -> Self {
+    pub(super) fn read(reader: &mut SettingsReader) -> Self {
         Self {
             otlp_endpoint: reader.read("telemetry.otlp_endpoint", &base_url()),
-            sample_percent: reader.read("telemetry.sample_percent", &whole(0, 100)),
+            sample_percent: reader.read("telemetry.sample_percent", &integer(0, 100)),
             service_name: reader.read("telemetry.service_name", &label()).unwrap_or_else(|| "mediary".to_owned()),
         }
     }

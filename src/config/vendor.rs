@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::check::{base_url, choice, credential, duration, header_name, path_with_key, size, whole};
-use super::settings::{Reader, Secret};
+use super::setting_kinds::{base_url, choice, credential, duration, header_name, integer, path_with_key, size};
+use super::settings::{Secret, SettingsReader};
 
 /// Address and options of a vendor.
 #[derive(Debug, Clone)]
@@ -44,18 +44,18 @@ pub enum RecoverySetting {
 
 impl VendorSettings {
     /// Reads `vendors.<name>`.
-    pub(super) fn read(reader: &mut Reader, name: &str) -> Self {
+    pub(super) fn read(reader: &mut SettingsReader, name: &str) -> Self {
         let own = Self::read_each(reader, name);
         // The submission timeout includes the connection. If it expired first, an unreachable vendor would count as one
         // that may have the job.
         if own.submit_timeout < own.connect_timeout {
             let expected = format!("at least as long as vendors.{name}.connect_timeout");
-            reader.refuse(&format!("vendors.{name}.submit_timeout"), &expected);
+            reader.reject(&format!("vendors.{name}.submit_timeout"), &expected);
         }
         own
     }
 
-    fn read_each(reader: &mut Reader, name: &str) -> Self {
+    fn read_each(reader: &mut SettingsReader, name: &str) -> Self {
         let key = |setting: &str| format!("vendors.{name}.{setting}");
         let recoveries =
             [("key", RecoverySetting::Key), ("search", RecoverySetting::Search), ("nothing", RecoverySetting::Nothing)];
@@ -70,7 +70,7 @@ impl VendorSettings {
             key_header: reader.read(&key("key_header"), &header_name()),
             search_path: reader.read(&key("search_path"), &path_with_key()),
             search_settles: reader.read(&key("search_settles"), &duration("0s", "1h")),
-            concurrency: reader.read(&key("concurrency"), &whole(1, 65_536)),
+            concurrency: reader.read(&key("concurrency"), &integer(1, 65_536)),
             connect_timeout: reader.read(&key("connect_timeout"), &timeout()),
             submit_timeout: reader.read(&key("submit_timeout"), &timeout()),
             poll_timeout: reader.read(&key("poll_timeout"), &timeout()),
@@ -80,7 +80,7 @@ impl VendorSettings {
             retry_min: reader.read(&key("retry_min"), &pause()),
             retry_max: reader.read(&key("retry_max"), &pause()),
             lost_after: reader.read(&key("lost_after"), &duration("0s", "1d")),
-            breaker_failures: reader.read(&key("breaker_failures"), &whole(1, 1_000_000)),
+            breaker_failures: reader.read(&key("breaker_failures"), &integer(1, 1_000_000)),
             breaker_pause: reader.read(&key("breaker_pause"), &pause()),
             breaker_pause_max: reader.read(&key("breaker_pause_max"), &duration("1ms", "1d")),
         }
@@ -107,16 +107,16 @@ pub struct MusicVendorSettings {
 
 impl MusicVendorSettings {
     /// Reads `vendors.music`.
-    pub(super) fn read(reader: &mut Reader) -> Self {
+    pub(super) fn read(reader: &mut SettingsReader) -> Self {
         let own = Self::read_each(reader);
         // If this expired first, a failed connection would count as a submission with an unknown outcome.
         if own.line_timeout < own.connect_timeout {
-            reader.refuse("vendors.music.line_timeout", "at least as long as vendors.music.connect_timeout");
+            reader.reject("vendors.music.line_timeout", "at least as long as vendors.music.connect_timeout");
         }
         own
     }
 
-    fn read_each(reader: &mut Reader) -> Self {
+    fn read_each(reader: &mut SettingsReader) -> Self {
         Self {
             url: reader.read("vendors.music.url", &base_url()),
             api_key: reader.read("vendors.music.api_key", &credential()),
@@ -125,7 +125,7 @@ impl MusicVendorSettings {
             connect_timeout: reader.read("vendors.music.connect_timeout", &duration("10ms", "1h")),
             line_timeout: reader.read("vendors.music.line_timeout", &duration("10ms", "1h")),
             line_bytes: reader.read("vendors.music.line_bytes", &size("4KiB", "64MiB")),
-            breaker_failures: reader.read("vendors.music.breaker_failures", &whole(1, 1_000_000)),
+            breaker_failures: reader.read("vendors.music.breaker_failures", &integer(1, 1_000_000)),
             breaker_pause: reader.read("vendors.music.breaker_pause", &duration("1ms", "1h")),
             breaker_pause_max: reader.read("vendors.music.breaker_pause_max", &duration("1ms", "1d")),
         }

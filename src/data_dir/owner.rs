@@ -101,7 +101,7 @@ pub(super) fn as_owner(path: &Path, id: u32, group: u32) -> String {
 
 /// Quotes a word for a POSIX shell if necessary.
 #[must_use]
-pub fn quoted(text: &str) -> String {
+pub fn shell_quote(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~/+@%".contains(c);
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

@@ -15,21 +15,21 @@ fn a_directory_has_one_user_at_a_time() {
 #[test]
 fn who_looks_whether_a_service_runs_turns_none_away() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(!DataDir::is_in_service(folder.path()).unwrap());
+    assert!(!DataDir::is_in_use(folder.path()).unwrap());
     drop(DataDir::open(folder.path()).unwrap());
 
     // Given a command that checks for a service, and a second one
-    let mut looking = Some(DataDir::hold(folder.path()).unwrap());
-    assert!(!DataDir::is_in_service(folder.path()).unwrap());
+    let mut looking = Some(DataDir::open_shared(folder.path()).unwrap());
+    assert!(!DataDir::is_in_use(folder.path()).unwrap());
 
     // When a service starts, then it waits for the check to end
-    let service = DataDir::open_resting(folder.path(), || looking = None).unwrap();
-    assert!(DataDir::is_in_service(folder.path()).unwrap());
+    let service = DataDir::open_with_wait(folder.path(), || looking = None).unwrap();
+    assert!(DataDir::is_in_use(folder.path()).unwrap());
 
     drop(service);
     // And a holder of the lock that does not release it keeps the service out
-    let _verifying = DataDir::hold(folder.path()).unwrap();
-    assert!(matches!(DataDir::open_resting(folder.path(), || ()), Err(DataDirError::InUse(_))));
+    let _verifying = DataDir::open_shared(folder.path()).unwrap();
+    assert!(matches!(DataDir::open_with_wait(folder.path(), || ()), Err(DataDirError::InUse(_))));
 }
 
 #[test]

@@ -9,24 +9,24 @@ use super::event::part_of_event;
 use super::value::Digest;
 
 /// Retention of a key (contract 2). An older key counts as unused.
-pub const KEPT: Duration = Duration::from_hours(24);
+pub const RETENTION: Duration = Duration::from_hours(24);
 
 /// One command of a request with an idempotency key; identifies it when the request is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claim {
+pub struct IdempotencyClaim {
     /// SHA-256 of the caller and the key.
     pub key: Digest,
     /// SHA-256 of the request.
     pub fingerprint: Digest,
     /// Index of the command within its request, from 0.
-    pub nth: u16,
+    pub command_index: u16,
 }
 
 /// The events of idempotency keys.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClaimEvent {
     /// A command ran under a key. The preceding events of the same commit, if any, are its outcome.
-    KeyClaimed(Claim),
+    KeyClaimed(IdempotencyClaim),
 }
 
 part_of_event!(ClaimEvent as Claim { KeyClaimed });
@@ -40,11 +40,11 @@ mod tests {
 
     #[test]
     fn no_aggregate_takes_a_claim_for_its_own() {
-        let claim = Claim { key: Digest([1; 32]), fingerprint: Digest([2; 32]), nth: 0 };
+        let claim = IdempotencyClaim { key: Digest([1; 32]), fingerprint: Digest([2; 32]), command_index: 0 };
         let event = Event::from(ClaimEvent::KeyClaimed(claim));
         assert_eq!(event.name(), "KeyClaimed");
-        assert!(user::User::narrow(&event).is_none() && publisher::Publisher::narrow(&event).is_none());
-        assert!(token::Token::narrow(&event).is_none() && node::Node::narrow(&event).is_none());
-        assert!(task::Task::narrow(&event).is_none() && delivery::Delivery::narrow(&event).is_none());
+        assert!(user::User::downcast(&event).is_none() && publisher::Publisher::downcast(&event).is_none());
+        assert!(token::Token::downcast(&event).is_none() && node::Node::downcast(&event).is_none());
+        assert!(task::Task::downcast(&event).is_none() && delivery::Delivery::downcast(&event).is_none());
     }
 }

@@ -28,7 +28,7 @@ pub trait Decider: Sized + 'static {
     fn evolve(state: &mut Self::State, event: &Self::Event, at: Timestamp);
 
     /// Returns this aggregate's variant of an event, or `None` if the event belongs to another aggregate.
-    fn narrow(event: &Event) -> Option<&Self::Event>;
+    fn downcast(event: &Event) -> Option<&Self::Event>;
 }
 
 /// Folds a history into a state. Actors and tests use the same function.
@@ -49,7 +49,7 @@ pub(crate) mod testing {
     use super::{Decider, Timestamp, fold};
 
     /// The time of the events in test histories.
-    pub const THEN: Timestamp = Timestamp::from_micros(1_000_000_000_000_000);
+    pub const RECORDED_AT: Timestamp = Timestamp::from_micros(1_000_000_000_000_000);
     /// The time at which test commands are decided.
     pub const NOW: Timestamp = Timestamp::from_micros(1_000_000_060_000_000);
 
@@ -58,8 +58,8 @@ pub(crate) mod testing {
         D::decide(&state_after::<D>(history), command, NOW)
     }
 
-    /// Returns the state after a history recorded at [`THEN`].
+    /// Returns the state after a history recorded at [`RECORDED_AT`].
     pub fn state_after<D: Decider>(history: &[D::Event]) -> D::State {
-        fold::<D>(history.iter().map(|event| (event, THEN)))
+        fold::<D>(history.iter().map(|event| (event, RECORDED_AT)))
     }
 }

@@ -8,7 +8,7 @@ use super::ids::{DeliveryId, StreamKind, TaskId, UserId};
 use super::value::{CallbackUrl, Text, Timestamp};
 
 /// Delays between attempts (contract 8). After the last one fails, the delivery is dead-lettered.
-pub const SCHEDULE: [Duration; 9] = [
+pub const RETRY_SCHEDULE: [Duration; 9] = [
     Duration::from_secs(5),
     Duration::from_mins(5),
     Duration::from_mins(30),
@@ -36,12 +36,12 @@ pub enum AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    fn delivered(&self) -> bool {
+    fn is_success(&self) -> bool {
         matches!(self, Self::Answered { status: 200..=299, .. })
     }
 
     /// Returns `true` for 410 Gone: the receiver wants no further deliveries.
-    fn gone(&self) -> bool {
+    fn is_gone(&self) -> bool {
         matches!(self, Self::Answered { status: 410, .. })
     }
 
@@ -53,18 +53,18 @@ impl AttemptOutcome {
 /// State of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivery {
-    /// Not delivered yet. `attempts` counts all attempts, `spent` those since the first request or the last redelivery.
+    /// Not delivered yet. `attempts` counts all attempts, `schedule_attempts` those since the first request or the last redelivery.
     /// The next one is due at `next_at`, or immediately if `None`.
-    Pending { attempts: u32, spent: u32, next_at: Option<Timestamp> },
+    Pending { attempts: u32, schedule_attempts: u32, next_at: Option<Timestamp> },
     /// The receiver accepted it.
     Delivered { attempts: u32 },
-    /// Given up; can be redelivered by hand. `gone` is `true` if the receiver responded with 410.
+    /// Given up; can be redelivered by hand. `is_gone` is `true` if the receiver responded with 410.
     DeadLettered { attempts: u32, gone: bool },
 }
 
 impl Default for Delivery {
     fn default() -> Self {
-        Self::Pending { attempts: 0, spent: 0, next_at: None }
+        Self::Pending { attempts: 0, schedule_attempts: 0, next_at: None }
     }
 }
 
@@ -86,7 +86,7 @@ pub struct Redelivery {
     pub owner: Option<UserId>,
     pub url: CallbackUrl,
     /// Version of the task's stream after the change; orders the changes of a task.
-    pub change: u64,
+    pub task_version: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,8 +107,8 @@ part_of_event!(DeliveryEvent as Delivery {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeliveryCommand {
-    /// Records one attempt. `chance` is a random number from 0 to 1 that sets the jitter of the next delay.
-    RecordAttempt { delivery: DeliveryId, task: TaskId, outcome: AttemptOutcome, chance: f64 },
+    /// Records one attempt. `jitter` is a random number from 0 to 1 that sets the jitter of the next delay.
+    RecordAttempt { delivery: DeliveryId, task: TaskId, outcome: AttemptOutcome, jitter: f64 },
     /// Starts the full schedule again for a delivery that has ended.
     Redeliver(Redelivery),
 }
@@ -125,21 +125,25 @@ impl Decider for Delivery {
             (Self::Pending { .. }, DeliveryCommand::Redeliver(_)) => Err(DeliveryRejection::StillPending),
             (_, DeliveryCommand::Redeliver(again)) => Ok(vec![DeliveryEvent::RedeliveryRequested(again)]),
             (
-                Self::Pending { attempts, spent, .. },
-                DeliveryCommand::RecordAttempt { delivery, task, outcome, chance },
+                Self::Pending { attempts, schedule_attempts: spent, .. },
+                DeliveryCommand::RecordAttempt { delivery, task, outcome, jitter: chance },
             ) => {
                 let attempt = attempts.saturating_add(1);
                 let spent = spent.saturating_add(1);
                 if let AttemptOutcome::Answered { status, .. } = outcome
-                    && outcome.delivered()
+                    && outcome.is_success()
                 {
                     return Ok(vec![DeliveryEvent::DeliverySucceeded { delivery, task, attempt, status }]);
                 }
 
-                Ok(vec![match next_attempt(spent, &outcome, chance) {
-                    Some(pause) => {
-                        DeliveryEvent::AttemptFailed { delivery, task, attempt, outcome, next_at: now.after(pause) }
-                    }
+                Ok(vec![match retry_delay(spent, &outcome, chance) {
+                    Some(pause) => DeliveryEvent::AttemptFailed {
+                        delivery,
+                        task,
+                        attempt,
+                        outcome,
+                        next_at: now.saturating_add(pause),
+                    },
                     None => DeliveryEvent::DeliveryDeadLettered { delivery, task, attempt, outcome },
                 }])
             }
@@ -149,24 +153,28 @@ impl Decider for Delivery {
 
     fn evolve(state: &mut Self, event: &DeliveryEvent, _at: Timestamp) {
         *state = match (&*state, event) {
-            (Self::Pending { spent, .. }, DeliveryEvent::AttemptFailed { attempt, next_at, .. }) => {
-                Self::Pending { attempts: *attempt, spent: spent.saturating_add(1), next_at: Some(*next_at) }
+            (Self::Pending { schedule_attempts: spent, .. }, DeliveryEvent::AttemptFailed { attempt, next_at, .. }) => {
+                Self::Pending {
+                    attempts: *attempt,
+                    schedule_attempts: spent.saturating_add(1),
+                    next_at: Some(*next_at),
+                }
             }
             (Self::Pending { .. }, DeliveryEvent::DeliverySucceeded { attempt, .. }) => {
                 Self::Delivered { attempts: *attempt }
             }
             (Self::Pending { .. }, DeliveryEvent::DeliveryDeadLettered { attempt, outcome, .. }) => {
-                Self::DeadLettered { attempts: *attempt, gone: outcome.gone() }
+                Self::DeadLettered { attempts: *attempt, gone: outcome.is_gone() }
             }
             (
                 Self::Delivered { attempts } | Self::DeadLettered { attempts, .. },
                 DeliveryEvent::RedeliveryRequested(_),
-            ) => Self::Pending { attempts: *attempts, spent: 0, next_at: None },
+            ) => Self::Pending { attempts: *attempts, schedule_attempts: 0, next_at: None },
             _ => return,
         };
     }
 
-    fn narrow(event: &Event) -> Option<&DeliveryEvent> {
+    fn downcast(event: &Event) -> Option<&DeliveryEvent> {
         if let Event::Delivery(event) = event { Some(event) } else { None }
     }
 }
@@ -184,10 +192,10 @@ impl DeliveryEvent {
     }
 }
 
-/// Returns the delay after failed attempt number `spent` of the current schedule; `None` if no attempt follows.
-fn next_attempt(spent: u32, outcome: &AttemptOutcome, chance: f64) -> Option<Duration> {
-    let scheduled = SCHEDULE.get(spent as usize - 1).filter(|_| !outcome.gone())?;
-    let pause = scheduled.mul_f64(1.0 + JITTER * chance.clamp(0.0, 1.0));
+/// Returns the delay after failed attempt number `schedule_attempts` of the current schedule; `None` if no attempt follows.
+fn retry_delay(schedule_attempts: u32, outcome: &AttemptOutcome, jitter: f64) -> Option<Duration> {
+    let scheduled = RETRY_SCHEDULE.get(schedule_attempts as usize - 1).filter(|_| !outcome.is_gone())?;
+    let pause = scheduled.mul_f64(1.0 + JITTER * jitter.clamp(0.0, 1.0));
     Some(pause.max(outcome.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX)))
 }
 

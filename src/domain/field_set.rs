@@ -11,37 +11,37 @@ use super::value::{Labels, Link, Text, Timestamp};
 pub const PART_BYTES_MAX: usize = 60_000;
 
 /// Size of a value in an event.
-pub trait Measured {
+pub trait TextSize {
     /// Returns the bytes of text; 0 for values of small fixed size.
     fn text_bytes(&self) -> usize {
         0
     }
 }
 
-impl Measured for bool {}
-impl Measured for u64 {}
-impl Measured for i64 {}
-impl Measured for Timestamp {}
+impl TextSize for bool {}
+impl TextSize for u64 {}
+impl TextSize for i64 {}
+impl TextSize for Timestamp {}
 
-impl<const MAX: usize, const MULTILINE: bool> Measured for Text<MAX, MULTILINE> {
+impl<const MAX: usize, const MULTILINE: bool> TextSize for Text<MAX, MULTILINE> {
     fn text_bytes(&self) -> usize {
         self.as_str().len()
     }
 }
 
-impl Measured for Link {
+impl TextSize for Link {
     fn text_bytes(&self) -> usize {
         self.as_str().len()
     }
 }
 
-impl Measured for Labels {
+impl TextSize for Labels {
     fn text_bytes(&self) -> usize {
         self.iter().map(str::len).sum()
     }
 }
 
-impl<K: Measured, V: Measured> Measured for BTreeMap<K, V> {
+impl<K: TextSize, V: TextSize> TextSize for BTreeMap<K, V> {
     fn text_bytes(&self) -> usize {
         self.iter().map(|(key, value)| key.text_bytes() + value.text_bytes()).sum()
     }
@@ -49,14 +49,14 @@ impl<K: Measured, V: Measured> Measured for BTreeMap<K, V> {
 
 /// Accumulates the parts of a set while it is split.
 #[derive(Default)]
-pub struct Parts<T> {
+pub struct FieldSetParts<T> {
     full: Vec<T>,
     open: T,
     /// Bytes of text in `open`.
     filled: usize,
 }
 
-impl<T: Default> Parts<T> {
+impl<T: Default> FieldSetParts<T> {
     /// Returns the part for the next value, which has `bytes` bytes of text.
     pub fn place(&mut self, bytes: usize) -> &mut T {
         if self.filled > 0 && self.filled + bytes > PART_BYTES_MAX {
@@ -93,9 +93,9 @@ macro_rules! field_set {
             /// Splits the set into parts that each fit into an event. Returns at least one part, which may be empty.
             #[must_use]
             pub fn split(self) -> Vec<Self> {
-                let mut parts = $crate::domain::field_set::Parts::<Self>::default();
+                let mut parts = $crate::domain::field_set::FieldSetParts::<Self>::default();
                 $(if let Some(value) = self.$field {
-                    let bytes = $crate::domain::field_set::Measured::text_bytes(&value);
+                    let bytes = $crate::domain::field_set::TextSize::text_bytes(&value);
                     parts.place(bytes).$field = Some(value);
                 })+
                 parts.finish()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
-use super::value::Invalid;
+use super::value::InvalidValue;
 
 /// Declares an identifier that is a UUID.
 macro_rules! uuid_id {
@@ -20,11 +20,11 @@ macro_rules! uuid_id {
             ///
             /// # Errors
             /// If the text is not a hyphenated UUID.
-            pub fn parse(text: &str) -> Result<Self, Invalid> {
+            pub fn parse(text: &str) -> Result<Self, InvalidValue> {
                 // Of the forms that `Uuid` accepts, only the hyphenated one has this length.
                 let hyphenated = (text.len() == uuid::fmt::Hyphenated::LENGTH).then_some(text);
                 let parsed = hyphenated.and_then(|text| Uuid::try_parse(text).ok());
-                parsed.map(Self).ok_or_else(|| Invalid::new("must be a UUID"))
+                parsed.map(Self).ok_or_else(|| InvalidValue::new("must be a UUID"))
             }
         }
 
@@ -91,7 +91,7 @@ impl PublisherId {
     ///
     /// # Errors
     /// If the text does not match the pattern.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         let bytes = text.as_bytes();
         let well_formed = bytes.first().is_some_and(u8::is_ascii_lowercase)
             && bytes.len() <= 63
@@ -99,7 +99,7 @@ impl PublisherId {
         if well_formed {
             Ok(Self(text.to_owned()))
         } else {
-            Err(Invalid::new(
+            Err(InvalidValue::new(
                 "must start with a lowercase letter and hold at most 63 lowercase letters, digits and hyphens",
             ))
         }
@@ -128,7 +128,7 @@ impl NodeId {
     ///
     /// # Errors
     /// If the text does not match the pattern.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         let bytes = text.as_bytes();
         let ends_well =
             bytes.first().is_some_and(u8::is_ascii_alphanumeric) && bytes.last().is_some_and(u8::is_ascii_alphanumeric);
@@ -136,7 +136,7 @@ impl NodeId {
         if ends_well && inside_well && bytes.len() <= 100 {
             Ok(Self(text.to_owned()))
         } else {
-            Err(Invalid::new(
+            Err(InvalidValue::new(
                 "must hold 1 to 100 letters, digits, dots, underscores and hyphens, and start and end with a letter or digit",
             ))
         }
@@ -146,7 +146,7 @@ impl NodeId {
     ///
     /// # Errors
     /// If no usable character is left.
-    pub fn derive(name: &str) -> Result<Self, Invalid> {
+    pub fn from_display_name(name: &str) -> Result<Self, InvalidValue> {
         let mut id = String::new();
         for c in name.chars() {
             match c {
@@ -157,7 +157,7 @@ impl NodeId {
         }
         id.truncate(100);
         Self::parse(id.trim_matches(|c: char| !c.is_ascii_alphanumeric()))
-            .map_err(|_| Invalid::new("is required: no id can be derived from the name"))
+            .map_err(|_| InvalidValue::new("is required: no id can be derived from the name"))
     }
 
     /// Returns the id as registered.
@@ -200,11 +200,11 @@ impl RequestId {
     ///
     /// # Errors
     /// If the text is empty, longer than 128 characters, or contains anything but visible ASCII.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         if (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic()) {
             Ok(Self(text.into()))
         } else {
-            Err(Invalid::new("must be 1 to 128 visible ASCII characters"))
+            Err(InvalidValue::new("must be 1 to 128 visible ASCII characters"))
         }
     }
 
@@ -293,8 +293,8 @@ mod tests {
 
     #[test]
     fn node_ids_are_derived_from_names() {
-        assert_eq!(NodeId::derive("  Face  Tools (v2)! ").unwrap().as_str(), "face-tools-v2");
-        assert!(NodeId::derive("日本語").is_err());
+        assert_eq!(NodeId::from_display_name("  Face  Tools (v2)! ").unwrap().as_str(), "face-tools-v2");
+        assert!(NodeId::from_display_name("日本語").is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::value::{Digest, Invalid, Text, named_values};
+use super::value::{Digest, InvalidValue, Text, named_values};
 
 mod job;
 mod parameters;
@@ -12,12 +12,14 @@ mod skin;
 mod style;
 mod upscale;
 
-pub use job::{ImageFamily, ImageJob, ImageWork, Source};
-pub use precision::{Factor, PrecisionFlavor, UpscalePrecision};
-pub use relight::{LightSettings, LightSource, Relight, RelightEngine, RelightStyle, TransferLightA, TransferLightB};
-pub use skin::{SkinEnhance, SkinFocus, SkinMode};
-pub use style::{Portrait, PortraitBeautifier, PortraitStyle, StyleEngine, StyleFlavor, StyleTransfer};
-pub use upscale::{Dial, OptimizedFor, ScaleFactor, Upscale, UpscaleEngine};
+pub use job::{ImageFamily, ImageJob, ImageWork, PictureSource};
+pub use precision::{PrecisionFlavor, PrecisionScaleFactor, PrecisionUpscaleJob};
+pub use relight::{
+    LightSettings, LightSource, RelightEngine, RelightJob, RelightStyle, TransferLightA, TransferLightB,
+};
+pub use skin::{SkinEnhanceJob, SkinFocus, SkinMode};
+pub use style::{PortraitBeautifier, PortraitSettings, PortraitStyle, StyleEngine, StyleFlavor, StyleTransferJob};
+pub use upscale::{OptimizedFor, ScaleFactor, SignedStrength, UpscaleEngine, UpscaleJob};
 
 /// Maximum pixels of an upscaled picture (seed, Limits).
 pub const OUTPUT_PIXELS_MAX: u64 = 25_300_000;
@@ -27,7 +29,7 @@ pub const INPUT_BYTES_MAX: usize = 50 * 1_000_000;
 pub const INPUT_PIXELS_MAX: u64 = 100_000_000;
 
 /// Prompt of an image job.
-pub type Prompt = Text<2000>;
+pub type ImagePrompt = Text<2000>;
 
 /// A percentage from 0 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -36,7 +38,7 @@ pub struct Percent(u8);
 impl Percent {
     /// Creates a percentage; values above 100 become 100.
     #[must_use]
-    pub const fn of(value: u8) -> Self {
+    pub const fn saturating(value: u8) -> Self {
         Self(if value > 100 { 100 } else { value })
     }
 
@@ -44,10 +46,10 @@ impl Percent {
     ///
     /// # Errors
     /// If the value is outside 0 to 100.
-    pub fn new(value: i64) -> Result<Self, Invalid> {
+    pub fn new(value: i64) -> Result<Self, InvalidValue> {
         match u8::try_from(value) {
             Ok(value @ 0..=100) => Ok(Self(value)),
-            _ => Err(Invalid::new("must be an integer from 0 to 100")),
+            _ => Err(InvalidValue::new("must be an integer from 0 to 100")),
         }
     }
 
@@ -59,7 +61,7 @@ impl Percent {
 
     /// Returns the percentage as a fraction from 0.0 to 1.0.
     #[must_use]
-    pub fn ratio(self) -> f32 {
+    pub fn fraction(self) -> f32 {
         f32::from(self.0) / 100.0
     }
 }
@@ -120,6 +122,6 @@ mod tests {
     fn shares_reach_from_0_to_100() {
         assert_eq!([Percent::new(0), Percent::new(100)].map(|share| share.map(Percent::get)), [Ok(0), Ok(100)]);
         assert!([-1, 101, i64::MIN].into_iter().all(|value| Percent::new(value).is_err()));
-        assert_eq!(Percent::of(250).ratio().to_bits(), 1.0_f32.to_bits());
+        assert_eq!(Percent::saturating(250).fraction().to_bits(), 1.0_f32.to_bits());
     }
 }

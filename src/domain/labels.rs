@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::value::{Invalid, Label};
+use super::value::{InvalidValue, Label};
 
 /// Maximum entries of a list (contract 4).
 pub const LIST_MAX: usize = 100;
@@ -22,20 +22,20 @@ impl Labels {
     ///
     /// # Errors
     /// If there are more than [`LIST_MAX`] entries.
-    pub fn new(entries: Vec<Label>) -> Result<Self, Invalid> {
+    pub fn new(entries: Vec<Label>) -> Result<Self, InvalidValue> {
         if entries.len() > LIST_MAX {
-            return Err(Invalid::new(format!("must be an array of at most {LIST_MAX} entries")));
+            return Err(InvalidValue::new(format!("must be an array of at most {LIST_MAX} entries")));
         }
-        Ok(Self::joined(entries))
+        Ok(Self::from_entries(entries))
     }
 
     /// Creates a list from recorded entries without validation.
     #[must_use]
-    pub fn recorded(entries: Vec<String>) -> Self {
-        Self::joined(entries)
+    pub fn from_recorded(entries: Vec<String>) -> Self {
+        Self::from_entries(entries)
     }
 
-    fn joined(entries: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+    fn from_entries(entries: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let mut all = String::new();
         for entry in entries {
             all.push_str(entry.as_ref());
@@ -60,7 +60,7 @@ mod tests {
             let parsed: Vec<Label> = entries.iter().map(|entry| Label::parse(*entry).unwrap()).collect();
             let labels = Labels::new(parsed).unwrap();
             assert_eq!(labels.iter().collect::<Vec<_>>(), entries);
-            assert_eq!(labels, Labels::recorded(entries.into_iter().map(str::to_owned).collect()));
+            assert_eq!(labels, Labels::from_recorded(entries.into_iter().map(str::to_owned).collect()));
         }
         assert!(Labels::new(vec![Label::default(); LIST_MAX + 1]).is_err());
     }

@@ -3,6 +3,7 @@
 //! Each aggregate's file has the same order: rejections, state, events, commands, decide, evolve, tests. Times, ids and
 //! random numbers arrive as arguments or in the command, so that every rule is deterministic.
 
+pub mod bearer_secret;
 pub mod claim;
 pub mod decider;
 pub mod delivery;
@@ -18,7 +19,6 @@ pub mod parameter;
 pub mod personal;
 pub mod policy;
 pub mod publisher;
-pub mod secret;
 mod shared;
 pub mod task;
 pub mod token;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::value::{Invalid, Text};
+use super::value::{InvalidValue, Text};
 
 /// Prompt of 1 to 2000 characters, not counting surrounding white space.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -14,11 +14,11 @@ impl MusicPrompt {
     /// # Errors
     /// If the trimmed text is empty, longer than 2000 characters, or contains control characters other than tabs and
     /// line breaks.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         let trimmed = Some(text.trim()).filter(|text| !text.is_empty());
         let checked = trimmed.and_then(|text| Text::parse(text).ok()).map(Self);
         checked.ok_or_else(|| {
-            Invalid::new(
+            InvalidValue::new(
                 "must have 1 to 2000 characters, white space at its ends aside, and no control characters other than tabs \
                  and line breaks",
             )
@@ -27,8 +27,8 @@ impl MusicPrompt {
 
     /// Creates a recorded prompt without validation.
     #[must_use]
-    pub fn recorded(text: String) -> Self {
-        Self(Text::recorded(text))
+    pub fn from_recorded(text: String) -> Self {
+        Self(Text::from_recorded(text))
     }
 
     /// Returns the prompt.
@@ -50,9 +50,9 @@ impl MusicSeconds {
     ///
     /// # Errors
     /// If the value is outside 1 to 360.
-    pub fn new(value: i64) -> Result<Self, Invalid> {
+    pub fn new(value: i64) -> Result<Self, InvalidValue> {
         let seconds = u16::try_from(value).ok().filter(|seconds| (1..=Self::MAX).contains(seconds));
-        seconds.map(Self).ok_or_else(|| Invalid::new("must be a whole number of seconds from 1 to 360"))
+        seconds.map(Self).ok_or_else(|| InvalidValue::new("must be a whole number of seconds from 1 to 360"))
     }
 
     /// Returns the length in seconds.
@@ -82,22 +82,22 @@ pub struct MusicStream {
 
 /// An item of a music stream, in this order: length, title, sound.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MusicMoment {
+pub enum MusicStreamItem {
     /// The remote vendor accepted the job under this reference.
-    Taken { reference: Text<200> },
+    Accepted { reference: Text<200> },
     /// Planned length in milliseconds.
     Length { millis: u64 },
     /// Title and descriptive tags.
-    Title { place: TitlePlace, title: Text<200>, tags: Vec<String> },
+    Title { index: TitleIndex, title: Text<200>, tags: Vec<String> },
     /// The next bytes of a file.
-    Sound { place: SoundPlace, format: SoundFormat, data: Vec<u8> },
+    Sound { index: SoundFileIndex, format: SoundFormat, data: Vec<u8> },
     /// Final length of each file in milliseconds.
-    Made { millis: Vec<u64> },
+    Finished { millis: Vec<u64> },
 }
 
 /// Indices that a title belongs to, each from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TitlePlace {
+pub struct TitleIndex {
     pub stream: u16,
     pub prompt: u16,
     pub copy: u16,
@@ -105,15 +105,15 @@ pub struct TitlePlace {
 
 /// Index and number of the files; the sound of several files is interleaved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SoundPlace {
+pub struct SoundFileIndex {
     /// Index of the file, from 0.
     pub stream: u16,
     pub streams: u16,
 }
 
-impl SoundPlace {
+impl SoundFileIndex {
     /// The only file.
-    pub const ONLY: Self = Self { stream: 0, streams: 1 };
+    pub const SINGLE: Self = Self { stream: 0, streams: 1 };
 }
 
 /// Audio format of a file.

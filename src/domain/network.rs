@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::value::Invalid;
+use super::value::InvalidValue;
 
 /// A network in CIDR notation; a single address is a network of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,9 +17,9 @@ impl Network {
     /// # Errors
     /// If the text is neither, if the address has bits after the prefix, or if it is an IPv4-mapped IPv6 address, which
     /// would match no canonical address.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         let refusal =
-            || Invalid::new("must be a network such as 10.0.0.0/8 or fd00::/8, without bits behind the prefix");
+            || InvalidValue::new("must be a network such as 10.0.0.0/8 or fd00::/8, without bits behind the prefix");
         let Some((address, prefix)) = text.split_once('/') else {
             return text.parse().map(Self::single).map_err(|_| refusal());
         };
@@ -44,7 +44,7 @@ impl Network {
 
     /// Returns `true` if the network contains `ip`, which must be in canonical form.
     #[must_use]
-    pub fn holds(&self, ip: IpAddr) -> bool {
+    pub fn contains(&self, ip: IpAddr) -> bool {
         self.address.is_ipv4() == ip.is_ipv4() && first_bits(ip, self.prefix) == bits(self.address)
     }
 }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_network_holds_what_shares_its_bits() {
-        let holds = |network: &str, ip: &str| Network::parse(network).unwrap().holds(ip.parse().unwrap());
+        let holds = |network: &str, ip: &str| Network::parse(network).unwrap().contains(ip.parse().unwrap());
         assert!(holds("10.0.0.0/8", "10.255.0.1") && !holds("10.0.0.0/8", "11.0.0.0"));
         assert!(holds("fd00::/8", "fdff::1") && !holds("fd00::/8", "fe00::1"));
         assert!(holds("0.0.0.0/0", "1.1.1.1") && !holds("0.0.0.0/0", "::1"));

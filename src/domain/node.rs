@@ -11,12 +11,12 @@ use super::field_set::field_set;
 use super::ids::{NodeId, PublisherId, StreamKind, UserId, VersionId};
 use super::value::{Label, Labels, Link, Name, Reason, Text, Timestamp, Transition, named_values};
 use super::version::{
-    Archive, NodeVersion, SemVer, VersionDraft, VersionFacts, VersionFields, VersionRef, VersionStatus,
+    Archive, NodeVersion, SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionRef, VersionStatus,
 };
 
+mod batch;
 mod decide;
 mod evolve;
-mod in_turn;
 mod rating;
 mod reviews;
 
@@ -27,9 +27,9 @@ pub use reviews::Reviews;
 pub type NodeDescription = Text<1000>;
 
 /// Texts of a node in one language: field → text.
-pub type Texts = BTreeMap<Label, Text<1000>>;
+pub type LocalizedTexts = BTreeMap<Label, Text<1000>>;
 /// Translated texts of a node: language → field → text.
-pub type Translations = BTreeMap<Label, Texts>;
+pub type Translations = BTreeMap<Label, LocalizedTexts>;
 
 /// Maximum languages of a node.
 pub const LANGUAGES_MAX: usize = 100;
@@ -67,7 +67,7 @@ field_set! {
 
 field_set! {
     /// Fields that only administrators can set.
-    NodeFacts {
+    NodeAdminFields {
         created_at: Timestamp,
         downloads: u64,
         rating: Rating,
@@ -127,7 +127,7 @@ pub struct NodeProfile {
     pub tags_admin: Option<Labels>,
     pub reviews: Reviews,
     /// Rating set by an administrator; used until the first review.
-    pub rating_given: Option<Rating>,
+    pub admin_rating: Option<Rating>,
     pub created_at: Timestamp,
     /// Time of the last change of the node or its versions. A changed download count does not update it.
     pub updated_at: Timestamp,
@@ -156,9 +156,9 @@ pub enum NodeEvent {
     /// Descriptive fields of a version changed.
     VersionRevised { id: VersionId, change: VersionFields },
     /// An administrator set fields that only administrators can set.
-    NodeAdministered { facts: NodeFacts },
+    NodeAdministered { admin_fields: NodeAdminFields },
     /// The texts of one language were replaced; an empty map removes the language.
-    NodeTranslated { language: Label, texts: Texts },
+    NodeTranslated { language: Label, texts: LocalizedTexts },
     /// The node was banned: publishers cannot change it, and lists omit it.
     NodeBanned { reason: Reason },
     /// The ban was lifted.
@@ -174,7 +174,7 @@ pub enum NodeEvent {
     /// A version got another status, or another reason for the same status.
     VersionStatusChanged { id: VersionId, status: VersionStatus, reason: Option<Reason> },
     /// An administrator set fields of a version that only administrators can set.
-    VersionAdministered { id: VersionId, facts: VersionFacts },
+    VersionAdministered { id: VersionId, admin_fields: VersionAdminFields },
 }
 
 part_of_event!(NodeEvent as Node {
@@ -204,15 +204,20 @@ pub enum NodeCommand {
         id: NodeId,
         publisher: PublisherId,
         fields: NodeFields,
-        facts: NodeFacts,
+        admin_fields: NodeAdminFields,
         first_version: Option<VersionDraft>,
     },
-    /// Changes the fields that are present. Only administrators send `facts`.
-    Revise { publisher: PublisherId, change: NodeFields, facts: NodeFacts },
+    /// Changes the fields that are present. Only administrators send `admin_fields`.
+    Revise { publisher: PublisherId, change: NodeFields, admin_fields: NodeAdminFields },
     /// Registers a version, creating or revising the node.
     Publish { id: NodeId, publisher: PublisherId, fields: NodeFields, version: VersionDraft },
     /// Changes descriptive fields of a version.
-    ReviseVersion { publisher: PublisherId, version: VersionRef, change: VersionFields, facts: VersionFacts },
+    ReviseVersion {
+        publisher: PublisherId,
+        version: VersionRef,
+        change: VersionFields,
+        admin_fields: VersionAdminFields,
+    },
     /// Changes the status of a version, or the reason for its current status.
     SetVersionStatus {
         publisher: Option<PublisherId>,
@@ -223,12 +228,12 @@ pub enum NodeCommand {
     /// Records the archive of a version; the version becomes Active unless `hold` keeps it for moderation.
     StoreArchive { version: VersionId, archive: Archive, hold: bool },
     /// Changes a node as an administrator, even while it is banned.
-    Administer { change: NodeFields, facts: NodeFacts, status: Option<NodeStatus> },
+    Administer { change: NodeFields, admin_fields: NodeAdminFields, status: Option<NodeStatus> },
     /// Changes a version as an administrator, even while it is banned.
     AdministerVersion {
         version: VersionRef,
         change: VersionFields,
-        facts: VersionFacts,
+        admin_fields: VersionAdminFields,
         status: Option<VersionStatus>,
         reason: Option<Reason>,
     },
@@ -245,7 +250,7 @@ pub enum NodeCommand {
     /// Adds downloads.
     CountDownloads { count: u64 },
     /// Runs several commands in order, each on the state after the previous ones. All succeed, or none is recorded.
-    InTurn(Vec<NodeCommand>),
+    Batch(Vec<NodeCommand>),
 }
 
 impl Decider for Node {
@@ -257,7 +262,7 @@ impl Decider for Node {
 
     fn decide(state: &Self, command: NodeCommand, now: Timestamp) -> Result<Vec<NodeEvent>, NodeRejection> {
         match state {
-            Self::Unclaimed => decide::on_nothing(command, now),
+            Self::Unclaimed => decide::decide_initial(command, now),
             Self::Present(node) => node.decide(command, now),
         }
     }
@@ -272,7 +277,7 @@ impl Decider for Node {
         }
     }
 
-    fn narrow(event: &Event) -> Option<&NodeEvent> {
+    fn downcast(event: &Event) -> Option<&NodeEvent> {
         if let Event::Node(event) = event { Some(event) } else { None }
     }
 }
@@ -287,28 +292,28 @@ impl NodeProfile {
     /// Returns the version named by `reference`, even if deleted.
     #[must_use]
     pub fn version(&self, reference: &VersionRef) -> Option<&NodeVersion> {
-        self.versions.iter().map(Arc::as_ref).find(|version| reference.names(version))
+        self.versions.iter().map(Arc::as_ref).find(|version| reference.matches(version))
     }
 
     /// Returns the rating with two decimals: the mean of the reviews or, without reviews, the administrator's value.
     #[must_use]
     pub fn rating(&self) -> Option<f64> {
-        self.mean().map(Rating::get)
+        self.mean_rating().map(Rating::get)
     }
 
     /// Returns the exact value of [`NodeProfile::rating`].
     #[must_use]
-    pub fn mean(&self) -> Option<Rating> {
-        self.reviews.mean().or(self.rating_given)
+    pub fn mean_rating(&self) -> Option<Rating> {
+        self.reviews.mean().or(self.admin_rating)
     }
 
     /// Returns the current values of the fields that only administrators can set.
     #[must_use]
-    pub fn facts(&self) -> NodeFacts {
-        NodeFacts {
+    pub fn admin_fields(&self) -> NodeAdminFields {
+        NodeAdminFields {
             created_at: Some(self.created_at),
             downloads: Some(self.downloads),
-            rating: self.rating_given,
+            rating: self.admin_rating,
             github_stars: self.github_stars,
             search_ranking: self.search_ranking,
             status_detail: Some(self.status_detail.clone().unwrap_or_default()),

@@ -9,37 +9,37 @@ use super::value::{CallbackUrl, Text};
 
 /// The parameters of a job in display order, serialized as one object. `P` is the representation of an input file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parameters<P>(Vec<(&'static str, Parameter<P>)>);
+pub struct JobParameters<P>(Vec<(&'static str, JobParameter<P>)>);
 
 /// The value of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Parameter<P> {
+pub enum JobParameter<P> {
     Text(String),
     Number(i64),
     Flag(bool),
     File(P),
-    Group(Parameters<P>),
+    Group(JobParameters<P>),
     List(Vec<Self>),
 }
 
-impl<P> Parameters<P> {
+impl<P> JobParameters<P> {
     /// Creates an empty list.
     #[must_use]
-    pub const fn none() -> Self {
+    pub const fn new() -> Self {
         Self(Vec::new())
     }
 
     /// Adds a parameter.
     #[must_use]
-    pub fn with(mut self, name: &'static str, value: impl Into<Parameter<P>>) -> Self {
+    pub fn with(mut self, name: &'static str, value: impl Into<JobParameter<P>>) -> Self {
         self.0.push((name, value.into()));
         self
     }
 
     /// Adds a parameter if it has a value.
     #[must_use]
-    pub fn given(self, name: &'static str, value: Option<impl Into<Parameter<P>>>) -> Self {
+    pub fn with_optional(self, name: &'static str, value: Option<impl Into<JobParameter<P>>>) -> Self {
         match value {
             Some(value) => self.with(name, value),
             None => self,
@@ -48,50 +48,50 @@ impl<P> Parameters<P> {
 
     /// Adds a file if there is one.
     #[must_use]
-    pub fn given_file(self, name: &'static str, file: Option<P>) -> Self {
-        self.given(name, file.map(Parameter::File))
+    pub fn with_optional_file(self, name: &'static str, file: Option<P>) -> Self {
+        self.with_optional(name, file.map(JobParameter::File))
     }
 
     /// Appends all parameters of another list.
     #[must_use]
-    pub fn and(mut self, others: Self) -> Self {
+    pub fn merge(mut self, others: Self) -> Self {
         self.0.extend(others.0);
         self
     }
 }
 
-impl<P: Serialize> Serialize for Parameters<P> {
+impl<P: Serialize> Serialize for JobParameters<P> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
-impl<P> From<&str> for Parameter<P> {
+impl<P> From<&str> for JobParameter<P> {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl<P, const MAX: usize, const MULTILINE: bool> From<&Text<MAX, MULTILINE>> for Parameter<P> {
+impl<P, const MAX: usize, const MULTILINE: bool> From<&Text<MAX, MULTILINE>> for JobParameter<P> {
     fn from(text: &Text<MAX, MULTILINE>) -> Self {
         text.as_str().into()
     }
 }
 
-impl<P> From<&CallbackUrl> for Parameter<P> {
+impl<P> From<&CallbackUrl> for JobParameter<P> {
     fn from(url: &CallbackUrl) -> Self {
         url.as_str().into()
     }
 }
 
-impl<P> From<bool> for Parameter<P> {
+impl<P> From<bool> for JobParameter<P> {
     fn from(flag: bool) -> Self {
         Self::Flag(flag)
     }
 }
 
-impl<P> From<Parameters<P>> for Parameter<P> {
-    fn from(group: Parameters<P>) -> Self {
+impl<P> From<JobParameters<P>> for JobParameter<P> {
+    fn from(group: JobParameters<P>) -> Self {
         Self::Group(group)
     }
 }
@@ -99,7 +99,7 @@ impl<P> From<Parameters<P>> for Parameter<P> {
 /// Implements conversion from integer types.
 macro_rules! numbers {
     ($($number:ty),+) => { $(
-        impl<P> From<$number> for Parameter<P> {
+        impl<P> From<$number> for JobParameter<P> {
             fn from(number: $number) -> Self {
                 Self::Number(number.into())
             }

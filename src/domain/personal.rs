@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::field_set::Measured;
+use super::field_set::TextSize;
 use super::value::named_values;
 
 named_values! {
@@ -15,14 +15,14 @@ named_values! {
 
 /// The recorded value of a personal field.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Personal {
+pub enum PersonalValue {
     /// Encrypted with the user's key.
     Sealed(Box<[u8]>),
     /// Plain text; only in logs from before fields were sealed.
     Plain(Box<str>),
 }
 
-impl Measured for Personal {
+impl TextSize for PersonalValue {
     fn text_bytes(&self) -> usize {
         match self {
             Self::Sealed(bytes) => bytes.len(),
@@ -32,7 +32,7 @@ impl Measured for Personal {
 }
 
 /// Omits the content.
-impl fmt::Debug for Personal {
+impl fmt::Debug for PersonalValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sealed(bytes) => write!(f, "Sealed({} bytes)", bytes.len()),

@@ -37,14 +37,14 @@ named_values! {
         CancelTask = "cancel tasks",
         RedeliverCallback = "make callbacks again",
         ManageWebhookSecret = "manage the secret of callbacks",
-        HintTask = "hint that a task has moved",
+        ReceiveVendorWebhook = "hint that a task has moved",
         Administer = "administer the service",
     }
 }
 
 /// Role of a caller towards the resource of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Standing {
+pub enum CallerRole {
     /// An unauthenticated caller.
     Anonymous,
     /// A user who is not a member of the publisher, or any user if the request concerns no publisher.
@@ -61,7 +61,7 @@ pub enum Standing {
     Admin,
 }
 
-impl Standing {
+impl CallerRole {
     /// All roles, in the order of the table's columns.
     pub const ALL: [Self; 7] =
         [Self::Anonymous, Self::User, Self::Member, Self::Owner, Self::OwnToken, Self::OtherToken, Self::Admin];
@@ -70,7 +70,7 @@ impl Standing {
 impl Action {
     /// Returns `true` if a caller with this role may perform the action.
     #[must_use]
-    pub fn allows(self, standing: Standing) -> bool {
+    pub fn allows(self, standing: CallerRole) -> bool {
         self.row()[standing as usize]
     }
 
@@ -82,7 +82,7 @@ impl Action {
 
     /// Returns `true` if the action changes something. Banned callers may not perform such actions (contract 3).
     #[must_use]
-    pub fn writes(self) -> bool {
+    pub fn is_write(self) -> bool {
         let reads = matches!(
             self,
             Self::ReadServiceState
@@ -106,7 +106,7 @@ impl Action {
     /// - A setting can exclude anonymous callers from video tasks.
     #[rustfmt::skip]
     #[expect(clippy::match_same_arms, reason = "a table has a row for each action")]
-    fn row(self) -> [bool; Standing::ALL.len()] {
+    fn row(self) -> [bool; CallerRole::ALL.len()] {
         const Y: bool = true;
         const N: bool = false;
         match self {
@@ -143,7 +143,7 @@ impl Action {
             Self::CancelTask            => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::RedeliverCallback     => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::ManageWebhookSecret   => [N,         Y,    Y,      Y,     N,        N,          Y],
-            Self::HintTask              => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
+            Self::ReceiveVendorWebhook              => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
             Self::Administer            => [N,         N,    N,      N,     N,        N,          Y],
         }
     }
@@ -158,7 +158,7 @@ mod tests {
         let page = include_str!("../../docs/rights.md");
         let shown: Vec<_> = page.lines().filter(|line| line.ends_with("| yes |")).collect();
         let row = |action: &Action| {
-            let cells = Standing::ALL.map(|standing| if action.allows(standing) { "yes" } else { "no" });
+            let cells = CallerRole::ALL.map(|standing| if action.allows(standing) { "yes" } else { "no" });
             format!("| {} | {} |", action.as_str(), cells.join(" | "))
         };
         assert_eq!(shown, Action::ALL.iter().map(row).collect::<Vec<_>>(), "docs/rights.md");
@@ -166,16 +166,16 @@ mod tests {
 
     #[test]
     fn an_administrator_may_do_everything() {
-        assert!(Action::ALL.iter().all(|action| action.allows(Standing::Admin)));
+        assert!(Action::ALL.iter().all(|action| action.allows(CallerRole::Admin)));
     }
 
     #[test]
     fn what_anonymous_callers_may_do_everybody_may_but_tokens_of_publishers_submit_no_tasks() {
         let of_video = [Action::SubmitVideoTask, Action::ReadVideoTask, Action::CancelVideoTask];
-        for action in Action::ALL.iter().filter(|action| action.allows(Standing::Anonymous)) {
-            let may = |standing: &Standing| action.allows(*standing);
-            let refused: Vec<_> = Standing::ALL.into_iter().filter(|standing| !may(standing)).collect();
-            let tokens = [Standing::OwnToken, Standing::OtherToken];
+        for action in Action::ALL.iter().filter(|action| action.allows(CallerRole::Anonymous)) {
+            let may = |standing: &CallerRole| action.allows(*standing);
+            let refused: Vec<_> = CallerRole::ALL.into_iter().filter(|standing| !may(standing)).collect();
+            let tokens = [CallerRole::OwnToken, CallerRole::OtherToken];
             assert_eq!(refused, if of_video.contains(action) { &tokens[..] } else { &[] }, "{action:?}");
         }
     }
@@ -183,17 +183,17 @@ mod tests {
     #[test]
     fn an_owner_may_do_whatever_a_member_may_and_a_member_whatever_a_user_may() {
         let implies = |less, more| Action::ALL.iter().all(|action| !action.allows(less) || action.allows(more));
-        assert!(implies(Standing::User, Standing::Member));
-        assert!(implies(Standing::Member, Standing::Owner));
-        assert!(implies(Standing::OtherToken, Standing::OwnToken));
+        assert!(implies(CallerRole::User, CallerRole::Member));
+        assert!(implies(CallerRole::Member, CallerRole::Owner));
+        assert!(implies(CallerRole::OtherToken, CallerRole::OwnToken));
     }
 
-    fn allowed_to(standing: Standing) -> Vec<Action> {
+    fn allowed_to(standing: CallerRole) -> Vec<Action> {
         Action::ALL.iter().copied().filter(|action| action.allows(standing)).collect()
     }
 
-    fn who_may(action: Action) -> Vec<Standing> {
-        Standing::ALL.into_iter().filter(|standing| action.allows(*standing)).collect()
+    fn who_may(action: Action) -> Vec<CallerRole> {
+        CallerRole::ALL.into_iter().filter(|standing| action.allows(*standing)).collect()
     }
 
     #[test]
@@ -210,19 +210,22 @@ mod tests {
             PublishVersion,
             ReviseVersion,
             UploadArchive,
-            HintTask,
+            ReceiveVendorWebhook,
         ];
-        assert_eq!(allowed_to(Standing::OwnToken), expected);
-        let elsewhere = [ReadServiceState, ReadResult, ReadRegistry, ListPublisherNodes, UploadArchive, HintTask];
-        assert_eq!(allowed_to(Standing::OtherToken), elsewhere);
+        assert_eq!(allowed_to(CallerRole::OwnToken), expected);
+        let elsewhere =
+            [ReadServiceState, ReadResult, ReadRegistry, ListPublisherNodes, UploadArchive, ReceiveVendorWebhook];
+        assert_eq!(allowed_to(CallerRole::OtherToken), elsewhere);
     }
 
     #[test]
     fn anonymous_callers_read_make_videos_and_use_the_places_they_were_given() {
         use Action::*;
         let video = [SubmitVideoTask, ReadVideoTask, CancelVideoTask];
-        let expected = [&[ReadServiceState, ReadResult, ReadRegistry, UploadArchive][..], &video, &[HintTask]].concat();
-        assert_eq!(allowed_to(Standing::Anonymous), expected);
+        let expected =
+            [&[ReadServiceState, ReadResult, ReadRegistry, UploadArchive][..], &video, &[ReceiveVendorWebhook]]
+                .concat();
+        assert_eq!(allowed_to(CallerRole::Anonymous), expected);
     }
 
     #[test]
@@ -231,26 +234,26 @@ mod tests {
         let owners =
             [UpdatePublisher, DeletePublisher, ManageMembers, ManagePublisherTokens, DeleteNode, DeleteVersion];
         for action in owners {
-            assert_eq!(who_may(action), [Standing::Owner, Standing::Admin], "{action:?}");
+            assert_eq!(who_may(action), [CallerRole::Owner, CallerRole::Admin], "{action:?}");
         }
     }
 
     #[test]
     fn members_of_the_publisher_can_leave_and_tokens_cannot() {
-        assert_eq!(who_may(Action::RemoveMember), [Standing::Member, Standing::Owner, Standing::Admin]);
+        assert_eq!(who_may(Action::RemoveMember), [CallerRole::Member, CallerRole::Owner, CallerRole::Admin]);
     }
 
     #[test]
     fn members_and_tokens_of_the_publisher_work_on_its_nodes() {
         for action in [Action::CreateNode, Action::ReviseNode, Action::TranslateNode, Action::PublishVersion] {
-            let expected = [Standing::Member, Standing::Owner, Standing::OwnToken, Standing::Admin];
+            let expected = [CallerRole::Member, CallerRole::Owner, CallerRole::OwnToken, CallerRole::Admin];
             assert_eq!(who_may(action), expected, "{action:?}");
         }
     }
 
     #[test]
     fn users_review_and_tokens_do_not() {
-        let people = [Standing::User, Standing::Member, Standing::Owner, Standing::Admin];
+        let people = [CallerRole::User, CallerRole::Member, CallerRole::Owner, CallerRole::Admin];
         assert_eq!(who_may(Action::ReviewNode), people);
     }
 
@@ -259,7 +262,7 @@ mod tests {
         for action in Action::ALL {
             let name = format!("{action:?}");
             let reads = name.starts_with("Read") || name.starts_with("List");
-            assert_eq!(action.writes(), !reads, "{name}");
+            assert_eq!(action.is_write(), !reads, "{name}");
         }
     }
 }

@@ -38,7 +38,7 @@ field_set! {
 
 field_set! {
     /// Fields that only administrators can set.
-    PublisherFacts { created_at: Timestamp }
+    PublisherAdminFields { created_at: Timestamp }
 }
 
 /// Reason for which a command on a publisher was refused.
@@ -66,7 +66,7 @@ pub struct PublisherProfile {
     pub created_at: Timestamp,
     pub status: PublisherStatus,
     /// Reason of the ban; `None` if not banned.
-    pub ban: Option<Reason>,
+    pub ban_reason: Option<Reason>,
 }
 
 /// State of a publisher.
@@ -88,7 +88,7 @@ pub enum PublisherEvent {
     /// Some descriptive fields changed.
     PublisherRevised { change: PublisherFields },
     /// An administrator set fields that only administrators can set.
-    PublisherAdministered { facts: PublisherFacts },
+    PublisherAdministered { admin_fields: PublisherAdminFields },
     /// A user joined.
     MemberAdded { user: UserId, role: MemberRole },
     /// A member got another role.
@@ -119,9 +119,9 @@ part_of_event!(PublisherEvent as Publisher {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PublisherCommand {
     /// Claims the id.
-    Create { id: PublisherId, owner: UserId, fields: PublisherFields, facts: PublisherFacts },
+    Create { id: PublisherId, owner: UserId, fields: PublisherFields, admin_fields: PublisherAdminFields },
     /// Changes the fields that are present.
-    Revise { change: PublisherFields, facts: PublisherFacts },
+    Revise { change: PublisherFields, admin_fields: PublisherAdminFields },
     /// Adds a member or changes the role of one.
     SetMember { user: UserId, role: MemberRole },
     /// Removes a member.
@@ -147,8 +147,8 @@ impl Decider for Publisher {
         _now: Timestamp,
     ) -> Result<Vec<PublisherEvent>, PublisherRejection> {
         match (state, command) {
-            (Self::Unclaimed, PublisherCommand::Create { id, owner, fields, facts }) => {
-                Ok(creation(id, owner, fields, facts))
+            (Self::Unclaimed, PublisherCommand::Create { id, owner, fields, admin_fields: facts }) => {
+                Ok(creation_events(id, owner, fields, facts))
             }
             (Self::Present(_) | Self::Deleted, PublisherCommand::Create { .. }) => {
                 Err(PublisherRejection::AlreadyExists)
@@ -167,7 +167,7 @@ impl Decider for Publisher {
                     members: vec![(*owner, MemberRole::Owner)],
                     created_at: at,
                     status: PublisherStatus::Active,
-                    ban: None,
+                    ban_reason: None,
                 });
             }
             (Self::Present(_), PublisherEvent::PublisherDeleted) => *state = Self::Deleted,
@@ -176,22 +176,30 @@ impl Decider for Publisher {
         }
     }
 
-    fn narrow(event: &Event) -> Option<&PublisherEvent> {
+    fn downcast(event: &Event) -> Option<&PublisherEvent> {
         if let Event::Publisher(event) = event { Some(event) } else { None }
     }
 }
 
-fn creation(id: PublisherId, owner: UserId, fields: PublisherFields, facts: PublisherFacts) -> Vec<PublisherEvent> {
+fn creation_events(
+    id: PublisherId,
+    owner: UserId,
+    fields: PublisherFields,
+    facts: PublisherAdminFields,
+) -> Vec<PublisherEvent> {
     let mut parts = fields.split().into_iter();
     let fields = parts.next().unwrap_or_default();
     let mut events = vec![PublisherEvent::PublisherCreated { id, owner, fields }];
     events.extend(parts.map(|change| PublisherEvent::PublisherRevised { change }));
-    events.extend(administered(facts, &PublisherFacts::default()));
+    events.extend(admin_field_events(facts, &PublisherAdminFields::default()));
     events
 }
 
-fn administered(facts: PublisherFacts, current: &PublisherFacts) -> impl Iterator<Item = PublisherEvent> + use<> {
-    facts.changing(current).into_iter().map(|facts| PublisherEvent::PublisherAdministered { facts })
+fn admin_field_events(
+    facts: PublisherAdminFields,
+    current: &PublisherAdminFields,
+) -> impl Iterator<Item = PublisherEvent> + use<> {
+    facts.changing(current).into_iter().map(|facts| PublisherEvent::PublisherAdministered { admin_fields: facts })
 }
 
 impl PublisherProfile {
@@ -204,11 +212,11 @@ impl PublisherProfile {
     fn decide(&self, command: PublisherCommand) -> Result<Vec<PublisherEvent>, PublisherRejection> {
         match command {
             PublisherCommand::Create { .. } => Err(PublisherRejection::AlreadyExists),
-            PublisherCommand::Revise { change, facts } => {
+            PublisherCommand::Revise { change, admin_fields: facts } => {
                 let revised = change.changing(&self.fields).into_iter();
                 let revised = revised.map(|change| PublisherEvent::PublisherRevised { change });
-                let current = PublisherFacts { created_at: Some(self.created_at) };
-                Ok(revised.chain(administered(facts, &current)).collect())
+                let current = PublisherAdminFields { created_at: Some(self.created_at) };
+                Ok(revised.chain(admin_field_events(facts, &current)).collect())
             }
             PublisherCommand::SetMember { user, role } => self.set_member(user, role),
             PublisherCommand::RemoveMember { user } => self.remove_member(user),
@@ -262,7 +270,7 @@ impl PublisherProfile {
         match event {
             PublisherEvent::PublisherCreated { .. } | PublisherEvent::PublisherDeleted => {}
             PublisherEvent::PublisherRevised { change } => self.fields.apply(change),
-            PublisherEvent::PublisherAdministered { facts } => {
+            PublisherEvent::PublisherAdministered { admin_fields: facts } => {
                 self.created_at = facts.created_at.unwrap_or(self.created_at);
             }
             PublisherEvent::MemberAdded { user, role } if self.role_of(*user).is_none() => {
@@ -275,9 +283,11 @@ impl PublisherProfile {
             }
             PublisherEvent::MemberRemoved { user } => self.members.retain(|(member, _)| member != user),
             PublisherEvent::PublisherBanned { reason } => {
-                (self.status, self.ban) = (PublisherStatus::Banned, Some(reason.clone()));
+                (self.status, self.ban_reason) = (PublisherStatus::Banned, Some(reason.clone()));
             }
-            PublisherEvent::PublisherUnbanned { .. } => (self.status, self.ban) = (PublisherStatus::Active, None),
+            PublisherEvent::PublisherUnbanned { .. } => {
+                (self.status, self.ban_reason) = (PublisherStatus::Active, None);
+            }
         }
     }
 }

@@ -17,10 +17,10 @@ mod record;
 mod status;
 mod work;
 
-pub use failure::Failure;
+pub use failure::TaskFailure;
 pub use kind::{Gateway, TaskKind};
 pub use status::{ImageStatus, TaskStatus, VideoState};
-pub use work::{Results, Work};
+pub use work::{TaskResults, TaskWork};
 
 /// A submitted job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct Submission {
     pub task: TaskId,
     /// Owner; `None` if submitted anonymously (contract 3).
     pub owner: Option<UserId>,
-    pub work: Work,
+    pub work: TaskWork,
     pub webhook: Option<CallbackUrl>,
 }
 
@@ -39,7 +39,7 @@ pub type VendorKey = Text<200>;
 
 /// Stage of a task. Data exists only in the stages in which it is valid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Stage {
+pub enum TaskStage {
     /// No vendor has the job: it was not submitted yet, or the vendor lost it.
     Waiting { attempts: u32 },
     /// A vendor call is about to start, or has started and its outcome is not recorded. `attempt` counts from 1.
@@ -49,16 +49,16 @@ pub enum Stage {
     /// The music is generated while the client reads it. It is not polled and never generated again.
     Streaming,
     /// The results are in the media store or were streamed completely.
-    Completed { results: Results },
+    Completed { results: TaskResults },
     /// The task ended without a result.
-    Failed { failure: Failure },
+    Failed { failure: TaskFailure },
 }
 
 /// A task that exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRecord {
     pub submission: Submission,
-    pub stage: Stage,
+    pub stage: TaskStage,
     /// Status shown to the owner; a resubmission does not set it back.
     pub status: TaskStatus,
     pub created_at: Timestamp,
@@ -97,7 +97,7 @@ pub enum TaskEvent {
     /// The vendor accepted the job.
     VendorAccepted { reference: VendorReference },
     /// The vendor refused the job.
-    VendorRefused { failure: Failure },
+    VendorRefused { failure: TaskFailure },
     /// The call certainly did not arrive, or the vendor had no capacity; it can be repeated.
     SubmissionUndelivered { reason: Text<1000> },
     /// The vendor call ended without a response.
@@ -107,7 +107,7 @@ pub enum TaskEvent {
     /// The results are stored.
     TaskCompleted { results: Vec<Picture> },
     /// The task ended without a result.
-    TaskFailed { failure: Failure },
+    TaskFailed { failure: TaskFailure },
     /// The task was cancelled on request.
     TaskCancelled,
     /// All inputs are present, and the task waits for a slot.
@@ -154,31 +154,31 @@ impl TaskEvent {
 
     /// Returns the results if the event completes the task.
     #[must_use]
-    pub fn results(&self) -> Option<Results> {
+    pub fn results(&self) -> Option<TaskResults> {
         match self {
-            Self::TaskCompleted { results } => Some(Results::Pictures(results.clone())),
-            Self::VideoCompleted { creation } => Some(Results::Video(creation.clone())),
-            Self::StreamCompleted { stream } => Some(Results::Music(stream.clone())),
+            Self::TaskCompleted { results } => Some(TaskResults::Pictures(results.clone())),
+            Self::VideoCompleted { creation } => Some(TaskResults::Video(creation.clone())),
+            Self::StreamCompleted { stream } => Some(TaskResults::Music(stream.clone())),
             _ => None,
         }
     }
 
     /// Creates the event that completes a task with these results.
     #[must_use]
-    pub fn completed(results: Results) -> Self {
+    pub fn from_results(results: TaskResults) -> Self {
         match results {
-            Results::Pictures(results) => Self::TaskCompleted { results },
-            Results::Video(creation) => Self::VideoCompleted { creation },
-            Results::Music(stream) => Self::StreamCompleted { stream },
+            TaskResults::Pictures(results) => Self::TaskCompleted { results },
+            TaskResults::Video(creation) => Self::VideoCompleted { creation },
+            TaskResults::Music(stream) => Self::StreamCompleted { stream },
         }
     }
 
     /// Returns the failure if the event ends the task without a result.
     #[must_use]
-    pub fn failure(&self) -> Option<Failure> {
+    pub fn failure(&self) -> Option<TaskFailure> {
         match self {
             Self::TaskFailed { failure } => Some(failure.clone()),
-            Self::TaskCancelled => Some(Failure::cancelled()),
+            Self::TaskCancelled => Some(TaskFailure::cancelled()),
             _ => None,
         }
     }
@@ -197,19 +197,19 @@ pub enum TaskCommand {
     /// Records that the vendor accepted the job.
     RecordAcceptance { reference: VendorReference },
     /// Records that work on a queued job, or a stream, began. Idempotent.
-    RecordBegun,
+    RecordWorkStarted,
     /// Records that the vendor refused the job; the task fails.
-    RecordRefusal { failure: Failure },
+    RecordRefusal { failure: TaskFailure },
     /// Records that the call had no effect; the task waits for the next one.
     RecordUndelivered { reason: Text<1000> },
     /// Records a call without a response. If `repeatable`, the task waits for another call; otherwise it fails.
-    RecordUnknown { reason: Text<1000>, repeatable: bool },
+    RecordUnknownOutcome { reason: Text<1000>, repeatable: bool },
     /// Records that the vendor lost the job; it may be submitted again.
-    RecordForgotten,
+    RecordLostJob,
     /// Completes the task: the results are stored or were streamed completely.
-    Complete { results: Results },
+    Complete { results: TaskResults },
     /// Ends the task without a result.
-    Fail { failure: Failure },
+    Fail { failure: TaskFailure },
     /// Cancels the task. Idempotent: a task that has ended stays unchanged, without an error (contract 5).
     Cancel,
 }
@@ -223,7 +223,7 @@ impl Decider for Task {
 
     fn decide(state: &Self, command: TaskCommand, _now: Timestamp) -> Result<Vec<TaskEvent>, TaskRejection> {
         match (state, command) {
-            (Self::Absent, TaskCommand::Submit(submission)) => Ok(record::submitted(submission)),
+            (Self::Absent, TaskCommand::Submit(submission)) => Ok(record::submission_events(submission)),
             (Self::Present(_), TaskCommand::Submit(_)) => Err(TaskRejection::AlreadyExists),
             (Self::Absent, _) => Err(TaskRejection::NotFound),
             (Self::Present(task), command) => task.decide(command),
@@ -235,7 +235,7 @@ impl Decider for Task {
             (Self::Absent, TaskEvent::TaskSubmitted(submission)) => {
                 *state = Self::Present(Box::new(TaskRecord {
                     submission: submission.clone(),
-                    stage: Stage::Waiting { attempts: 0 },
+                    stage: TaskStage::Waiting { attempts: 0 },
                     status: TaskStatus::Created,
                     created_at: at,
                     updated_at: at,
@@ -246,7 +246,7 @@ impl Decider for Task {
         }
     }
 
-    fn narrow(event: &Event) -> Option<&TaskEvent> {
+    fn downcast(event: &Event) -> Option<&TaskEvent> {
         if let Event::Task(event) = event { Some(event) } else { None }
     }
 }

@@ -10,7 +10,7 @@ use super::ids::{PublisherId, StreamKind, TokenId, UserId};
 use super::value::{Digest, Label, Name, Timestamp};
 
 /// Minimum interval between recorded uses of a token.
-pub const USE_NOTED_EVERY: Duration = Duration::from_mins(1);
+pub const USE_RECORD_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Subject of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub struct TokenGrant {
 pub struct TokenRecord {
     pub grant: TokenGrant,
     pub issued_at: Timestamp,
-    /// Precise to about a minute; see [`USE_NOTED_EVERY`].
+    /// Precise to about a minute; see [`USE_RECORD_INTERVAL`].
     pub last_used_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
 }
@@ -82,7 +82,7 @@ pub enum TokenCommand {
     /// Revokes the token permanently.
     Revoke,
     /// Records a use at `at`. Never refused, because the caller could not react to a rejection.
-    NoteUse { at: Timestamp },
+    RecordUse { at: Timestamp },
 }
 
 impl Decider for Token {
@@ -98,10 +98,10 @@ impl Decider for Token {
             (Self::Valid(_) | Self::Revoked(_), TokenCommand::Issue(_)) => Err(TokenRejection::AlreadyExists),
             (Self::Valid(_), TokenCommand::Revoke) => Ok(vec![TokenEvent::TokenRevoked]),
             (Self::Absent | Self::Revoked(_), TokenCommand::Revoke) => Err(TokenRejection::NotFound),
-            (Self::Valid(token), TokenCommand::NoteUse { at }) if token.notes_use(at) => {
+            (Self::Valid(token), TokenCommand::RecordUse { at }) if token.is_use_due(at) => {
                 Ok(vec![TokenEvent::TokenUsed { at }])
             }
-            (_, TokenCommand::NoteUse { .. }) => Ok(Vec::new()),
+            (_, TokenCommand::RecordUse { .. }) => Ok(Vec::new()),
         }
     }
 
@@ -119,14 +119,14 @@ impl Decider for Token {
         }
     }
 
-    fn narrow(event: &Event) -> Option<&TokenEvent> {
+    fn downcast(event: &Event) -> Option<&TokenEvent> {
         if let Event::Token(event) = event { Some(event) } else { None }
     }
 }
 
 impl TokenRecord {
-    fn notes_use(&self, at: Timestamp) -> bool {
-        self.last_used_at.is_none_or(|last| at.since(last) >= USE_NOTED_EVERY)
+    fn is_use_due(&self, at: Timestamp) -> bool {
+        self.last_used_at.is_none_or(|last| at.since(last) >= USE_RECORD_INTERVAL)
     }
 }
 
@@ -144,7 +144,7 @@ impl Token {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::decider::testing::{THEN, given_when, state_after};
+    use crate::domain::decider::testing::{RECORDED_AT, given_when, state_after};
     use uuid::Uuid;
 
     fn grant(subject: TokenSubject, secret: u8) -> TokenGrant {
@@ -171,11 +171,11 @@ mod tests {
     }
 
     fn used(second: u64) -> TokenEvent {
-        TokenEvent::TokenUsed { at: THEN.after(Duration::from_secs(second)) }
+        TokenEvent::TokenUsed { at: RECORDED_AT.saturating_add(Duration::from_secs(second)) }
     }
 
     fn record(grant: TokenGrant) -> TokenRecord {
-        TokenRecord { grant, issued_at: THEN, last_used_at: None, revoked_at: None }
+        TokenRecord { grant, issued_at: RECORDED_AT, last_used_at: None, revoked_at: None }
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         for history in [&[][..], &revoked] {
             assert_eq!(given_when::<Token>(history, TokenCommand::Revoke), Err(TokenRejection::NotFound));
         }
-        let expected = TokenRecord { revoked_at: Some(THEN), ..record(for_user(1)) };
+        let expected = TokenRecord { revoked_at: Some(RECORDED_AT), ..record(for_user(1)) };
         let later = [&revoked[..], &[issued(), used(1)]].concat();
         for history in [&revoked[..], &later] {
             assert_eq!(state_after::<Token>(history), Token::Revoked(expected.clone()));
@@ -218,8 +218,8 @@ mod tests {
     #[test]
     fn a_use_is_noted_at_most_once_a_minute() {
         let note = |history: &[TokenEvent], second| {
-            let at = THEN.after(Duration::from_secs(second));
-            given_when::<Token>(history, TokenCommand::NoteUse { at })
+            let at = RECORDED_AT.saturating_add(Duration::from_secs(second));
+            given_when::<Token>(history, TokenCommand::RecordUse { at })
         };
         assert_eq!(note(&[issued()], 5), Ok(vec![used(5)]));
         let history = [issued(), used(5)];
@@ -228,13 +228,16 @@ mod tests {
         }
         assert_eq!(note(&history, 65), Ok(vec![used(65)]));
         let token = state_after::<Token>(&history);
-        assert_eq!(token.record().and_then(|token| token.last_used_at), Some(THEN.after(Duration::from_secs(5))));
+        assert_eq!(
+            token.record().and_then(|token| token.last_used_at),
+            Some(RECORDED_AT.saturating_add(Duration::from_secs(5)))
+        );
     }
 
     #[test]
     fn a_use_of_what_is_not_valid_is_not_noted_and_not_refused() {
         for history in [&[][..], &[issued(), TokenEvent::TokenRevoked]] {
-            assert_eq!(given_when::<Token>(history, TokenCommand::NoteUse { at: THEN }), Ok(vec![]));
+            assert_eq!(given_when::<Token>(history, TokenCommand::RecordUse { at: RECORDED_AT }), Ok(vec![]));
         }
     }
 
@@ -248,7 +251,7 @@ mod tests {
     fn events_are_told_apart_from_those_of_other_kinds() {
         let event = Event::from(issued());
         assert_eq!(event.name(), "TokenIssued");
-        assert!(Token::narrow(&event).is_some());
-        assert!(crate::domain::user::User::narrow(&event).is_none());
+        assert!(Token::downcast(&event).is_some());
+        assert!(crate::domain::user::User::downcast(&event).is_none());
     }
 }

@@ -6,12 +6,12 @@ use super::decider::Decider;
 use super::event::{Event, part_of_event};
 use super::field_set::field_set;
 use super::ids::{StreamKind, UserId};
-use super::personal::Personal;
-use super::value::{Line, Reason, Timestamp, Transition, named_values};
+use super::personal::PersonalValue;
+use super::value::{Reason, SingleLineText, Timestamp, Transition, named_values};
 use super::webhook_secret::WebhookSecrets;
 
 /// An e-mail address as entered; only its length is validated.
-pub type Email = Line<320>;
+pub type Email = SingleLineText<320>;
 
 named_values! {
     /// States of a user. Only error messages contain them; the seed's `User` has no status.
@@ -20,7 +20,7 @@ named_values! {
 
 field_set! {
     /// Changeable fields of a user; a command or event contains only those that change.
-    UserFields { email: Personal, name: Personal, is_admin: bool, is_approved: bool }
+    UserFields { email: PersonalValue, name: PersonalValue, is_admin: bool, is_approved: bool }
 }
 
 /// Reason for which a command on a user was refused.
@@ -40,10 +40,10 @@ pub enum UserRejection {
 
 /// The initial data of an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UserOpening {
+pub struct NewUser {
     pub id: UserId,
-    pub email: Option<Personal>,
-    pub name: Option<Personal>,
+    pub email: Option<PersonalValue>,
+    pub name: Option<PersonalValue>,
     pub is_admin: bool,
     pub is_approved: bool,
 }
@@ -52,12 +52,12 @@ pub struct UserOpening {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserProfile {
     pub id: UserId,
-    pub email: Option<Personal>,
-    pub name: Option<Personal>,
+    pub email: Option<PersonalValue>,
+    pub name: Option<PersonalValue>,
     pub is_admin: bool,
     pub is_approved: bool,
     /// Reason of the ban; `None` if not banned.
-    pub banned: Option<Reason>,
+    pub ban_reason: Option<Reason>,
     pub created_at: Timestamp,
     /// Secrets that sign the user's webhooks in addition to the key of the service.
     pub webhook_secrets: WebhookSecrets,
@@ -86,7 +86,7 @@ pub struct Tombstone {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserEvent {
     /// The account was opened.
-    UserCreated(UserOpening),
+    UserCreated(NewUser),
     /// Some fields changed.
     UserRevised { change: UserFields },
     /// The user was banned: write access ends.
@@ -96,7 +96,7 @@ pub enum UserEvent {
     /// The user was erased. The key of the personal fields is destroyed afterwards; no event follows.
     UserErased,
     /// The secret signs all webhooks from now on; the previous one stays valid for another day.
-    WebhookSecretRotated { secret: Personal },
+    WebhookSecretRotated { secret: PersonalValue },
     /// All webhook secrets of the user were revoked.
     WebhookSecretsRevoked,
 }
@@ -108,7 +108,7 @@ part_of_event!(UserEvent as User {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserCommand {
     /// Opens an account.
-    Create(UserOpening),
+    Create(NewUser),
     /// Changes the fields that are present.
     Revise { change: UserFields },
     /// Bans the user.
@@ -118,7 +118,7 @@ pub enum UserCommand {
     /// Erases the user permanently. Idempotent.
     Erase,
     /// Replaces the current webhook secret.
-    RotateWebhookSecret { secret: Personal },
+    RotateWebhookSecret { secret: PersonalValue },
     /// Revokes all webhook secrets immediately. Idempotent.
     RevokeWebhookSecrets,
 }
@@ -151,7 +151,7 @@ impl Decider for User {
                 Ok(vec![UserEvent::UserUnbanned { reason }])
             }
             (Self::Present(user), UserCommand::RotateWebhookSecret { secret }) => {
-                match user.webhook_secrets.full_until(now) {
+                match user.webhook_secrets.rotation_blocked_until(now) {
                     Some(until) => Err(UserRejection::TooManySecrets { until }),
                     None => Ok(vec![UserEvent::WebhookSecretRotated { secret }]),
                 }
@@ -176,7 +176,7 @@ impl Decider for User {
         }
     }
 
-    fn narrow(event: &Event) -> Option<&UserEvent> {
+    fn downcast(event: &Event) -> Option<&UserEvent> {
         if let Event::User(event) = event { Some(event) } else { None }
     }
 }
@@ -190,16 +190,16 @@ impl User {
 }
 
 impl UserProfile {
-    fn new(opening: UserOpening, created_at: Timestamp) -> Self {
-        let UserOpening { id, email, name, is_admin, is_approved } = opening;
+    fn new(opening: NewUser, created_at: Timestamp) -> Self {
+        let NewUser { id, email, name, is_admin, is_approved } = opening;
         let webhook_secrets = WebhookSecrets::default();
-        Self { id, email, name, is_admin, is_approved, banned: None, created_at, webhook_secrets }
+        Self { id, email, name, is_admin, is_approved, ban_reason: None, created_at, webhook_secrets }
     }
 
     /// Returns `Banned` or `Active`.
     #[must_use]
     pub fn status(&self) -> UserStatus {
-        if self.banned.is_some() { UserStatus::Banned } else { UserStatus::Active }
+        if self.ban_reason.is_some() { UserStatus::Banned } else { UserStatus::Active }
     }
 
     fn fields(&self) -> UserFields {
@@ -227,8 +227,8 @@ impl UserProfile {
                 self.is_admin = revised.is_admin.unwrap_or(self.is_admin);
                 self.is_approved = revised.is_approved.unwrap_or(self.is_approved);
             }
-            UserEvent::UserBanned { reason } => self.banned = Some(reason.clone()),
-            UserEvent::UserUnbanned { .. } => self.banned = None,
+            UserEvent::UserBanned { reason } => self.ban_reason = Some(reason.clone()),
+            UserEvent::UserUnbanned { .. } => self.ban_reason = None,
             UserEvent::WebhookSecretRotated { secret } => self.webhook_secrets.rotate(secret.clone(), at),
             UserEvent::WebhookSecretsRevoked => self.webhook_secrets.revoke(),
         }

@@ -9,16 +9,16 @@ pub use super::labels::{LIST_MAX, Labels};
 
 /// Reason for which a value is invalid: a phrase that follows the name of the field and says what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invalid(String);
+pub struct InvalidValue(String);
 
-impl Invalid {
+impl InvalidValue {
     /// Creates a reason such as "must be a UUID".
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for InvalidValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -45,11 +45,11 @@ impl Timestamp {
     ///
     /// # Errors
     /// If the text is not a valid RFC 3339 time, or its UTC year is outside 0 to 9999.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         let moment = DateTime::parse_from_rfc3339(text).ok().map(|moment| moment.to_utc());
         // An offset can move the UTC time out of the years that RFC 3339 can represent.
         let moment = moment.filter(|moment| (0..=9999).contains(&moment.year()));
-        let refusal = || Invalid::new("must be a time such as 2026-01-31T12:00:00Z");
+        let refusal = || InvalidValue::new("must be a time such as 2026-01-31T12:00:00Z");
         moment.map(|moment| Self(moment.timestamp_micros())).ok_or_else(refusal)
     }
 
@@ -61,7 +61,7 @@ impl Timestamp {
 
     /// Returns the time `duration` later; saturates.
     #[must_use]
-    pub fn after(self, duration: std::time::Duration) -> Self {
+    pub fn saturating_add(self, duration: std::time::Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
@@ -81,20 +81,20 @@ impl fmt::Display for Timestamp {
 }
 
 /// Text of at most `MAX` characters (not bytes) without control characters other than tabs and line breaks. With
-/// `MULTILINE = false` it is a [`Line`].
+/// `MULTILINE = false` it is a [`SingleLineText`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Text<const MAX: usize, const MULTILINE: bool = true>(Box<str>);
 
 /// Text on one line without control characters and without [invisible](is_invisible) ones, so that no two names look
 /// the same.
-pub type Line<const MAX: usize> = Text<MAX, false>;
+pub type SingleLineText<const MAX: usize> = Text<MAX, false>;
 
 impl<const MAX: usize, const MULTILINE: bool> Text<MAX, MULTILINE> {
     /// Validates length and characters.
     ///
     /// # Errors
     /// If the text is too long or contains a forbidden character.
-    pub fn parse(text: impl Into<String>) -> Result<Self, Invalid> {
+    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidValue> {
         let text = text.into();
         let is_allowed = |c: char| match c {
             '\n' | '\r' | '\t' => MULTILINE,
@@ -104,7 +104,7 @@ impl<const MAX: usize, const MULTILINE: bool> Text<MAX, MULTILINE> {
         if text.chars().count() <= MAX && text.chars().all(is_allowed) {
             return Ok(Self(text.into()));
         }
-        Err(Invalid::new(if MULTILINE {
+        Err(InvalidValue::new(if MULTILINE {
             format!(
                 "must be a string of at most {MAX} characters, without control characters other than tabs and line breaks"
             )
@@ -117,7 +117,7 @@ impl<const MAX: usize, const MULTILINE: bool> Text<MAX, MULTILINE> {
 
     /// Creates a recorded text without validation, so that a limit lowered later cannot make old records unreadable.
     #[must_use]
-    pub fn recorded(text: String) -> Self {
+    pub fn from_recorded(text: String) -> Self {
         Self(text.into())
     }
 
@@ -141,7 +141,7 @@ impl<const MAX: usize, const MULTILINE: bool> fmt::Display for Text<MAX, MULTILI
 }
 
 /// A display name (contract 4).
-pub type Name = Line<200>;
+pub type Name = SingleLineText<200>;
 /// A list entry or another short text (contract 4: lists have at most 100 entries of 200 characters).
 pub type Label = Text<200>;
 /// Reason of a ban, a flag or another decision; shown to the affected users.
@@ -180,7 +180,7 @@ impl Link {
     ///
     /// # Errors
     /// If the text is neither empty nor an absolute http(s) URL without credentials.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         if text.is_empty() {
             return Ok(Self::default());
         }
@@ -189,7 +189,7 @@ impl Link {
 
     /// Creates a recorded link without validation.
     #[must_use]
-    pub fn recorded(text: String) -> Self {
+    pub fn from_recorded(text: String) -> Self {
         Self(text.into())
     }
 
@@ -209,13 +209,13 @@ impl CallbackUrl {
     ///
     /// # Errors
     /// If the text is not an absolute http(s) URL without credentials.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         check_http_url(text).map(|()| Self(text.to_owned()))
     }
 
     /// Creates a recorded URL without validation.
     #[must_use]
-    pub fn recorded(text: String) -> Self {
+    pub fn from_recorded(text: String) -> Self {
         Self(text)
     }
 
@@ -237,14 +237,14 @@ impl CallbackUrl {
     }
 }
 
-fn check_http_url(text: &str) -> Result<(), Invalid> {
-    let refusal = || Invalid::new(format!("must be an absolute http or https URL of at most {} bytes", Link::MAX));
+fn check_http_url(text: &str) -> Result<(), InvalidValue> {
+    let refusal = || InvalidValue::new(format!("must be an absolute http or https URL of at most {} bytes", Link::MAX));
     if text.len() > Link::MAX {
         return Err(refusal());
     }
     let url = url::Url::parse(text).map_err(|_| refusal())?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Invalid::new("must not carry a user name or password"));
+        return Err(InvalidValue::new("must not carry a user name or password"));
     }
     let http = matches!(url.scheme(), "http" | "https");
     let is_allowed = |c: char| !c.is_control() && !c.is_whitespace() && !is_invisible(c);
@@ -260,8 +260,8 @@ impl Digest {
     ///
     /// # Errors
     /// If the text has another form.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let refusal = || Invalid::new("must be 64 lowercase hexadecimal digits");
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
+        let refusal = || InvalidValue::new("must be 64 lowercase hexadecimal digits");
         let digits = text.as_bytes();
         if digits.len() != 64 || !digits.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
             return Err(refusal());
@@ -338,9 +338,9 @@ macro_rules! named_values {
             ///
             /// # Errors
             /// If the name is unknown; the reason lists the allowed names.
-            pub fn parse(text: &str) -> Result<Self, $crate::domain::value::Invalid> {
+            pub fn parse(text: &str) -> Result<Self, $crate::domain::value::InvalidValue> {
                 Self::ALL.iter().copied().find(|value| value.as_str() == text).ok_or_else(|| {
-                    $crate::domain::value::Invalid::new(concat!("must be one of", $(" ", $text),+))
+                    $crate::domain::value::InvalidValue::new(concat!("must be one of", $(" ", $text),+))
                 })
             }
         }
@@ -400,7 +400,11 @@ mod tests {
     fn urls_carry_no_credentials() {
         for bad in ["https://user@a.example/", "https://user:secret@a.example", "http://:secret@a.example/x"] {
             let reasons = [Link::parse(bad).map(drop), CallbackUrl::parse(bad).map(drop)];
-            assert_eq!(reasons, [(); 2].map(|()| Err(Invalid::new("must not carry a user name or password"))), "{bad}");
+            assert_eq!(
+                reasons,
+                [(); 2].map(|()| Err(InvalidValue::new("must not carry a user name or password"))),
+                "{bad}"
+            );
         }
         assert!(Link::parse("https://a.example/@user").is_ok());
     }

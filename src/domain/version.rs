@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::field_set::field_set;
 use super::ids::VersionId;
-use super::value::{Digest, Invalid, Label, Labels, Reason, Text, Timestamp, named_values};
+use super::value::{Digest, InvalidValue, Label, Labels, Reason, Text, Timestamp, named_values};
 
 named_values! {
     /// States of a version (seed, States and transitions).
@@ -28,7 +28,7 @@ named_values! {
 impl VersionStatus {
     /// Returns `true` if the transition to `to` exists (contract 4). The same status is not a transition.
     #[must_use]
-    pub fn may_become(self, to: Self) -> bool {
+    pub fn can_transition_to(self, to: Self) -> bool {
         use VersionStatus::{Active, Banned, Deleted, Flagged, Pending};
         match self {
             Pending => matches!(to, Active | Flagged | Banned | Deleted),
@@ -49,9 +49,9 @@ impl SemVer {
     ///
     /// # Errors
     /// If the text is not a semantic version or longer than 100 bytes.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         let refusal =
-            || Invalid::new("must be a semantic version such as 1.2.3 or 1.2.3-beta.1, at most 100 characters");
+            || InvalidValue::new("must be a semantic version such as 1.2.3 or 1.2.3-beta.1, at most 100 characters");
         if text.len() > 100 {
             return Err(refusal());
         }
@@ -60,13 +60,13 @@ impl SemVer {
 
     /// Returns `true` if both have the same precedence; build metadata does not count (semver.org 10).
     #[must_use]
-    pub fn same_precedence(&self, other: &Self) -> bool {
-        self.precedence(other) == Ordering::Equal
+    pub fn has_same_precedence(&self, other: &Self) -> bool {
+        self.cmp_precedence(other) == Ordering::Equal
     }
 
     /// Compares by precedence (semver.org 11).
     #[must_use]
-    pub fn precedence(&self, other: &Self) -> Ordering {
+    pub fn cmp_precedence(&self, other: &Self) -> Ordering {
         self.0.cmp_precedence(&other.0)
     }
 
@@ -115,7 +115,7 @@ field_set! {
 
 field_set! {
     /// Fields that only administrators can set.
-    VersionFacts { created_at: Timestamp, tags_admin: Labels, host_node_extract_status: Label }
+    VersionAdminFields { created_at: Timestamp, tags_admin: Labels, host_node_extract_status: Label }
 }
 
 /// The zip archive of a version, named by its SHA-256.
@@ -167,8 +167,8 @@ impl NodeVersion {
 
     /// Returns the current values of the fields that only administrators can set.
     #[must_use]
-    pub fn facts(&self) -> VersionFacts {
-        VersionFacts {
+    pub fn admin_fields(&self) -> VersionAdminFields {
+        VersionAdminFields {
             created_at: Some(self.created_at),
             tags_admin: self.tags_admin.clone(),
             host_node_extract_status: self.host_node_extract_status.clone(),
@@ -176,8 +176,8 @@ impl NodeVersion {
     }
 
     /// Applies fields set by an administrator.
-    pub fn administer(&mut self, facts: &VersionFacts) {
-        let mut all = self.facts();
+    pub fn apply_admin_fields(&mut self, facts: &VersionAdminFields) {
+        let mut all = self.admin_fields();
         all.apply(facts);
         self.created_at = all.created_at.unwrap_or(self.created_at);
         (self.tags_admin, self.host_node_extract_status) = (all.tags_admin, all.host_node_extract_status);
@@ -206,10 +206,10 @@ impl VersionRef {
 
     /// Returns `true` if the reference names `version`.
     #[must_use]
-    pub fn names(&self, version: &NodeVersion) -> bool {
+    pub fn matches(&self, version: &NodeVersion) -> bool {
         match self {
             Self::Id(id) => version.id == *id,
-            Self::Number(number) => version.number.same_precedence(number),
+            Self::Number(number) => version.number.has_same_precedence(number),
         }
     }
 }
@@ -221,7 +221,10 @@ pub fn latest(versions: &[Arc<NodeVersion>]) -> Option<&NodeVersion> {
     versions.iter().map(Arc::as_ref).filter(|version| version.status == VersionStatus::Active).max_by(|a, b| {
         let in_use = |v: &NodeVersion| !v.is_deprecated();
         let release = |v: &NodeVersion| !v.number.is_prerelease();
-        in_use(a).cmp(&in_use(b)).then_with(|| release(a).cmp(&release(b))).then_with(|| a.number.precedence(&b.number))
+        in_use(a)
+            .cmp(&in_use(b))
+            .then_with(|| release(a).cmp(&release(b)))
+            .then_with(|| a.number.cmp_precedence(&b.number))
     })
 }
 
@@ -257,13 +260,13 @@ mod tests {
         ];
         for pair in ascending.windows(2) {
             let [a, b] = [SemVer::parse(pair[0]).unwrap(), SemVer::parse(pair[1]).unwrap()];
-            assert_eq!(a.precedence(&b), Ordering::Less, "{pair:?}");
+            assert_eq!(a.cmp_precedence(&b), Ordering::Less, "{pair:?}");
         }
     }
 
     #[test]
     fn build_metadata_does_not_make_another_version() {
-        assert!(SemVer::parse("1.0.0+a").unwrap().same_precedence(&SemVer::parse("1.0.0+b").unwrap()));
+        assert!(SemVer::parse("1.0.0+a").unwrap().has_same_precedence(&SemVer::parse("1.0.0+b").unwrap()));
     }
 
     /// Checks every pair of states, in the order of [`VersionStatus::ALL`].
@@ -281,7 +284,7 @@ mod tests {
         ];
         for (from, row) in VersionStatus::ALL.iter().zip(table) {
             for (to, expected) in VersionStatus::ALL.iter().zip(row) {
-                assert_eq!(from.may_become(*to), expected, "{from:?} to {to:?}");
+                assert_eq!(from.can_transition_to(*to), expected, "{from:?} to {to:?}");
             }
         }
     }

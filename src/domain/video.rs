@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::value::{Invalid, Text, named_values};
+use super::value::{InvalidValue, Text, named_values};
 
 mod extend;
 mod file;
@@ -12,11 +12,11 @@ mod multiframe;
 mod parameters;
 mod price;
 
-pub use extend::{Extend, ExtendModel, ExtendResolution};
-pub use file::{Clip, Creation, VendorCreation, VideoFormat};
-pub use generate::{AudioType, Generate, MovementAmplitude, Resolution, VideoModel, VideoStyle, Watermark};
-pub use job::{Document, Footage, VideoJob, VideoWork};
-pub use multiframe::{KeyFrame, Multiframe};
+pub use extend::{ExtendJob, ExtendModel, ExtendResolution};
+pub use file::{Clip, Creation, VendorCreationId, VideoFormat};
+pub use generate::{AudioType, GenerateJob, MovementAmplitude, Resolution, VideoModel, VideoStyle, Watermark};
+pub use job::{AttachedDocument, Footage, VideoJob, VideoWork};
+pub use multiframe::{KeyFrame, MultiframeJob};
 pub use price::{Credits, Price, PriceList, Tariff};
 
 /// Prompt of a video job.
@@ -27,22 +27,22 @@ pub const PAYLOAD_CHARS_MAX: usize = 1_048_576;
 
 /// A length in whole seconds, 1 to 16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Seconds(u8);
+pub struct VideoSeconds(u8);
 
-impl Seconds {
+impl VideoSeconds {
     /// Maximum length of any model (seed).
     pub const MAX: u8 = 16;
     /// Default length (contract 7).
-    pub const USUAL: Self = Self(5);
+    pub const DEFAULT: Self = Self(5);
 
-    /// Validates that a length is at least 1 and at most `max`, which is capped at [`Seconds::MAX`].
+    /// Validates that a length is at least 1 and at most `max`, which is capped at [`VideoSeconds::MAX`].
     ///
     /// # Errors
     /// If the value is outside this range.
-    pub fn within(value: i64, max: u8) -> Result<Self, Invalid> {
+    pub fn with_max(value: i64, max: u8) -> Result<Self, InvalidValue> {
         let max = max.min(Self::MAX);
         let seconds = u8::try_from(value).ok().filter(|seconds| (1..=max).contains(seconds));
-        seconds.map(Self).ok_or_else(|| Invalid::new(format!("must be a whole number of seconds from 1 to {max}")))
+        seconds.map(Self).ok_or_else(|| InvalidValue::new(format!("must be a whole number of seconds from 1 to {max}")))
     }
 
     /// Returns the length in seconds.
@@ -61,14 +61,14 @@ impl Seed {
     ///
     /// # Errors
     /// If the value is outside 0 to 2147483647.
-    pub fn new(value: i64) -> Result<Self, Invalid> {
-        let refusal = || Invalid::new("must be an integer from 0 to 2147483647");
+    pub fn new(value: i64) -> Result<Self, InvalidValue> {
+        let refusal = || InvalidValue::new("must be an integer from 0 to 2147483647");
         i32::try_from(value).ok().and_then(|value| u32::try_from(value).ok()).map(Self).ok_or_else(refusal)
     }
 
     /// Creates a seed from a random number.
     #[must_use]
-    pub const fn drawn(value: u32) -> Self {
+    pub const fn from_random(value: u32) -> Self {
         Self(value & 0x7fff_ffff)
     }
 
@@ -88,7 +88,7 @@ pub struct AspectRatio {
 
 impl AspectRatio {
     /// Default ratio, used without a requested ratio or an input picture (contract 7).
-    pub const USUAL: Self = Self { width: 16, height: 9 };
+    pub const DEFAULT: Self = Self { width: 16, height: 9 };
 
     /// Maximum of each number. The size of the video follows from its resolution.
     pub const SIDE_MAX: u16 = 999;
@@ -97,7 +97,7 @@ impl AspectRatio {
     ///
     /// # Errors
     /// If the text has another form, or one side is more than four times the other.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         let side = |text: &str| -> Option<u16> {
             let side = text.parse().ok().filter(|side| (1..=Self::SIDE_MAX).contains(side));
             side.filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
@@ -107,7 +107,7 @@ impl AspectRatio {
 
         let refusal = || {
             let most = Self::SIDE_MAX;
-            Invalid::new(format!(
+            InvalidValue::new(format!(
                 "must be width:height such as 16:9, 9:16 or 1:1, each side from 1 to {most}, at most 4:1 or 1:4"
             ))
         };
@@ -143,8 +143,8 @@ impl WatermarkPosition {
     ///
     /// # Errors
     /// If the number is not from 1 to 4.
-    pub fn new(value: i64) -> Result<Self, Invalid> {
-        let refusal = || Invalid::new("must be 1 (top left), 2 (top right), 3 (bottom right) or 4 (bottom left)");
+    pub fn from_number(value: i64) -> Result<Self, InvalidValue> {
+        let refusal = || InvalidValue::new("must be 1 (top left), 2 (top right), 3 (bottom right) or 4 (bottom left)");
         Self::parse(&value.to_string()).map_err(|_| refusal())
     }
 
@@ -181,21 +181,24 @@ mod tests {
     fn seeds_are_what_a_signed_integer_of_32_bits_can_be_from_0_on() {
         assert_eq!(Seed::new(2_147_483_647).map(Seed::get), Ok(2_147_483_647));
         assert!([-1, 2_147_483_648, i64::MIN, i64::MAX].into_iter().all(|value| Seed::new(value).is_err()));
-        assert_eq!(Seed::drawn(u32::MAX).get(), 2_147_483_647);
+        assert_eq!(Seed::from_random(u32::MAX).get(), 2_147_483_647);
     }
 
     #[test]
     fn lengths_reach_from_one_second_to_the_given_most() {
-        assert_eq!(Seconds::within(8, 8).map(Seconds::get), Ok(8));
-        assert!([0, 9, -1, 256 + 3].into_iter().all(|value| Seconds::within(value, 8).is_err()));
-        assert_eq!(Seconds::within(17, 200).unwrap_err().to_string(), "must be a whole number of seconds from 1 to 16");
+        assert_eq!(VideoSeconds::with_max(8, 8).map(VideoSeconds::get), Ok(8));
+        assert!([0, 9, -1, 256 + 3].into_iter().all(|value| VideoSeconds::with_max(value, 8).is_err()));
+        assert_eq!(
+            VideoSeconds::with_max(17, 200).unwrap_err().to_string(),
+            "must be a whole number of seconds from 1 to 16"
+        );
     }
 
     #[test]
     fn corners_are_named_by_their_numbers() {
         for corner in WatermarkPosition::ALL {
-            assert_eq!(WatermarkPosition::new(corner.number().into()), Ok(*corner));
+            assert_eq!(WatermarkPosition::from_number(corner.number().into()), Ok(*corner));
         }
-        assert!([0, 5, -3].into_iter().all(|value| WatermarkPosition::new(value).is_err()));
+        assert!([0, 5, -3].into_iter().all(|value| WatermarkPosition::from_number(value).is_err()));
     }
 }

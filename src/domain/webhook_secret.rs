@@ -7,14 +7,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::personal::Personal;
+use super::personal::PersonalValue;
 use super::value::Timestamp;
 
 /// Validity of a replaced secret (contract 8).
 pub const OVERLAP: Duration = Duration::from_hours(24);
 
 /// Maximum number of replaced secrets that sign at a time. Each adds a signature to the header of every webhook.
-pub const OLDER_MAX: usize = 4;
+pub const REPLACED_MAX: usize = 4;
 
 /// Length of a secret in bytes; Standard Webhooks allows 24 to 64.
 pub const SECRET_BYTES: usize = 32;
@@ -24,29 +24,29 @@ pub const PREFIX: &str = "whsec_";
 
 /// Encodes a secret for its owner.
 #[must_use]
-pub fn text_of(secret: &[u8; SECRET_BYTES]) -> String {
+pub fn encode_secret(secret: &[u8; SECRET_BYTES]) -> String {
     format!("{PREFIX}{}", STANDARD.encode(secret))
 }
 
-/// Decodes a secret encoded by [`text_of`].
+/// Decodes a secret encoded by [`encode_secret`].
 #[must_use]
-pub fn bytes_of(text: &str) -> Option<Vec<u8>> {
+pub fn decode_secret(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text.strip_prefix(PREFIX)?).ok()
 }
 
 /// The sealed secrets of one account.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WebhookSecrets {
-    current: Option<Personal>,
+    current: Option<PersonalValue>,
     /// Replaced secrets with their expiry, oldest first.
-    older: Vec<(Personal, Timestamp)>,
+    replaced: Vec<(PersonalValue, Timestamp)>,
 }
 
 impl WebhookSecrets {
     /// Replaces the current secret at time `at`.
-    pub fn rotate(&mut self, secret: Personal, at: Timestamp) {
-        self.older.retain(|(_, until)| *until > at);
-        self.older.extend(self.current.replace(secret).map(|old| (old, at.after(OVERLAP))));
+    pub fn rotate(&mut self, secret: PersonalValue, at: Timestamp) {
+        self.replaced.retain(|(_, until)| *until > at);
+        self.replaced.extend(self.current.replace(secret).map(|old| (old, at.saturating_add(OVERLAP))));
     }
 
     /// Removes all secrets.
@@ -55,27 +55,27 @@ impl WebhookSecrets {
     }
 
     /// Returns the secrets that sign at `now`, newest first.
-    pub fn valid(&self, now: Timestamp) -> impl Iterator<Item = &Personal> {
-        let older = self.older.iter().rev().filter(move |(_, until)| *until > now).map(|(secret, _)| secret);
+    pub fn valid_at(&self, now: Timestamp) -> impl Iterator<Item = &PersonalValue> {
+        let older = self.replaced.iter().rev().filter(move |(_, until)| *until > now).map(|(secret, _)| secret);
         self.current.iter().chain(older)
     }
 
     /// Returns all stored secrets, including expired ones.
-    pub fn kept(&self) -> impl Iterator<Item = &Personal> {
-        self.current.iter().chain(self.older.iter().map(|(secret, _)| secret))
+    pub fn stored(&self) -> impl Iterator<Item = &PersonalValue> {
+        self.current.iter().chain(self.replaced.iter().map(|(secret, _)| secret))
     }
 
     /// Returns the time from which another rotation is possible, or `None` if one is possible at `now`.
     #[must_use]
-    pub fn full_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let signing: Vec<_> = self.older.iter().filter(|(_, until)| *until > now).map(|(_, until)| *until).collect();
-        signing.first().copied().filter(|_| signing.len() >= OLDER_MAX)
+    pub fn rotation_blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let signing: Vec<_> = self.replaced.iter().filter(|(_, until)| *until > now).map(|(_, until)| *until).collect();
+        signing.first().copied().filter(|_| signing.len() >= REPLACED_MAX)
     }
 
     /// Returns `true` if there is no secret to revoke.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.current.is_none() && self.older.is_empty()
+        self.current.is_none() && self.replaced.is_empty()
     }
 }
 
@@ -86,23 +86,23 @@ mod tests {
     const HOUR: Duration = Duration::from_hours(1);
 
     fn at(hours: u32) -> Timestamp {
-        Timestamp::from_micros(0).after(HOUR * hours)
+        Timestamp::from_micros(0).saturating_add(HOUR * hours)
     }
 
-    fn secret(text: &str) -> Personal {
-        Personal::Sealed(text.as_bytes().into())
+    fn secret(text: &str) -> PersonalValue {
+        PersonalValue::Sealed(text.as_bytes().into())
     }
 
-    fn signing(secrets: &WebhookSecrets, hours: u32) -> Vec<Personal> {
-        secrets.valid(at(hours)).cloned().collect()
+    fn signing(secrets: &WebhookSecrets, hours: u32) -> Vec<PersonalValue> {
+        secrets.valid_at(at(hours)).cloned().collect()
     }
 
     #[test]
     fn a_secret_is_told_as_standard_webhooks_has_it() {
-        let text = text_of(&[7; SECRET_BYTES]);
+        let text = encode_secret(&[7; SECRET_BYTES]);
         assert_eq!(text, "whsec_BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=");
-        assert_eq!(bytes_of(&text), Some(vec![7; SECRET_BYTES]));
-        assert!(bytes_of("whsk_AAAA").is_none() && bytes_of("whsec_?").is_none());
+        assert_eq!(decode_secret(&text), Some(vec![7; SECRET_BYTES]));
+        assert!(decode_secret("whsk_AAAA").is_none() && decode_secret("whsec_?").is_none());
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(signing(&secrets, 24), [secret("c"), secret("b"), secret("a")]);
         assert_eq!(signing(&secrets, 25), [secret("c"), secret("b")]);
         secrets.rotate(secret("d"), at(30));
-        assert_eq!(secrets.kept().count(), 2, "what has ended is let go");
+        assert_eq!(secrets.stored().count(), 2, "what has ended is let go");
         secrets.revoke();
         assert!(secrets.is_empty());
     }
@@ -127,10 +127,10 @@ mod tests {
     fn only_a_few_sign_at_a_time() {
         let mut secrets = WebhookSecrets::default();
         for (hour, name) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
-            assert_eq!(secrets.full_until(at(u32::try_from(hour).unwrap())), None);
+            assert_eq!(secrets.rotation_blocked_until(at(u32::try_from(hour).unwrap())), None);
             secrets.rotate(secret(name), at(u32::try_from(hour).unwrap()));
         }
-        assert_eq!(secrets.full_until(at(5)), Some(at(25)), "the first was replaced in hour 1");
-        assert_eq!(secrets.full_until(at(25)), None);
+        assert_eq!(secrets.rotation_blocked_until(at(5)), Some(at(25)), "the first was replaced in hour 1");
+        assert_eq!(secrets.rotation_blocked_until(at(25)), None);
     }
 }

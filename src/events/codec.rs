@@ -113,7 +113,7 @@ mod tests {
     use crate::events::stream::{Position, StreamId, Version};
 
     fn commit(events: usize, reason_bytes: usize) -> Commit {
-        let reason = Text::recorded("x".repeat(reason_bytes));
+        let reason = Text::from_recorded("x".repeat(reason_bytes));
         let event = |nth| NewEvent {
             id: EventId(Uuid::from_u128(nth)),
             event: TaskEvent::OutcomeUnknown { reason: reason.clone() }.into(),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::stream::{Position, StreamId, Version};
-use crate::domain::claim::Claim;
+use crate::domain::claim::IdempotencyClaim;
 use crate::domain::event::Event;
 use crate::domain::ids::{EventId, RequestId, TokenId, UserId};
 use crate::domain::value::Timestamp;
@@ -43,7 +43,7 @@ pub struct CommandContext {
     pub causation: Option<EventId>,
     pub at: Timestamp,
     /// The idempotency key that is recorded with the command; `None` for requests without one and for reactors.
-    pub claim: Option<Claim>,
+    pub claim: Option<IdempotencyClaim>,
 }
 
 impl CommandContext {

@@ -88,7 +88,7 @@ impl FollowerQueue {
         self.room.notify_all();
     }
 
-    /// Makes the follower check its store: [`Queue::take`] returns, possibly without groups.
+    /// Makes the follower check its store: [`FollowerQueue::take`] returns, possibly without groups.
     pub fn request_check(&self) {
         self.state.lock().check_requested = true;
         self.work.notify_one();

@@ -7,16 +7,16 @@ use uuid::Uuid;
 
 pub use mediary_journal::scan::{self, JournalDamage, ScanVisitor};
 pub use mediary_journal::{
-    Anchor, ChainHash, Checkpoint, CheckpointError, Environment, JournalError, JournalHead, JournalLocation,
-    JournalOptions, JournalRepair, JournalStep, OpenedJournal, PayloadDecoder, PayloadTooLarge, Position, RepairedPart,
+    Anchor, ChainHash, Checkpoint, CheckpointError, JournalError, JournalHead, JournalLocation, JournalOptions,
+    JournalRepair, JournalStep, OpenedJournal, PayloadDecoder, PayloadTooLarge, Position, RepairedPart,
     SignedCheckpoint, SyncFile, TornTail, WriteError, encode_head_file, hex, load_signing_key, read_head,
 };
 
 use super::codec;
 use super::envelope::Commit;
 use super::log::LogFailure;
-use crate::clock::{Step, Surroundings};
-use crate::space::{Part, Space};
+use crate::disk_space::{DataDirPart, DiskSpace};
+use crate::environment::{CommitStep, Environment};
 
 /// A journal open for appending.
 pub type Journal = mediary_journal::Journal<CommitDecoder>;
@@ -50,37 +50,37 @@ impl PayloadDecoder for CommitDecoder {
 
 /// The service as the environment of its journal.
 pub struct JournalEnvironment {
-    surroundings: Surroundings,
-    space: Space,
+    environment: Environment,
+    space: DiskSpace,
 }
 
 impl JournalEnvironment {
     /// The environment with these random numbers, fail points and disk space.
     #[must_use]
-    pub fn new(surroundings: &Surroundings, space: &Space) -> Arc<Self> {
-        Arc::new(Self { surroundings: surroundings.clone(), space: space.clone() })
+    pub fn new(environment: &Environment, space: &DiskSpace) -> Arc<Self> {
+        Arc::new(Self { environment: environment.clone(), space: space.clone() })
     }
 }
 
-impl Environment for JournalEnvironment {
+impl mediary_journal::Environment for JournalEnvironment {
     fn new_log_id(&self) -> Uuid {
-        self.surroundings.uuid()
+        self.environment.uuid()
     }
 
     fn new_key_seed(&self) -> [u8; 32] {
-        self.surroundings.secret()
+        self.environment.random_bytes()
     }
 
     fn check_space(&self, purpose: &str, bytes: u64) -> Result<(), String> {
-        self.space.check_for(Part::Log, purpose, bytes).map_err(|shortage| shortage.to_string())
+        self.space.check_available(DataDirPart::Log, purpose, bytes).map_err(|shortage| shortage.to_string())
     }
 
     fn step_done(&self, step: JournalStep) {
-        self.surroundings.mishaps().done(step.into());
+        self.environment.fail_points().hit_after(step.into());
     }
 }
 
-impl From<JournalStep> for Step {
+impl From<JournalStep> for CommitStep {
     fn from(step: JournalStep) -> Self {
         match step {
             JournalStep::Staged => Self::Staged,
@@ -89,11 +89,11 @@ impl From<JournalStep> for Step {
             JournalStep::HeadSigned => Self::HeadSigned,
             JournalStep::HeadSynced => Self::HeadSynced,
             JournalStep::SegmentZeroed => Self::SegmentZeroed,
-            JournalStep::SegmentBegun => Self::SegmentBegun,
+            JournalStep::SegmentBegun => Self::SegmentHeaderSynced,
             JournalStep::SegmentRenamed => Self::SegmentRenamed,
-            JournalStep::SegmentNamed => Self::SegmentNamed,
-            JournalStep::KeyCreated => Self::KeyMade,
-            JournalStep::HeadCreated => Self::HeadMade,
+            JournalStep::SegmentNamed => Self::SegmentDirSynced,
+            JournalStep::KeyCreated => Self::SigningKeyCreated,
+            JournalStep::HeadCreated => Self::HeadCreated,
         }
     }
 }

@@ -32,7 +32,7 @@ pub use scrub::{ScrubState, ScrubStatus};
 use super::codec;
 use super::envelope::{Commit, RecordedEvent};
 use super::stream::{Position, StreamId, Version};
-use crate::space::lacking;
+use crate::disk_space::missing_resource;
 
 /// Time that a dropped sled may hold its lock, because its threads release it one after the other.
 const LOCK_RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -87,7 +87,7 @@ impl SledTrees {
                 match config.open() {
                     // Possibly the lock of a sled that this process has just dropped. No retry if a resource is
                     // missing: it will not return so soon, and sled takes its own incomplete write for damage.
-                    Err(sled::Error::Io(error)) if lacking(&error).is_none() && Instant::now() < deadline => {
+                    Err(sled::Error::Io(error)) if missing_resource(&error).is_none() && Instant::now() < deadline => {
                         thread::sleep(LOCK_RELEASE_TIMEOUT / 100);
                     }
                     outcome => break outcome?,
@@ -102,7 +102,7 @@ impl SledTrees {
         match panic::catch_unwind(open) {
             Ok(Ok(trees)) => Ok(trees),
             Ok(Err(error)) => {
-                let lacking = if let sled::Error::Io(error) = &error { lacking(error) } else { None };
+                let lacking = if let sled::Error::Io(error) = &error { missing_resource(error) } else { None };
                 Err(SledOpenError { reason: error.to_string(), lacking })
             }
             Err(_) => Err(SledOpenError { reason: PANICKED.to_owned(), lacking: None }),

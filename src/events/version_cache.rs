@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::stream::{StreamId, Version};
 
 /// Cache in two generations. When the young one is full, it replaces the old one. That happens only in
-/// [`VersionCache::age`], so versions set since the last call are always known.
+/// [`VersionCache::rotate`], so versions set since the last call are always known.
 pub struct VersionCache {
     young: HashMap<StreamId, Version>,
     old: HashMap<StreamId, Version>,

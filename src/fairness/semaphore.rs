@@ -11,24 +11,24 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::TurnKey;
+use super::FairnessKey;
 
 /// Weighted semaphore with turns by key. Cheap to clone.
 ///
 /// A waiter whose weight does not fit yet is not overtaken, so heavy work is not starved by light work. Only a waiter
 /// whose key holds its whole share is passed over.
-pub struct FairSemaphore<K: TurnKey> {
-    inner: Arc<Inner<K>>,
+pub struct FairSemaphore<K: FairnessKey> {
+    inner: Arc<SemaphoreInner<K>>,
 }
 
-struct Inner<K: TurnKey> {
+struct SemaphoreInner<K: FairnessKey> {
     capacity: u64,
     /// Maximum that one key holds.
     share: u64,
-    state: Mutex<State<K>>,
+    state: Mutex<SemaphoreState<K>>,
 }
 
-struct State<K: TurnKey> {
+struct SemaphoreState<K: FairnessKey> {
     available: u64,
     /// Weights handed out, by key; keys that hold nothing are absent.
     held: HashMap<K, u64>,
@@ -39,39 +39,39 @@ struct State<K: TurnKey> {
     next_id: u64,
 }
 
-struct Waiter<K: TurnKey> {
+struct Waiter<K: FairnessKey> {
     id: u64,
     weight: u64,
-    grant: Grant<K>,
+    grant: GrantSender<K>,
 }
 
 /// The channel to a waiter. Either is closed once its waiter has gone away.
-enum Grant<K: TurnKey> {
+enum GrantSender<K: FairnessKey> {
     Async(oneshot::Sender<FairPermit<K>>),
     Blocking(mpsc::SyncSender<FairPermit<K>>),
 }
 
 /// A share of the semaphore, returned when dropped.
-pub struct FairPermit<K: TurnKey> {
-    inner: Arc<Inner<K>>,
+pub struct FairPermit<K: FairnessKey> {
+    inner: Arc<SemaphoreInner<K>>,
     key: K,
     weight: u64,
 }
 
 /// Removes a waiter that goes away before its permit is granted.
-struct WaiterGuard<'a, K: TurnKey> {
-    inner: &'a Arc<Inner<K>>,
+struct WaiterGuard<'a, K: FairnessKey> {
+    inner: &'a Arc<SemaphoreInner<K>>,
     key: K,
     id: u64,
 }
 
-impl<K: TurnKey> Clone for FairSemaphore<K> {
+impl<K: FairnessKey> Clone for FairSemaphore<K> {
     fn clone(&self) -> Self {
         Self { inner: Arc::clone(&self.inner) }
     }
 }
 
-impl<K: TurnKey> FairSemaphore<K> {
+impl<K: FairnessKey> FairSemaphore<K> {
     /// Creates a semaphore that hands out `capacity` in total, and all of it to one key if no other waits.
     #[must_use]
     pub fn new(capacity: u64) -> Self {
@@ -82,14 +82,14 @@ impl<K: TurnKey> FairSemaphore<K> {
     /// left for the next.
     #[must_use]
     pub fn with_share(capacity: u64, share: u64) -> Self {
-        let state = State {
+        let state = SemaphoreState {
             available: capacity,
             held: HashMap::new(),
             turns: VecDeque::new(),
             waiting: HashMap::new(),
             next_id: 0,
         };
-        Self { inner: Arc::new(Inner { capacity, share: share.min(capacity), state: Mutex::new(state) }) }
+        Self { inner: Arc::new(SemaphoreInner { capacity, share: share.min(capacity), state: Mutex::new(state) }) }
     }
 
     /// Returns the total that is handed out.
@@ -118,7 +118,7 @@ impl<K: TurnKey> FairSemaphore<K> {
     /// Never: the semaphore lives as long as the future.
     pub async fn acquire(&self, key: K, weight: u64) -> FairPermit<K> {
         let (sender, receiver) = oneshot::channel();
-        let _guard = self.inner.enqueue(key, weight, Grant::Async(sender));
+        let _guard = self.inner.enqueue(key, weight, GrantSender::Async(sender));
         receiver.await.expect("a waiter leaves the queue only with its permit, or when this future is dropped")
     }
 
@@ -126,14 +126,14 @@ impl<K: TurnKey> FairSemaphore<K> {
     #[must_use]
     pub fn acquire_blocking(&self, key: K, weight: u64, timeout: Duration) -> Option<FairPermit<K>> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        let _guard = self.inner.enqueue(key, weight, Grant::Blocking(sender));
+        let _guard = self.inner.enqueue(key, weight, GrantSender::Blocking(sender));
         receiver.recv_timeout(timeout).ok()
     }
 }
 
-impl<K: TurnKey> Inner<K> {
+impl<K: FairnessKey> SemaphoreInner<K> {
     /// Queues a waiter, and grants what fits.
-    fn enqueue(self: &Arc<Self>, key: K, weight: u64, grant: Grant<K>) -> WaiterGuard<'_, K> {
+    fn enqueue(self: &Arc<Self>, key: K, weight: u64, grant: GrantSender<K>) -> WaiterGuard<'_, K> {
         let mut state = self.state.lock();
         let id = state.next_id;
         state.next_id += 1;
@@ -156,17 +156,17 @@ impl<K: TurnKey> Inner<K> {
             // Sent without the lock: a permit whose waiter has gone away is dropped here, which takes the lock again.
             let permit = FairPermit { inner: Arc::clone(self), key, weight: waiter.weight };
             match waiter.grant {
-                Grant::Async(sender) => drop(sender.send(permit)),
-                Grant::Blocking(sender) => drop(sender.try_send(permit)),
+                GrantSender::Async(sender) => drop(sender.send(permit)),
+                GrantSender::Blocking(sender) => drop(sender.try_send(permit)),
             }
         }
     }
 }
 
-impl<K: TurnKey> State<K> {
+impl<K: FairnessKey> SemaphoreState<K> {
     /// Removes the waiter whose turn it is, if its weight fits, moves its key to the end of the turns, and takes the
     /// weight.
-    fn pop_fitting(&mut self, semaphore: &Inner<K>) -> Option<(K, Waiter<K>)> {
+    fn pop_fitting(&mut self, semaphore: &SemaphoreInner<K>) -> Option<(K, Waiter<K>)> {
         let turn = self.turns.iter().position(|key| self.is_within_share(semaphore, key))?;
         let waiters = self.waiting.get_mut(self.turns.get(turn)?)?;
         if waiters.front()?.weight > self.available {
@@ -188,7 +188,7 @@ impl<K: TurnKey> State<K> {
     }
 
     /// Returns `true` if the next waiter of a key does not exceed the share of the key.
-    fn is_within_share(&self, Inner { capacity, share, .. }: &Inner<K>, key: &K) -> bool {
+    fn is_within_share(&self, SemaphoreInner { capacity, share, .. }: &SemaphoreInner<K>, key: &K) -> bool {
         if share == capacity {
             return true;
         }
@@ -217,14 +217,14 @@ impl<K: TurnKey> State<K> {
     }
 }
 
-impl<K: TurnKey> Drop for WaiterGuard<'_, K> {
+impl<K: FairnessKey> Drop for WaiterGuard<'_, K> {
     fn drop(&mut self) {
         self.inner.state.lock().remove(&self.key, self.id);
         self.inner.grant();
     }
 }
 
-impl<K: TurnKey> Drop for FairPermit<K> {
+impl<K: FairnessKey> Drop for FairPermit<K> {
     fn drop(&mut self) {
         self.inner.state.lock().give_back(&self.key, self.weight);
         self.inner.grant();

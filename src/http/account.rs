@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use actix_web::HttpRequest;
 
 use super::authorize::Identity;
-use super::gate::Admitted;
-use super::limits::TrustedProxies;
-use super::sign_in::Former;
+use super::pipeline::RequestContext;
+use super::rate_limit::TrustedProxies;
+use super::sign_in::FormerAccounts;
 use crate::quota::Account;
 
 /// Returns the account behind a request. A publisher's token counts as the user who issued it.
@@ -15,19 +15,21 @@ use crate::quota::Account;
 pub fn account_of(identity: &Identity, request: &HttpRequest, proxies: &TrustedProxies) -> Account {
     match identity {
         // Erasing an account and signing in again does not reset the quotas of its person.
-        Identity::User(profile) => Account::User(Former::of(request).first().copied().unwrap_or(profile.id)),
+        Identity::User(profile) => {
+            Account::User(FormerAccounts::from_request(request).first().copied().unwrap_or(profile.id))
+        }
         Identity::Token { issued_by, .. } => Account::User(*issued_by),
-        Identity::Anonymous => Account::at(client_address(request, proxies)),
+        Identity::Anonymous => Account::from_address(client_address(request, proxies)),
     }
 }
 
 /// Returns the client's address, as seen through trusted proxies.
 pub fn client_address(request: &HttpRequest, proxies: &TrustedProxies) -> IpAddr {
     let peer = request.peer_addr();
-    peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| proxies.origin(peer, request.headers()))
+    peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| proxies.client_ip(peer, request.headers()))
 }
 
-impl Admitted {
+impl RequestContext {
     /// Returns the account that this request counts against.
     #[must_use]
     pub fn account(&self) -> Account {

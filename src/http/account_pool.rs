@@ -13,26 +13,26 @@ const RETRY_AFTER: u32 = 5;
 
 /// Bounded pool in which one account holds at most half of the places. Cheap to clone.
 #[derive(Clone)]
-pub struct AccountPool(Arc<Pool>);
+pub struct AccountPool(Arc<AccountPoolState>);
 
-struct Pool {
+struct AccountPoolState {
     places: usize,
     per_account: usize,
     /// Error code of a client that holds its whole share.
     code: Code,
     /// Plural noun for error messages, such as "event streams".
     noun: &'static str,
-    held: Mutex<HeldPlaces>,
+    held: Mutex<HeldPermits>,
 }
 
 #[derive(Default)]
-struct HeldPlaces {
+struct HeldPermits {
     total: usize,
     by_account: HashMap<Account, usize>,
 }
 
 /// Place in a pool, given back on drop.
-pub struct PoolPlace {
+pub struct PoolPermit {
     pool: AccountPool,
     account: Account,
 }
@@ -48,15 +48,15 @@ impl AccountPool {
     #[must_use]
     pub fn with_share(places: usize, per_account: usize, code: Code, noun: &'static str) -> Self {
         let per_account = per_account.min(places / 2).max(1);
-        Self(Arc::new(Pool { places, per_account, code, noun, held: Mutex::default() }))
+        Self(Arc::new(AccountPoolState { places, per_account, code, noun, held: Mutex::default() }))
     }
 
     /// Takes a place.
     ///
     /// # Errors
     /// 429 if the account holds its share, 503 if the pool is full.
-    pub fn take(&self, account: Account) -> Result<PoolPlace, Problem> {
-        let Pool { places, per_account, code, noun, held } = &*self.0;
+    pub fn try_acquire(&self, account: Account) -> Result<PoolPermit, Problem> {
+        let AccountPoolState { places, per_account, code, noun, held } = &*self.0;
         let mut held = held.lock();
         if held.by_account.get(&account).is_some_and(|own| own >= per_account) {
             let detail = format!("this account has {per_account} {noun} open, which is its share; close some first");
@@ -69,11 +69,11 @@ impl AccountPool {
 
         held.total += 1;
         *held.by_account.entry(account).or_default() += 1;
-        Ok(PoolPlace { pool: self.clone(), account })
+        Ok(PoolPermit { pool: self.clone(), account })
     }
 }
 
-impl Drop for PoolPlace {
+impl Drop for PoolPermit {
     fn drop(&mut self) {
         let mut held = self.pool.0.held.lock();
         held.total -= 1;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     fn refusal(pool: &AccountPool, number: u128) -> Option<Code> {
-        pool.take(account(number)).err().map(|problem| problem.code())
+        pool.try_acquire(account(number)).err().map(|problem| problem.code())
     }
 
     #[test]
@@ -106,10 +106,10 @@ mod tests {
         // Given a pool of five places
         let pool = AccountPool::new(5, Code::TooManyStreams, "streams");
         // When one account takes all it can get
-        let first: Vec<_> = (0..2).map(|_| pool.take(account(1)).ok().unwrap()).collect();
+        let first: Vec<_> = (0..2).map(|_| pool.try_acquire(account(1)).ok().unwrap()).collect();
         // Then it gets half, and others get the rest
         assert_eq!(refusal(&pool, 1), Some(Code::TooManyStreams));
-        let others: Vec<_> = (2..5).map(|number| pool.take(account(number)).ok().unwrap()).collect();
+        let others: Vec<_> = (2..5).map(|number| pool.try_acquire(account(number)).ok().unwrap()).collect();
         assert_eq!(refusal(&pool, 9), Some(Code::Overloaded));
         // And places come back
         drop(first);
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_pool_of_one_place_serves_one_account_at_a_time() {
         let pool = AccountPool::new(1, Code::TooManyStreams, "streams");
-        let place = pool.take(account(1)).ok().unwrap();
+        let place = pool.try_acquire(account(1)).ok().unwrap();
         assert_eq!(refusal(&pool, 1), Some(Code::TooManyStreams));
         assert_eq!(refusal(&pool, 2), Some(Code::Overloaded));
         drop(place);
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_smaller_share_than_half_is_kept() {
         let pool = AccountPool::with_share(8, 2, Code::TooManyTransfers, "uploads");
-        let _places = [pool.take(account(1)), pool.take(account(1))];
+        let _places = [pool.try_acquire(account(1)), pool.try_acquire(account(1))];
         assert_eq!(refusal(&pool, 1), Some(Code::TooManyTransfers));
         assert_eq!(refusal(&pool, 2), None);
     }

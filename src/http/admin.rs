@@ -4,20 +4,20 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::{Code, Problem};
 use super::fields::{self, Fields};
-use super::gate::{Admitted, Call};
-use super::personal;
-use super::token::{IssuedTokenView, KeptTokenView, hand_out, take_back};
+use super::personal_fields;
+use super::pipeline::{Call, RequestContext};
+use super::token::{self, IssuedTokenView, ListedTokenView};
 use super::user::{self, UserView};
 use crate::domain::ids::UserId;
 use crate::domain::node::NodeCommand;
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherCommand;
 use crate::domain::token::TokenSubject;
-use crate::domain::user::{Email, User, UserCommand, UserFields, UserOpening};
-use crate::domain::value::{Invalid, Name, Reason};
+use crate::domain::user::{Email, NewUser, User, UserCommand, UserFields};
+use crate::domain::value::{InvalidValue, Name, Reason};
 
 /// Default page size.
 const LIMIT_DEFAULT: u64 = 10;
@@ -34,17 +34,17 @@ struct UserPage {
 }
 
 /// `GET /admin/users`: all or the named users, oldest first. Erased users appear with their id only.
-pub async fn list_users(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn list_users(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let request = query.page(LIMIT_DEFAULT);
-    let only: HashSet<_> = query.many_checked("user_id", UserId::parse).into_iter().collect();
+    let only: HashSet<_> = query.parsed_values("user_id", UserId::parse).into_iter().collect();
     query.finish()?;
 
     let page = call.services().models.read().users.page(request, &only).map(User::clone);
-    let keyring = &call.services().personal;
-    personal::ready(keyring, page.entries.iter().filter_map(User::profile)).await;
+    let keyring = &call.services().keyring;
+    personal_fields::preload_keys(keyring, page.entries.iter().filter_map(User::profile)).await;
 
-    Answer::ok(&UserPage {
+    ApiResponse::ok(&UserPage {
         total: page.total,
         page: request.page,
         limit: request.limit,
@@ -54,47 +54,49 @@ pub async fn list_users(call: Call<{ Action::Administer as u8 }>) -> Result<Answ
 }
 
 /// `POST /admin/users`: creates an account.
-pub async fn create_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn create_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let services = call.services();
-    let id = UserId(services.surroundings.uuid());
-    let Given { email, name, is_admin, is_approved } = fields::read(&body, |fields| Some(read_fields(fields)))?;
+    let id = UserId(services.environment.uuid());
+    let AdminUserInput { email, name, is_admin, is_approved } =
+        fields::read(&body, |fields| Some(read_user_fields(fields)))?;
 
     let is_admin = is_admin.unwrap_or(false);
     let is_approved = is_approved.unwrap_or(false);
-    let (email, name) = personal::seal(&call, id, email, name).await?;
-    let opening = UserOpening { id, email, name, is_admin, is_approved };
-    services.dispatch.user(id, UserCommand::Create(opening), call.why()).await?;
+    let (email, name) = personal_fields::seal(&call, id, email, name).await?;
+    let opening = NewUser { id, email, name, is_admin, is_approved };
+    services.dispatch.user(id, UserCommand::Create(opening), call.command_context()).await?;
 
-    with_view(&call, id, Answer::created).await
+    reply_with_current_user(&call, id, ApiResponse::created).await
 }
 
 /// `PUT /admin/users/{user_id}`: changes the fields that are present.
-pub async fn update_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn update_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.known_user()?;
     let body = call.json().await?;
-    let Given { email, name, is_admin, is_approved } = fields::read(&body, |fields| Some(read_fields(fields)))?;
+    let AdminUserInput { email, name, is_admin, is_approved } =
+        fields::read(&body, |fields| Some(read_user_fields(fields)))?;
 
     if is_admin == Some(false) {
-        spare(&call, user, "cease to be an administrator")?;
+        protect_admin(&call, user, "cease to be an administrator")?;
     }
 
-    let (email, name) = personal::seal(&call, user, email, name).await?;
+    let (email, name) = personal_fields::seal(&call, user, email, name).await?;
     let change = UserFields { email, name, is_admin, is_approved };
-    call.services().dispatch.user(user, UserCommand::Revise { change }, call.why()).await?;
-    with_view(&call, user, Answer::ok).await
+    call.services().dispatch.user(user, UserCommand::Revise { change }, call.command_context()).await?;
+    reply_with_current_user(&call, user, ApiResponse::ok).await
 }
 
 /// User fields of a body.
-struct Given {
+struct AdminUserInput {
     email: Option<Email>,
     name: Option<Name>,
     is_admin: Option<bool>,
     is_approved: Option<bool>,
 }
 
-fn read_fields(fields: &mut Fields<'_, '_>) -> Given {
-    Given {
+fn read_user_fields(fields: &mut Fields<'_, '_>) -> AdminUserInput {
+    AdminUserInput {
         email: fields.text("email", Email::parse),
         name: fields.text("name", Name::parse),
         is_admin: fields.flag("isAdmin"),
@@ -103,7 +105,7 @@ fn read_fields(fields: &mut Fields<'_, '_>) -> Given {
 }
 
 /// Protects administrators from locking themselves out, and the administrator of the bootstrap token from anyone.
-fn spare(call: &Admitted, user: UserId, fate: &str) -> Result<(), Problem> {
+fn protect_admin(call: &RequestContext, user: UserId, fate: &str) -> Result<(), Problem> {
     let whom = if call.services().admin.user == user {
         "the administrator of the bootstrap token"
     } else if call.user()?.id == user {
@@ -114,83 +116,83 @@ fn spare(call: &Admitted, user: UserId, fate: &str) -> Result<(), Problem> {
     Err(Problem::new(Code::Conflict, format!("{whom} cannot {fate}")))
 }
 
-async fn with_view(
-    call: &Admitted,
+async fn reply_with_current_user(
+    call: &RequestContext,
     user: UserId,
-    answer: impl FnOnce(&UserView) -> Result<Answer, Problem>,
-) -> Result<Answer, Problem> {
+    answer: impl FnOnce(&UserView) -> Result<ApiResponse, Problem>,
+) -> Result<ApiResponse, Problem> {
     let profile = call.services().models.read().users.get(user).cloned();
-    user::show(call, profile.ok_or_else(|| Problem::not_found("user"))?, answer).await
+    user::reply_with_user(call, profile.ok_or_else(|| Problem::not_found("user"))?, answer).await
 }
 
 /// `POST /admin/users/{user_id}/tokens`: issues a token for a user.
-pub async fn issue_token(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn issue_token(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.known_user()?;
     let body = call.json().await?;
-    let issued = hand_out(&call, &body, TokenSubject::User(user)).await?;
-    Answer::created(&IssuedTokenView::new(&issued))
+    let issued = token::issue_token(&call, &body, TokenSubject::User(user)).await?;
+    ApiResponse::created(&IssuedTokenView::new(&issued))
 }
 
 /// `GET /admin/users/{user_id}/tokens`: the valid tokens, oldest first.
-pub async fn list_tokens(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn list_tokens(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.known_user()?;
     let tokens: Vec<_> = call.services().models.read().tokens.of_user(user).cloned().collect();
-    Answer::ok(&tokens.iter().map(KeptTokenView::new).collect::<Vec<_>>())
+    ApiResponse::ok(&tokens.iter().map(ListedTokenView::new).collect::<Vec<_>>())
 }
 
 /// `DELETE /admin/users/{user_id}/tokens/{token_id}`: effective from the next request.
-pub async fn revoke_token(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn revoke_token(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.known_user()?;
-    take_back(&call, |subject| *subject == TokenSubject::User(user)).await
+    token::revoke_token(&call, |subject| *subject == TokenSubject::User(user)).await
 }
 
 /// `POST /admin/users/{user_id}/ban`.
-pub async fn ban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn ban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.known_user()?;
     let reason = read_reason(&mut call).await?;
-    spare(&call, user, "be banned")?;
-    call.services().dispatch.user(user, UserCommand::Ban { reason }, call.why()).await?;
-    Ok(Answer::no_content())
+    protect_admin(&call, user, "be banned")?;
+    call.services().dispatch.user(user, UserCommand::Ban { reason }, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
 }
 
 /// `POST /admin/users/{user_id}/unban`.
-pub async fn unban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn unban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.known_user()?;
     let reason = read_reason(&mut call).await?;
-    call.services().dispatch.user(user, UserCommand::Unban { reason }, call.why()).await?;
-    Ok(Answer::no_content())
+    call.services().dispatch.user(user, UserCommand::Unban { reason }, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
 }
 
 /// `POST /admin/publishers/{publisher_id}/ban`.
-pub async fn ban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn ban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let reason = read_reason(&mut call).await?;
     let publisher = &call.publisher()?.id;
-    call.services().dispatch.publisher(publisher, PublisherCommand::Ban { reason }, call.why()).await?;
-    Ok(Answer::no_content())
+    call.services().dispatch.publisher(publisher, PublisherCommand::Ban { reason }, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
 }
 
 /// `POST /admin/publishers/{publisher_id}/unban`.
-pub async fn unban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn unban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let reason = read_reason(&mut call).await?;
     let publisher = &call.publisher()?.id;
-    call.services().dispatch.publisher(publisher, PublisherCommand::Unban { reason }, call.why()).await?;
-    Ok(Answer::no_content())
+    call.services().dispatch.publisher(publisher, PublisherCommand::Unban { reason }, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
 }
 
 /// `POST /admin/nodes/{node_id}/ban`.
-pub async fn ban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn ban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.known_node()?;
     let reason = read_reason(&mut call).await?;
-    call.services().dispatch.node(&node, NodeCommand::Ban { reason }, call.why()).await?;
-    Ok(Answer::no_content())
+    call.services().dispatch.node(&node, NodeCommand::Ban { reason }, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
 }
 
 /// `POST /admin/nodes/{node_id}/unban`.
-pub async fn unban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn unban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.known_node()?;
     let reason = read_reason(&mut call).await?;
-    call.services().dispatch.node(&node, NodeCommand::Unban { reason }, call.why()).await?;
-    Ok(Answer::no_content())
+    call.services().dispatch.node(&node, NodeCommand::Unban { reason }, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
 }
 
 /// Reads the reason of a ban or its removal, which is required (contract 4).
@@ -198,7 +200,7 @@ async fn read_reason(call: &mut Call<{ Action::Administer as u8 }>) -> Result<Re
     let body = call.json().await?;
     fields::read(&body, |fields| {
         fields.required_text("reason", |text| {
-            if text.trim().is_empty() { Err(Invalid::new("must not be blank")) } else { Reason::parse(text) }
+            if text.trim().is_empty() { Err(InvalidValue::new("must not be blank")) } else { Reason::parse(text) }
         })
     })
 }

@@ -3,19 +3,19 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::publisher::{PublisherView, Shown};
-use super::task::requested;
-use super::token::KeptTokenView;
+use super::publisher::{PublisherView, PublisherWithMembers};
+use super::task::request_parameters;
+use super::token::ListedTokenView;
 use super::user::UserView;
-use crate::audit::fold::Folded;
-use crate::audit::thing::Thing;
+use crate::audit::replay::ReplayedState;
+use crate::audit::subject::AuditSubject;
 use crate::domain::delivery::Delivery;
 use crate::domain::ids::{NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
 use crate::domain::publisher::PublisherStatus;
 use crate::domain::task::{Gateway, TaskRecord, TaskStatus};
 use crate::domain::token::{TokenRecord, TokenSubject};
 use crate::domain::version::NodeVersion;
-use crate::personal::Keyring;
+use crate::pii::Keyring;
 use crate::projections::node::view::{NodeView, VersionView};
 use crate::projections::read_models::Models;
 use crate::projections::task::{CreationsView, ImageTaskView};
@@ -23,18 +23,18 @@ use crate::projections::task::{CreationsView, ImageTaskView};
 /// Renders a subject as an administrator would have seen it; `None` if it did not exist. Nodes include all versions;
 /// tokens include subject and revocation time. Blocks if a user's key is not in memory.
 #[must_use]
-pub fn state_of(folded: &Folded, thing: &Thing, keyring: &Keyring) -> Option<Value> {
+pub fn render_state(folded: &ReplayedState, thing: &AuditSubject, keyring: &Keyring) -> Option<Value> {
     let models = &folded.models;
     let id = thing.id();
 
     match thing.kind() {
-        StreamKind::User => written(&UserView::new(models.users.find(UserId::parse(id).ok()?)?, keyring)?),
+        StreamKind::User => to_json(&UserView::new(models.users.find(UserId::parse(id).ok()?)?, keyring)?),
         StreamKind::Publisher => publisher(models, &PublisherId::parse(id).ok()?, keyring),
         StreamKind::Token => token(models.tokens.get(TokenId::parse(id).ok()?)?),
         StreamKind::Node => node(models, &NodeId::parse(id).ok()?),
         StreamKind::Task => {
             let record = &models.tasks.get(TaskId::parse(id).ok()?)?.record;
-            task(record, folded.reached, &models.nodes.links().public_url)
+            task(record, folded.reached_status, &models.nodes.links().public_url)
         }
         StreamKind::Delivery => delivery(id, &folded.delivery),
     }
@@ -44,21 +44,21 @@ pub fn state_of(folded: &Folded, thing: &Thing, keyring: &Keyring) -> Option<Val
 fn task(record: &TaskRecord, reached: TaskStatus, public_url: &str) -> Option<Value> {
     let work = &record.submission.work;
     let mut state = match work.gateway() {
-        Gateway::Image => written(&ImageTaskView::of_record(record, public_url)),
-        Gateway::Video | Gateway::Music => written(&CreationsView::of_record(record, reached, public_url)),
+        Gateway::Image => to_json(&ImageTaskView::from_record(record, public_url)),
+        Gateway::Video | Gateway::Music => to_json(&CreationsView::from_record(record, reached, public_url)),
     }?;
     state["kind"] = work.kind().as_str().into();
-    state["request"] = written(&requested(&record.submission))?;
+    state["request"] = to_json(&request_parameters(&record.submission))?;
     Some(state)
 }
 
-fn written(view: &impl Serialize) -> Option<Value> {
+fn to_json(view: &impl Serialize) -> Option<Value> {
     serde_json::to_value(view).ok()
 }
 
 fn publisher(models: &Models, id: &PublisherId, keyring: &Keyring) -> Option<Value> {
-    let shown = Shown::of(models.publishers.get(id)?, models);
-    written(&PublisherView::shown_to(&shown, true, keyring))
+    let shown = PublisherWithMembers::new(models.publishers.get(id)?, models);
+    to_json(&PublisherView::render(&shown, true, keyring))
 }
 
 fn node(models: &Models, id: &NodeId) -> Option<Value> {
@@ -67,19 +67,19 @@ fn node(models: &Models, id: &NodeId) -> Option<Value> {
     let publisher = models.publishers.get(&node.publisher);
 
     let banned = publisher.is_some_and(|publisher| publisher.status == PublisherStatus::Banned);
-    let mut state = written(&NodeView::new(node, publisher, links))?;
+    let mut state = to_json(&NodeView::new(node, publisher, links))?;
 
     let mut versions: Vec<_> = node.versions.iter().collect();
-    versions.sort_by(|a, b| b.number.precedence(&a.number));
+    versions.sort_by(|a, b| b.number.cmp_precedence(&a.number));
     let view = |version: &std::sync::Arc<NodeVersion>| {
-        written(&VersionView::new(node, version, banned, links).with_status_reason(version))
+        to_json(&VersionView::new(node, version, banned, links).with_status_reason(version))
     };
     state["versions"] = versions.into_iter().filter_map(view).collect();
     Some(state)
 }
 
 fn token(record: &TokenRecord) -> Option<Value> {
-    let mut state = written(&KeptTokenView::new(record))?;
+    let mut state = to_json(&ListedTokenView::new(record))?;
     state["subject"] = match &record.grant.subject {
         TokenSubject::User(user) => json!({"user": user.to_string()}),
         TokenSubject::Publisher { publisher, issued_by } => {

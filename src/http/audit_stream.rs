@@ -13,30 +13,30 @@ use futures_util::stream::unfold;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use super::account_pool::PoolPlace;
-use super::answer::Answer;
+use super::account_pool::PoolPermit;
+use super::api_response::ApiResponse;
 use super::audit::{read_after, read_filter};
 use super::authorize::Identity;
 use super::error::Problem;
-use super::gate::Call;
-use super::server::Shared;
-use super::sse::{OF_LAST_SEEN, RETRY_MILLIS, check_reached, failed, last_seen, opened};
+use super::pipeline::Call;
+use super::server::AppState;
+use super::sse::{LAST_EVENT_ID_POINTER, RETRY_MILLIS, check_within_log, failed_event, last_event_id, start_response};
 use super::stream_access::StreamAccess;
 use crate::audit::Position;
-use crate::audit::filter::Filter;
-use crate::audit::moment::Moment;
-use crate::audit::page::{Batch, Bounds};
+use crate::audit::filter::AuditFilter;
+use crate::audit::page::{BatchLimits, EventBatch};
+use crate::audit::point_in_time::PointInTime;
 use crate::domain::policy::Action;
 
 /// Limits of one read.
-const BOUNDS: Bounds = Bounds { events: 256, bytes: 64 * 1024, looked: 4096 };
+const BOUNDS: BatchLimits = BatchLimits { events: 256, bytes: 64 * 1024, scanned: 4096 };
 /// Maximum number of open audit streams.
 pub const AUDIT_STREAMS_MAX: usize = 256;
 
 /// Open event stream.
-struct Feed {
-    shared: Data<Shared>,
-    filter: Filter,
+struct AuditEventStream {
+    shared: Data<AppState>,
+    filter: AuditFilter,
     /// Position up to which the log was filtered.
     after: Position,
     changes: watch::Receiver<Position>,
@@ -44,56 +44,66 @@ struct Feed {
     closing: watch::Receiver<bool>,
     access: StreamAccess,
     /// Time of the next heartbeat.
-    due: Instant,
+    heartbeat_at: Instant,
     /// `true` once the last event was sent.
     ended: bool,
-    _place: PoolPlace,
+    _permit: PoolPermit,
 }
 
 /// `GET /admin/events/stream`: the events that match a filter, live, after the last position received.
-pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let filter = read_filter(&mut query);
     let asked = read_after(&mut query);
     query.finish()?;
 
-    let seen = last_seen(call.headers())?;
+    let seen = last_event_id(call.headers())?;
     let shared = call.shared().clone();
     let changes = shared.services.models.changes();
     let closing = shared.services.closing.clone();
     let head = *changes.borrow();
     let after = match (seen, asked) {
-        (Some(seen), _) => check_reached(seen, head, OF_LAST_SEEN).map(|()| seen)?,
-        (None, Some(asked)) => check_reached(asked, head, "/after").map(|()| asked)?,
-        (None, None) => before_first(filter.from, head),
+        (Some(seen), _) => check_within_log(seen, head, LAST_EVENT_ID_POINTER).map(|()| seen)?,
+        (None, Some(asked)) => check_within_log(asked, head, "/after").map(|()| asked)?,
+        (None, None) => start_position(filter.from, head),
     };
 
-    let mut response = opened();
+    let mut response = start_response();
     if *call.method() == Method::HEAD {
-        return Ok(Answer::ready(response.finish()));
+        return Ok(ApiResponse::from_response(response.finish()));
     }
 
-    let place = shared.audit_streams.take(call.account())?;
+    let place = shared.audit_streams.try_acquire(call.account())?;
     let access = StreamAccess::new(&call)?;
     let due = Instant::now() + shared.services.options.heartbeat;
-    let feed = Feed { shared, filter, after, changes, closing, access, due, ended: false, _place: place };
-    Ok(Answer::ready(response.streaming(feed.into_stream())))
+    let feed = AuditEventStream {
+        shared,
+        filter,
+        after,
+        changes,
+        closing,
+        access,
+        heartbeat_at: due,
+        ended: false,
+        _permit: place,
+    };
+    Ok(ApiResponse::from_response(response.streaming(feed.into_stream())))
 }
 
 /// Returns the start position of a reader without one: the start of the filter, else the head of the log.
-fn before_first(from: Option<Moment>, head: Position) -> Position {
+fn start_position(from: Option<PointInTime>, head: Position) -> Position {
     match from {
         None => head,
-        Some(Moment::Position(from)) => Position(from.0.saturating_sub(1)).min(head),
+        Some(PointInTime::Position(from)) => Position(from.0.saturating_sub(1)).min(head),
         // The log finds the position of the time at the first read.
-        Some(Moment::Time(_)) => Position(0),
+        Some(PointInTime::Time(_)) => Position(0),
     }
 }
 
-impl Feed {
+impl AuditEventStream {
     fn into_stream(self) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> {
         let place = match (self.filter.from, self.after) {
-            (Some(Moment::Time(from)), Position(0)) => format!("from {from} on"),
+            (Some(PointInTime::Time(from)), Position(0)) => format!("from {from} on"),
             (_, after) => format!("after position {after}"),
         };
         let greeting = format!("retry: {RETRY_MILLIS}\n: the events {place}\n\n");
@@ -105,14 +115,14 @@ impl Feed {
 
     /// Returns the next text to send, or `None` at the end of the stream.
     async fn next(&mut self) -> Option<String> {
-        while !self.is_over() && self.may_go_on().await {
+        while !self.is_over() && self.has_access().await {
             if self.after < *self.changes.borrow_and_update() {
                 match self.read().await {
                     Ok(text) if text.is_empty() => {}
-                    Ok(text) => return Some(self.sent(text)),
+                    Ok(text) => return Some(self.postpone_heartbeat(text)),
                     Err(problem) => {
                         self.ended = true;
-                        return Some(failed(&problem, "/admin/events/stream"));
+                        return Some(failed_event(&problem, "/admin/events/stream"));
                     }
                 }
                 continue;
@@ -122,27 +132,27 @@ impl Feed {
                 tokio::select! {
                     changed = self.changes.changed() => changed.is_ok(),
                     _ = self.closing.changed() => true,
-                    () = self.access.changed() => true,
+                    () = self.access.wait_for_change() => true,
                 }
             };
 
-            match timeout_at(self.due, changed).await {
+            match timeout_at(self.heartbeat_at, changed).await {
                 Ok(true) => {}
                 Ok(false) => self.ended = true,
                 // The id lets a reader with few matches resume where the filter has got to.
-                Err(_) => return Some(self.sent(format!(": heartbeat\nid: {}\n\n", self.after))),
+                Err(_) => return Some(self.postpone_heartbeat(format!(": heartbeat\nid: {}\n\n", self.after))),
             }
         }
         None
     }
 
     fn is_over(&self) -> bool {
-        let reached = matches!(self.filter.to, Some(Moment::Position(to)) if self.after >= to);
+        let reached = matches!(self.filter.to, Some(PointInTime::Position(to)) if self.after >= to);
         self.ended || reached || *self.closing.borrow()
     }
 
-    fn sent(&mut self, text: String) -> String {
-        self.due = Instant::now() + self.shared.services.options.heartbeat;
+    fn postpone_heartbeat(&mut self, text: String) -> String {
+        self.heartbeat_at = Instant::now() + self.shared.services.options.heartbeat;
         text
     }
 
@@ -152,7 +162,7 @@ impl Feed {
         let filter = self.filter.clone();
         let after = self.after;
         let batch = web::block(move || audit.batch(&filter, after, BOUNDS)).await.map_err(Problem::internal)?;
-        let Batch { events, reached, end, head } = batch.map_err(super::audit::refusal)?;
+        let EventBatch { events, scanned_to: reached, end, head } = batch.map_err(super::audit::query_error)?;
 
         // A filter may begin after the last event; readers could not resume from there.
         self.after = reached.min(head);
@@ -167,7 +177,7 @@ impl Feed {
     }
 
     /// Returns `true` if the reader still has access: tokens can be revoked and permissions withdrawn.
-    async fn may_go_on(&mut self) -> bool {
+    async fn has_access(&mut self) -> bool {
         self.access.allows(Identity::is_admin).await
     }
 }

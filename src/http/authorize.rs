@@ -9,14 +9,14 @@ use super::error::{Code, Problem};
 use super::server::Services;
 use super::sign_in::sign_in;
 use crate::actors::Actor;
+use crate::domain::bearer_secret;
 use crate::domain::ids::{PublisherId, TokenId, UserId};
-use crate::domain::policy::{Action, Standing};
+use crate::domain::policy::{Action, CallerRole};
 use crate::domain::publisher::{MemberRole, PublisherProfile};
-use crate::domain::secret;
 use crate::domain::token::{TokenRecord, TokenSubject};
 use crate::domain::user::{User, UserProfile};
 use crate::domain::value::Reason;
-use crate::oidc::Oidc;
+use crate::oidc::OidcAuthenticator;
 use crate::projections::read_models::Models;
 
 /// Authenticated caller of a request.
@@ -58,26 +58,26 @@ impl Identity {
     pub fn ban(&self) -> Option<&Reason> {
         match self {
             Self::Anonymous => None,
-            Self::User(profile) => profile.banned.as_ref(),
+            Self::User(profile) => profile.ban_reason.as_ref(),
             Self::Token { ban, .. } => ban.as_ref(),
         }
     }
 
     /// Returns the role towards a publisher, or towards the service if no publisher is involved.
     #[must_use]
-    pub fn standing(&self, publisher: Option<&PublisherProfile>) -> Standing {
+    pub fn role(&self, publisher: Option<&PublisherProfile>) -> CallerRole {
         match self {
-            Self::Anonymous => Standing::Anonymous,
-            Self::User(profile) if profile.is_admin => Standing::Admin,
+            Self::Anonymous => CallerRole::Anonymous,
+            Self::User(profile) if profile.is_admin => CallerRole::Admin,
             Self::User(profile) => match publisher.and_then(|publisher| publisher.role_of(profile.id)) {
-                Some(MemberRole::Owner) => Standing::Owner,
-                Some(MemberRole::Member) => Standing::Member,
-                None => Standing::User,
+                Some(MemberRole::Owner) => CallerRole::Owner,
+                Some(MemberRole::Member) => CallerRole::Member,
+                None => CallerRole::User,
             },
             Self::Token { publisher: own, .. } if publisher.is_some_and(|concerned| concerned.id == *own) => {
-                Standing::OwnToken
+                CallerRole::OwnToken
             }
-            Self::Token { .. } => Standing::OtherToken,
+            Self::Token { .. } => CallerRole::OtherToken,
         }
     }
 }
@@ -86,7 +86,7 @@ impl Identity {
 ///
 /// # Errors
 /// If the header holds anything but one bearer token.
-pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let mut presented = headers.get_all(AUTHORIZATION);
     let Some(value) = presented.next() else { return Ok(None) };
 
@@ -108,16 +108,22 @@ pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 ///
 /// # Errors
 /// If the secret is unknown, or cannot be checked at the moment.
-pub async fn identify(secret: &str, services: &Services, request: Option<&HttpRequest>) -> Result<Identity, Problem> {
+pub async fn authenticate(
+    secret: &str,
+    services: &Services,
+    request: Option<&HttpRequest>,
+) -> Result<Identity, Problem> {
     let admin = &services.admin;
-    if bool::from(secret::hash(secret).0.ct_eq(&admin.secret_hash.0)) {
-        return user(admin.user, &services.models.read());
+    if bool::from(bearer_secret::hash(secret).0.ct_eq(&admin.secret_hash.0)) {
+        return identity_of_user(admin.user, &services.models.read());
     }
 
     match &services.oidc {
         // Boxed to keep the future of all other requests small.
-        Some(oidc) if Oidc::might_be(secret) => Box::pin(sign_in(secret, oidc, services, request)).await,
-        _ => speaks_for(secret, services),
+        Some(oidc) if OidcAuthenticator::looks_like_jwt(secret) => {
+            Box::pin(sign_in(secret, oidc, services, request)).await
+        }
+        _ => authenticate_secret(secret, services),
     }
 }
 
@@ -126,10 +132,10 @@ pub async fn identify(secret: &str, services: &Services, request: Option<&HttpRe
 ///
 /// # Errors
 /// If the secret is unknown or belongs to a user.
-pub fn identify_publisher_token(secret: &str, services: &Services) -> Result<Identity, Problem> {
-    match speaks_for(secret, services)? {
+pub fn authenticate_publisher_token(secret: &str, services: &Services) -> Result<Identity, Problem> {
+    match authenticate_secret(secret, services)? {
         token @ Identity::Token { .. } => Ok(token),
-        Identity::Anonymous | Identity::User(_) => Err(bad_credentials()),
+        Identity::Anonymous | Identity::User(_) => Err(invalid_credentials()),
     }
 }
 
@@ -138,52 +144,52 @@ pub fn identify_publisher_token(secret: &str, services: &Services) -> Result<Ide
 ///
 /// # Errors
 /// If the token is not a publisher token.
-pub fn refuse_bad_token(body: &Value, services: &Services) -> Result<(), Problem> {
+pub fn check_body_token(body: &Value, services: &Services) -> Result<(), Problem> {
     let presented = body.get("personal_access_token").and_then(Value::as_str).map(str::trim);
     match presented.filter(|secret| !secret.is_empty()) {
-        Some(secret) => identify_publisher_token(secret, services).map(drop),
+        Some(secret) => authenticate_publisher_token(secret, services).map(drop),
         None => Ok(()),
     }
 }
 
 /// Resolves a secret issued by this service.
-fn speaks_for(secret: &str, services: &Services) -> Result<Identity, Problem> {
-    if secret::recognise(secret).is_none() {
-        return Err(bad_credentials());
+fn authenticate_secret(secret: &str, services: &Services) -> Result<Identity, Problem> {
+    if bearer_secret::parse_kind(secret).is_none() {
+        return Err(invalid_credentials());
     }
 
     let models = services.models.read();
-    let token = models.tokens.by_secret(&secret::hash(secret)).ok_or_else(bad_credentials)?;
-    services.tally.used(token, services.surroundings.now());
-    speaker(token, &models)
+    let token = models.tokens.by_secret(&bearer_secret::hash(secret)).ok_or_else(invalid_credentials)?;
+    services.usage_counters.count_token_use(token, services.environment.now());
+    identity_of_token(token, &models)
 }
 
 /// Resolves a valid token to its owner.
 ///
 /// # Errors
 /// If the owner no longer exists.
-pub fn speaker(token: &TokenRecord, models: &Models) -> Result<Identity, Problem> {
+pub fn identity_of_token(token: &TokenRecord, models: &Models) -> Result<Identity, Problem> {
     let grant = &token.grant;
     match &grant.subject {
-        TokenSubject::User(id) => user(*id, models),
+        TokenSubject::User(id) => identity_of_user(*id, models),
         TokenSubject::Publisher { publisher, issued_by } => {
             // Tokens of deleted publishers are invalid.
-            let profile = models.publishers.get(publisher).ok_or_else(bad_credentials)?;
+            let profile = models.publishers.get(publisher).ok_or_else(invalid_credentials)?;
 
             let issuer = match models.users.find(*issued_by) {
                 // The issuer was erased: no user is responsible for the token any more.
-                Some(User::Erased(_)) => return Err(bad_credentials()),
+                Some(User::Erased(_)) => return Err(invalid_credentials()),
                 issuer => issuer.and_then(User::profile),
             };
 
-            let ban = profile.ban.as_ref().or(issuer.and_then(|user| user.banned.as_ref())).cloned();
+            let ban = profile.ban_reason.as_ref().or(issuer.and_then(|user| user.ban_reason.as_ref())).cloned();
             Ok(Identity::Token { id: grant.id, publisher: publisher.clone(), issued_by: *issued_by, ban })
         }
     }
 }
 
-fn user(id: UserId, models: &Models) -> Result<Identity, Problem> {
-    models.users.get(id).cloned().map(Identity::User).ok_or_else(bad_credentials)
+fn identity_of_user(id: UserId, models: &Models) -> Result<Identity, Problem> {
+    models.users.get(id).cloned().map(Identity::User).ok_or_else(invalid_credentials)
 }
 
 /// Checks that a caller may perform an action on a publisher, or on the service if no publisher is involved. Banned
@@ -192,8 +198,8 @@ fn user(id: UserId, models: &Models) -> Result<Identity, Problem> {
 /// # Errors
 /// 401 if an anonymous caller needs credentials; otherwise 403, with the reason if it is a ban.
 pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
-    permit_reading(action, caller, publisher)?;
-    if !action.writes() {
+    permit_read(action, caller, publisher)?;
+    if !action.is_write() {
         return Ok(());
     }
 
@@ -202,7 +208,7 @@ pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherPro
         return Err(Problem::banned(who, Some(reason)));
     }
 
-    match publisher.and_then(|publisher| publisher.ban.as_ref()) {
+    match publisher.and_then(|publisher| publisher.ban_reason.as_ref()) {
         Some(reason) if !caller.is_admin() => Err(Problem::banned("publisher", Some(reason))),
         _ => Ok(()),
     }
@@ -212,25 +218,25 @@ pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherPro
 ///
 /// # Errors
 /// 401 if an anonymous caller needs credentials; otherwise 403.
-pub fn permit_reading(action: Action, caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
-    if action.allows(caller.standing(publisher)) {
+pub fn permit_read(action: Action, caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
+    if action.allows(caller.role(publisher)) {
         return Ok(());
     }
     Err(match caller {
-        Identity::Anonymous => no_credentials(),
+        Identity::Anonymous => missing_credentials(),
         _ => Problem::new(Code::Forbidden, format!("these credentials may not {}", action.as_str())),
     })
 }
 
 /// 401 for a request without the required credentials.
 #[must_use]
-pub fn no_credentials() -> Problem {
+pub fn missing_credentials() -> Problem {
     Problem::unauthorized("a bearer token is needed in the Authorization header", "Bearer")
 }
 
 /// 401 for invalid credentials.
 #[must_use]
-pub fn bad_credentials() -> Problem {
+pub fn invalid_credentials() -> Problem {
     Problem::unauthorized("the credentials are not valid", "Bearer error=\"invalid_token\"")
 }
 
@@ -248,7 +254,7 @@ mod tests {
         for value in values {
             headers.append(AUTHORIZATION, HeaderValue::from_static(value));
         }
-        bearer(&headers).map(|token| token.map(str::to_owned)).map_err(|_| ())
+        bearer_token(&headers).map(|token| token.map(str::to_owned)).map_err(|_| ())
     }
 
     #[test]
@@ -277,7 +283,16 @@ mod tests {
             let created_at = Timestamp::from_micros(0);
             let webhook_secrets = WebhookSecrets::default();
             let is_approved = false;
-            Identity::User(UserProfile { id, email, name, is_admin, is_approved, banned, created_at, webhook_secrets })
+            Identity::User(UserProfile {
+                id,
+                email,
+                name,
+                is_admin,
+                is_approved,
+                ban_reason: banned,
+                created_at,
+                webhook_secrets,
+            })
         };
         let token = |publisher| {
             let publisher = PublisherId::parse(publisher).unwrap();
@@ -290,21 +305,21 @@ mod tests {
             members: vec![role(1, MemberRole::Owner), role(2, MemberRole::Member)],
             created_at: Timestamp::from_micros(0),
             status: PublisherStatus::Active,
-            ban: None,
+            ban_reason: None,
         };
         let standings = [person(1, false), person(2, false), person(3, false), person(3, true), token("acme")]
-            .map(|identity| (identity.standing(Some(&acme)), identity.standing(None)));
+            .map(|identity| (identity.role(Some(&acme)), identity.role(None)));
         assert_eq!(
             standings,
             [
-                (Standing::Owner, Standing::User),
-                (Standing::Member, Standing::User),
-                (Standing::User, Standing::User),
-                (Standing::Admin, Standing::Admin),
-                (Standing::OwnToken, Standing::OtherToken),
+                (CallerRole::Owner, CallerRole::User),
+                (CallerRole::Member, CallerRole::User),
+                (CallerRole::User, CallerRole::User),
+                (CallerRole::Admin, CallerRole::Admin),
+                (CallerRole::OwnToken, CallerRole::OtherToken),
             ]
         );
-        assert_eq!(token("other").standing(Some(&acme)), Standing::OtherToken);
-        assert_eq!(Identity::Anonymous.standing(Some(&acme)), Standing::Anonymous);
+        assert_eq!(token("other").role(Some(&acme)), CallerRole::OtherToken);
+        assert_eq!(Identity::Anonymous.role(Some(&acme)), CallerRole::Anonymous);
     }
 }

@@ -7,16 +7,16 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderMap};
 use actix_web::web::{self, Bytes, BytesMut};
 use serde_json::Value;
 
-use self::budget::Charge;
-use self::shape::{ParseFailure, Shape};
-use super::chunks::Chunks;
+use self::body_budget::BodyCharge;
+use self::json_shape::{BodyParseError, JsonShape};
+use super::body_chunks::BodyChunks;
 use super::error::{Code, Problem};
 use crate::quota::Account;
 
-pub mod budget;
-pub mod shape;
+pub mod body_budget;
+pub mod json_shape;
 
-pub use budget::BodyBudget;
+pub use body_budget::BodyBudget;
 
 /// Maximum nesting depth of a JSON body.
 pub const DEPTH_MAX: usize = 64;
@@ -56,7 +56,7 @@ impl BodyLimit {
     /// Returns `true` if requests accept an idempotency key. Streamed bodies do not: their content is not available for
     /// the comparison with the first request.
     #[must_use]
-    pub const fn takes_keys(self) -> bool {
+    pub const fn accepts_idempotency_key(self) -> bool {
         match self {
             Self::None | Self::Json | Self::Images | Self::Form => true,
             Self::Archive => false,
@@ -66,26 +66,26 @@ impl BodyLimit {
 
 /// Expected body of a route.
 #[derive(Debug, Clone, Copy)]
-pub struct Expected {
+pub struct BodySpec {
     pub limit: BodyLimit,
     /// Known fields; unknown ones are skipped without building a tree.
-    pub shape: &'static Shape,
+    pub shape: &'static JsonShape,
 }
 
 /// Buffered request body.
-pub struct Body {
+pub struct RequestBody {
     bytes: Bytes,
-    charge: Charge,
-    shape: &'static Shape,
+    charge: BodyCharge,
+    shape: &'static JsonShape,
 }
 
 /// Known fields of a body. They count against the memory budget until dropped.
-pub struct Json {
+pub struct JsonBody {
     value: Value,
-    charge: Charge,
+    charge: BodyCharge,
 }
 
-impl Deref for Json {
+impl Deref for JsonBody {
     type Target = Value;
 
     fn deref(&self) -> &Value {
@@ -93,16 +93,16 @@ impl Deref for Json {
     }
 }
 
-impl Json {
+impl JsonBody {
     /// Moves the charge of the fields to the pool of waiting responses. Returns `false` and changes nothing if that
     /// pool is full; then the response must not wait.
-    pub fn release_for_waiting(&mut self, budget: &BodyBudget) -> bool {
+    pub fn move_charge_to_waiting(&mut self, budget: &BodyBudget) -> bool {
         let waiting = budget.charge_waiting(&self.charge);
         waiting.map(|waiting| self.charge = waiting).is_ok()
     }
 }
 
-impl Body {
+impl RequestBody {
     /// Returns the unparsed body.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
@@ -112,8 +112,8 @@ impl Body {
     /// Parses the body as JSON, on a blocking thread if it is large.
     ///
     /// # Errors
-    /// See [`Body::parse`].
-    pub async fn json(self) -> Result<Json, Problem> {
+    /// See [`RequestBody::parse`].
+    pub async fn json(self) -> Result<JsonBody, Problem> {
         if self.bytes.len() <= PARSED_IN_PLACE_MAX {
             return self.parse();
         }
@@ -124,15 +124,15 @@ impl Body {
     ///
     /// # Errors
     /// If the body is not JSON, is nested too deeply, has too many elements, or exceeds the memory budget.
-    pub fn parse(self) -> Result<Json, Problem> {
+    pub fn parse(self) -> Result<JsonBody, Problem> {
         let Self { bytes, mut charge, shape } = self;
-        check_shape(&bytes)?;
+        check_json_complexity(&bytes)?;
         let (value, kept_bytes) = parse(&bytes, shape, &mut charge)?;
 
         // This function drops the bytes and their charge, unless the caller holds another reference.
         let shared_bytes = if bytes.is_unique() { 0 } else { bytes.len() };
         charge.shrink_to(kept_bytes + shared_bytes);
-        Ok(Json { value, charge })
+        Ok(JsonBody { value, charge })
     }
 }
 
@@ -144,28 +144,28 @@ impl Body {
 pub async fn receive(
     headers: &HeaderMap,
     payload: Payload,
-    Expected { limit, shape }: Expected,
+    BodySpec { limit, shape }: BodySpec,
     (budget, account): (&BodyBudget, Account),
-) -> Result<Body, Problem> {
+) -> Result<RequestBody, Problem> {
     if limit == BodyLimit::Form {
         check_form_type(headers)?;
     } else {
-        check_type(headers)?;
+        check_json_type(headers)?;
     }
 
     let mut bytes = BytesMut::new();
     let mut charge = budget.charge(limit, account);
-    let mut chunks = Chunks::new(headers, payload, limit)?;
+    let mut chunks = BodyChunks::new(headers, payload, limit)?;
 
     while let Some(chunk) = chunks.next().await? {
         charge.grow(chunk.len())?;
         bytes.extend_from_slice(&chunk);
     }
-    Ok(Body { bytes: bytes.freeze(), charge, shape })
+    Ok(RequestBody { bytes: bytes.freeze(), charge, shape })
 }
 
 /// Checks for JSON in UTF-8. A body without a content type counts as JSON.
-fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
+fn check_json_type(headers: &HeaderMap) -> Result<(), Problem> {
     let refusal = |detail| Problem::new(Code::UnsupportedMedia, detail);
     let Some(content_type) = headers.get(CONTENT_TYPE) else { return Ok(()) };
 
@@ -196,9 +196,9 @@ fn check_form_type(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// Rejects bodies that would need much more memory than their size once parsed.
-fn check_shape(bytes: &[u8]) -> Result<(), Problem> {
+fn check_json_complexity(bytes: &[u8]) -> Result<(), Problem> {
     let malformed = |detail: String| Err(Problem::new(Code::MalformedBody, detail));
-    let (depth, elements) = measure(bytes);
+    let (depth, elements) = measure_json(bytes);
 
     if depth > DEPTH_MAX {
         return malformed(format!("the body is nested deeper than {DEPTH_MAX} levels"));
@@ -209,13 +209,13 @@ fn check_shape(bytes: &[u8]) -> Result<(), Problem> {
     Ok(())
 }
 
-fn parse(bytes: &[u8], shape: &Shape, charge: &mut Charge) -> Result<(Value, usize), Problem> {
+fn parse(bytes: &[u8], shape: &JsonShape, charge: &mut BodyCharge) -> Result<(Value, usize), Problem> {
     if bytes.is_empty() {
         return Err(Problem::new(Code::MalformedBody, "a JSON body is needed, and there is none"));
     }
-    shape::parse(bytes, shape, charge).map_err(|failure| match failure {
-        ParseFailure::Refused(refusal) => refusal,
-        ParseFailure::NotJson(error) => {
+    json_shape::parse(bytes, shape, charge).map_err(|failure| match failure {
+        BodyParseError::OverBudget(refusal) => refusal,
+        BodyParseError::NotJson(error) => {
             Problem::new(Code::MalformedBody, format!("the body is not valid JSON: {error}"))
         }
     })
@@ -223,7 +223,7 @@ fn parse(bytes: &[u8], shape: &Shape, charge: &mut Charge) -> Result<(Value, usi
 
 /// Returns the maximum nesting depth and an upper bound of the element count, without parsing. An element follows a
 /// comma or an opening bracket outside of strings.
-fn measure(bytes: &[u8]) -> (usize, usize) {
+fn measure_json(bytes: &[u8]) -> (usize, usize) {
     let mut depth = 0_usize;
     let mut deepest = 0;
     let mut elements = 0;
@@ -254,12 +254,12 @@ mod tests {
     use super::*;
     use actix_web::http::header::HeaderValue;
 
-    fn body(text: impl Into<Bytes>) -> Body {
-        Body { bytes: text.into(), charge: charge(&BodyBudget::default()), shape: &Shape::Whole }
+    fn body(text: impl Into<Bytes>) -> RequestBody {
+        RequestBody { bytes: text.into(), charge: charge(&BodyBudget::default()), shape: &JsonShape::Whole }
     }
 
-    fn charge(budget: &BodyBudget) -> Charge {
-        budget.charge(BodyLimit::Json, Account::at([192, 0, 2, 1].into()))
+    fn charge(budget: &BodyBudget) -> BodyCharge {
+        budget.charge(BodyLimit::Json, Account::from_address([192, 0, 2, 1].into()))
     }
 
     #[test]
@@ -280,8 +280,8 @@ mod tests {
 
     #[test]
     fn shape_counts_brackets_and_commas_outside_strings() {
-        assert_eq!(measure(br#"{"a": ["[[[,", "\",[", {"b": []}]}"#), (4, 6));
-        assert_eq!(measure(b"]]]["), (1, 1));
+        assert_eq!(measure_json(br#"{"a": ["[[[,", "\",[", {"b": []}]}"#), (4, 6));
+        assert_eq!(measure_json(b"]]]["), (1, 1));
     }
 
     #[test]
@@ -305,7 +305,9 @@ mod tests {
         let budget = BodyBudget::default();
         let mut charge = charge(&budget);
         charge.grow(5).unwrap();
-        let json = Body { bytes: Bytes::from(b"[1,2]".to_vec()), charge, shape: &Shape::Whole }.parse().expect("JSON");
+        let json = RequestBody { bytes: Bytes::from(b"[1,2]".to_vec()), charge, shape: &JsonShape::Whole }
+            .parse()
+            .expect("JSON");
         assert_eq!(budget.held_bytes(), [2 * 64, 0, 0]);
         drop(json);
         assert_eq!(budget.held_bytes(), [0; 3]);
@@ -314,9 +316,10 @@ mod tests {
     #[test]
     fn fields_that_wait_leave_the_pool_that_bodies_arrive_in() {
         let budget = BodyBudget::default();
-        let body = Body { bytes: Bytes::from(b"[1,2]".to_vec()), charge: charge(&budget), shape: &Shape::Whole };
+        let body =
+            RequestBody { bytes: Bytes::from(b"[1,2]".to_vec()), charge: charge(&budget), shape: &JsonShape::Whole };
         let mut json = body.parse().expect("JSON");
-        assert!(json.release_for_waiting(&budget));
+        assert!(json.move_charge_to_waiting(&budget));
         assert_eq!(budget.held_bytes(), [0, 0, 2 * 64]);
     }
 
@@ -333,7 +336,7 @@ mod tests {
         let taken = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(value));
-            check_type(&headers).is_ok()
+            check_json_type(&headers).is_ok()
         };
         for good in ["application/json", "Application/JSON; charset=UTF-8", "application/merge-patch+json"] {
             assert!(taken(good), "{good}");
@@ -341,6 +344,6 @@ mod tests {
         for bad in ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "x+json"] {
             assert!(!taken(bad), "{bad}");
         }
-        assert!(check_type(&HeaderMap::new()).is_ok());
+        assert!(check_json_type(&HeaderMap::new()).is_ok());
     }
 }

@@ -10,36 +10,36 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answer::Answer;
-use super::body::Json;
+use super::api_response::ApiResponse;
+use super::body::JsonBody;
 use super::error::Problem;
 use super::fields;
-use super::gate::Call;
-use super::payload::Payload;
+use super::pipeline::Call;
+use super::response_body::ResponseBody;
 use crate::domain::ids::NodeId;
 use crate::domain::policy::Action;
-use crate::domain::value::Invalid;
+use crate::domain::value::InvalidValue;
 use crate::domain::version::{SemVer, VersionRef, VersionStatus};
 use crate::projections::node::Nodes;
-use crate::projections::node::entry::Entry;
+use crate::projections::node::entry::NodeEntry;
 use crate::projections::node::view::{Links, VersionView};
 
 /// Maximum number of identifiers in a request (contract 4).
 pub const IDENTIFIERS_MAX: usize = 1000;
 /// Approximate size of a chunk of the response, in bytes; smaller responses are sent at once.
-const PIECE_BYTES: usize = 256 * 1024;
+const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Identifier as given by the client.
 #[derive(Debug, Clone, Copy, Serialize)]
-struct Identifier<'b> {
+struct BulkIdentifier<'b> {
     node_id: &'b str,
     version: &'b str,
 }
 
 /// `BulkNodeVersionResult` of the API.
 #[derive(Debug, Serialize)]
-struct LookedUp<'m> {
-    identifier: Identifier<'m>,
+struct BulkResult<'m> {
+    identifier: BulkIdentifier<'m>,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_message: Option<String>,
@@ -48,34 +48,34 @@ struct LookedUp<'m> {
 }
 
 /// Node of an identifier, if it exists, and the version number.
-type Found = Result<(Option<Arc<Entry>>, VersionRef), Invalid>;
+type BulkLookup = Result<(Option<Arc<NodeEntry>>, VersionRef), InvalidValue>;
 
 /// `POST /bulk/nodes/versions`: looks up every identifier, in order, including duplicates. The nodes are shared with
 /// the read models, whose lock is released before any version is looked up or serialized.
-pub async fn look_up(mut call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+pub async fn look_up(mut call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
-    let (found, links): (Vec<Found>, Links) = {
+    let (found, links): (Vec<BulkLookup>, Links) = {
         let identifiers = read_identifiers(&body)?;
         let models = call.services().models.read();
         (identifiers.iter().map(|wanted| find(*wanted, &models.nodes)).collect(), models.nodes.links().clone())
     };
 
-    let mut writing = Writing { body, found, links, next: 0, first: None };
-    let first = writing.piece().map_err(Problem::internal)?.unwrap_or_default();
+    let mut writing = BulkResponseBody { body, found, links, next: 0, first: None };
+    let first = writing.next_chunk().map_err(Problem::internal)?.unwrap_or_default();
     if writing.is_done() {
-        return Ok(Answer::untagged(Payload::of(vec![first])));
+        return Ok(ApiResponse::untagged(ResponseBody::from_pieces(vec![first])));
     }
 
     writing.first = Some(first);
-    Ok(Answer::ready(HttpResponse::Ok().content_type("application/json").body(writing)))
+    Ok(ApiResponse::from_response(HttpResponse::Ok().content_type("application/json").body(writing)))
 }
 
 /// Large response, serialized chunk by chunk as the client reads it, so that a thousand of the largest versions are
 /// never in memory together.
-struct Writing {
+struct BulkResponseBody {
     /// Checked request body, which keeps its charge on the memory budget.
-    body: Json,
-    found: Vec<Found>,
+    body: JsonBody,
+    found: Vec<BulkLookup>,
     links: Links,
     /// Index of the next identifier; larger than their number once all is written.
     next: usize,
@@ -83,13 +83,13 @@ struct Writing {
     first: Option<Bytes>,
 }
 
-impl Writing {
+impl BulkResponseBody {
     fn is_done(&self) -> bool {
         self.next > self.found.len()
     }
 
     /// Returns the next chunk, or `None` at the end.
-    fn piece(&mut self) -> serde_json::Result<Option<Bytes>> {
+    fn next_chunk(&mut self) -> serde_json::Result<Option<Bytes>> {
         if self.is_done() {
             return Ok(None);
         }
@@ -99,11 +99,11 @@ impl Writing {
             piece.extend_from_slice(b"{\"node_versions\":[");
         }
 
-        while let Some(found) = self.found.get(self.next).filter(|_| piece.len() < PIECE_BYTES) {
+        while let Some(found) = self.found.get(self.next).filter(|_| piece.len() < CHUNK_BYTES) {
             if self.next > 0 {
                 piece.push(b',');
             }
-            serde_json::to_writer(&mut piece, &answer(identifier(&self.body, self.next), found, &self.links))?;
+            serde_json::to_writer(&mut piece, &bulk_result(identifier(&self.body, self.next), found, &self.links))?;
             self.next += 1;
         }
 
@@ -115,7 +115,7 @@ impl Writing {
     }
 }
 
-impl MessageBody for Writing {
+impl MessageBody for BulkResponseBody {
     type Error = serde_json::Error;
 
     fn size(&self) -> BodySize {
@@ -124,18 +124,18 @@ impl MessageBody for Writing {
 
     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
         let writing = self.get_mut();
-        Poll::Ready(writing.first.take().map(Ok).or_else(|| writing.piece().transpose()))
+        Poll::Ready(writing.first.take().map(Ok).or_else(|| writing.next_chunk().transpose()))
     }
 }
 
 /// Returns an identifier of a checked body.
-fn identifier(body: &Value, at: usize) -> Identifier<'_> {
+fn identifier(body: &Value, at: usize) -> BulkIdentifier<'_> {
     let entry = &body["node_versions"][at];
     let text = |name| entry[name].as_str().unwrap_or_default();
-    Identifier { node_id: text("node_id"), version: text("version") }
+    BulkIdentifier { node_id: text("node_id"), version: text("version") }
 }
 
-fn read_identifiers(body: &Value) -> Result<Vec<Identifier<'_>>, Problem> {
+fn read_identifiers(body: &Value) -> Result<Vec<BulkIdentifier<'_>>, Problem> {
     fields::read(body, |fields| {
         let identifiers = fields.objects("node_versions", &(1..=IDENTIFIERS_MAX), |entry| {
             let node_id = entry.str("node_id");
@@ -143,36 +143,42 @@ fn read_identifiers(body: &Value) -> Result<Vec<Identifier<'_>>, Problem> {
             let node_id = entry.required("node_id", node_id);
             let version = entry.required("version", version);
 
-            Some(Identifier { node_id: node_id?, version: version? })
+            Some(BulkIdentifier { node_id: node_id?, version: version? })
         });
         fields.required("node_versions", identifiers)
     })
 }
 
 /// Finds the node of an identifier. Returns an error if the version number is invalid.
-fn find(wanted: Identifier<'_>, nodes: &Nodes) -> Found {
+fn find(wanted: BulkIdentifier<'_>, nodes: &Nodes) -> BulkLookup {
     let number = SemVer::parse(wanted.version)?;
     let node = NodeId::parse(wanted.node_id).ok().and_then(|id| nodes.entry(&id.key()));
     Ok((node, VersionRef::Number(number)))
 }
 
 /// Returns the result for an identifier. Deleted versions count as missing.
-fn answer<'m>(identifier: Identifier<'m>, found: &'m Found, links: &Links) -> LookedUp<'m> {
+fn bulk_result<'m>(identifier: BulkIdentifier<'m>, found: &'m BulkLookup, links: &Links) -> BulkResult<'m> {
     let version = found.as_ref().map(|(entry, reference)| {
         let entry = entry.as_ref()?;
         let node = entry.profile()?;
         let version = node.version(reference).filter(|version| version.status != VersionStatus::Deleted)?;
-        Some(VersionView::new(node, version, entry.owner_is_banned(), links))
+        Some(VersionView::new(node, version, entry.is_owner_banned(), links))
     });
     match version {
-        Ok(Some(version)) => LookedUp { node_version: Some(version), ..bare(identifier, "success", None) },
-        Ok(None) => bare(identifier, "not_found", None),
-        Err(reason) => bare(identifier, "error", Some(format!("version {reason}"))),
+        Ok(Some(version)) => {
+            BulkResult { node_version: Some(version), ..result_without_version(identifier, "success", None) }
+        }
+        Ok(None) => result_without_version(identifier, "not_found", None),
+        Err(reason) => result_without_version(identifier, "error", Some(format!("version {reason}"))),
     }
 }
 
-fn bare<'m>(identifier: Identifier<'m>, status: &'static str, error_message: Option<String>) -> LookedUp<'m> {
-    LookedUp { identifier, status, error_message, node_version: None }
+fn result_without_version<'m>(
+    identifier: BulkIdentifier<'m>,
+    status: &'static str,
+    error_message: Option<String>,
+) -> BulkResult<'m> {
+    BulkResult { identifier, status, error_message, node_version: None }
 }
 
 #[cfg(test)]

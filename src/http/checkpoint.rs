@@ -2,16 +2,16 @@
 
 use actix_web::web;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::Problem;
-use super::gate::Call;
+use super::pipeline::Call;
 use crate::domain::policy::Action;
 
 /// `GET /admin/checkpoint`: position and hash of the last acknowledged event, signed with the key of the log.
-pub async fn checkpoint(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn checkpoint(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let services = call.services();
     let sign = services.checkpoint.clone();
-    let at = services.surroundings.now();
+    let at = services.environment.now();
     let signed = web::block(move || sign(at)).await.map_err(Problem::internal)?;
-    Answer::ok(&signed)
+    ApiResponse::ok(&signed)
 }

@@ -13,13 +13,13 @@ const ENCODINGS: [&str; 3] = ["br", "gzip", "deflate"];
 
 /// Returns the strong tag of a body: the first half of its SHA-256.
 #[must_use]
-pub fn tag_of(bytes: &[u8]) -> String {
-    tag_of_hash(&Sha256::digest(bytes)[..16])
+pub fn entity_tag(bytes: &[u8]) -> String {
+    entity_tag_from_hash(&Sha256::digest(bytes)[..16])
 }
 
 /// Returns the tag for the first half of a SHA-256.
 #[must_use]
-pub fn tag_of_hash(hash: &[u8]) -> String {
+pub fn entity_tag_from_hash(hash: &[u8]) -> String {
     ["\"", &hex(hash), "\""].concat()
 }
 
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn different_bytes_have_different_tags() {
-        assert_ne!(tag_of(b"a"), tag_of(b"b"));
-        assert_eq!(tag_of(b"a").len(), 34);
+        assert_ne!(entity_tag(b"a"), entity_tag(b"b"));
+        assert_eq!(entity_tag(b"a").len(), 34);
     }
 }

@@ -12,30 +12,30 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-mod limit;
-mod stream;
+mod address_limit;
+mod guarded_stream;
 
-pub use limit::ConnectionLimit;
-pub use stream::Serving;
+pub use address_limit::ConnectionLimit;
+pub use guarded_stream::ActiveRequest;
 
-use stream::GuardedStream;
+use guarded_stream::GuardedStream;
 
 /// Deadline of a request head, on kept-alive connections too.
-pub const HEAD_WITHIN: Duration = Duration::from_secs(5);
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Lifetime of an idle connection.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// Time that a client has to close its side after the server has closed its own.
-const CLOSE_WITHIN: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Grace period for running requests at shutdown, in seconds.
 const SHUTDOWN_GRACE_SECONDS: u64 = 10;
 
 /// Unsent response bytes that the kernel may buffer. A client that takes half of them within the write deadline counts
 /// as reading.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-const UNSENT_BYTES: u32 = 128 * 1024;
+const UNSENT_BYTES_MAX: u32 = 128 * 1024;
 
 /// Response to a connection over the limit of its address.
-const TOO_MANY: &[u8] =
+const TOO_MANY_CONNECTIONS: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 /// Limits of connections.
@@ -43,10 +43,10 @@ const TOO_MANY: &[u8] =
 pub struct ConnectionOptions {
     pub workers: usize,
     /// Maximum number of open connections.
-    pub connections: usize,
+    pub max_connections: usize,
     pub per_address: ConnectionLimit,
     /// Maximum time without write progress before a connection is closed.
-    pub write_within: Duration,
+    pub write_timeout: Duration,
 }
 
 /// Serves an application on a bound listener. The caller handles signals.
@@ -69,7 +69,7 @@ where
 {
     let server = Server::build()
         .workers(options.workers)
-        .max_concurrent_connections(options.connections.div_ceil(options.workers))
+        .max_concurrent_connections(options.max_connections.div_ceil(options.workers))
         .shutdown_timeout(SHUTDOWN_GRACE_SECONDS)
         .disable_signals();
     // Closes idle connections as soon as the service stops.
@@ -85,8 +85,8 @@ where
                 async move { stopping.notified().await }
             })
             .keep_alive(KEEP_ALIVE)
-            .client_request_timeout(HEAD_WITHIN)
-            .client_disconnect_timeout(CLOSE_WITHIN)
+            .client_request_timeout(HEAD_TIMEOUT)
+            .client_disconnect_timeout(CLOSE_TIMEOUT)
             .local_addr(address)
             .on_connect_ext(|stream: &GuardedStream, data| {
                 data.insert(stream.activity());
@@ -94,34 +94,34 @@ where
         let application = application().into_factory().map_err(|error| error.into().error_response());
         let application = map_config(application, |()| AppConfig::default());
 
-        fn_service(move |io: TcpStream| guard(io, options.clone())).and_then(service.finish(application))
+        fn_service(move |io: TcpStream| accept(io, options.clone())).and_then(service.finish(application))
     })?;
     Ok(server.run())
 }
 
 /// Connection in the form that the framework's HTTP service accepts.
-type Accepted = (GuardedStream, Protocol, Option<std::net::SocketAddr>);
+type AcceptedConnection = (GuardedStream, Protocol, Option<std::net::SocketAddr>);
 
 /// Admits a connection, or answers with 503 if its address has too many.
-async fn guard(mut io: TcpStream, options: ConnectionOptions) -> Result<Accepted, DispatchError> {
+async fn accept(mut io: TcpStream, options: ConnectionOptions) -> Result<AcceptedConnection, DispatchError> {
     let peer = io.peer_addr().ok();
     let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
 
-    if let Some(place) = options.per_address.take(address) {
-        bound_unsent(&io);
-        return Ok((GuardedStream::new(io, options.write_within, place), Protocol::Http1, peer));
+    if let Some(place) = options.per_address.try_acquire(address) {
+        limit_unsent_bytes(&io);
+        return Ok((GuardedStream::new(io, options.write_timeout, place), Protocol::Http1, peer));
     }
 
     // Best effort: the client may not read the response.
-    let _ = timeout(CLOSE_WITHIN, io.write_all(TOO_MANY)).await;
+    let _ = timeout(CLOSE_TIMEOUT, io.write_all(TOO_MANY_CONNECTIONS)).await;
     Err(DispatchError::Io(std::io::Error::other("too many connections of one address")))
 }
 
 /// Limits the kernel's buffer of unsent bytes. Without a limit it grows to megabytes, and a slow but steady reader
 /// would show no write progress for minutes.
-fn bound_unsent(io: &TcpStream) {
+fn limit_unsent_bytes(io: &TcpStream) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    if let Err(error) = socket2::SockRef::from(io).set_tcp_notsent_lowat(UNSENT_BYTES) {
+    if let Err(error) = socket2::SockRef::from(io).set_tcp_notsent_lowat(UNSENT_BYTES_MAX) {
         tracing::debug!(%error, "unsent bytes of a connection not bounded");
     }
     #[cfg(not(any(target_os = "linux", target_os = "android")))]

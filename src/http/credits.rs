@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::{Code, Problem};
-use super::gate::Call;
-use super::task::{LIMIT_DEFAULT, LIMIT_MAX, cursor, read_cursor};
+use super::pipeline::Call;
+use super::task::{LIMIT_DEFAULT, LIMIT_MAX, decode_cursor, encode_cursor};
 use crate::domain::ids::UserId;
 use crate::domain::policy::Action;
-use crate::projections::task::index::{Entry, Found, Ledger};
+use crate::projections::task::index::{Ledger, LedgerEntry, TaskListPart};
 
 /// Maximum number of tasks scanned for a page; tasks without a price are skipped.
-const LOOKED: usize = 65_536;
+const SCANNED_MAX: usize = 65_536;
 
 /// Totals of a user and a page of entries.
 #[derive(Serialize)]
@@ -21,7 +21,7 @@ struct LedgerView {
     held: u64,
     charged: u64,
     refunded: u64,
-    entries: Vec<EntryView>,
+    entries: Vec<LedgerEntryView>,
     limit: u64,
     /// Value of `cursor` for the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ struct LedgerView {
 }
 
 #[derive(Serialize)]
-struct EntryView {
+struct LedgerEntryView {
     task_id: String,
     kind: &'static str,
     credits: u32,
@@ -40,12 +40,12 @@ struct EntryView {
 }
 
 /// `GET /users/credits`: the caller's ledger; administrators may read any user's.
-pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<Answer, Problem> {
+pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<ApiResponse, Problem> {
     let caller = call.user()?;
     let mut query = call.query()?;
-    let user = query.checked("user", UserId::parse);
+    let user = query.optional_non_empty("user", UserId::parse);
     let limit = query.limit(LIMIT_DEFAULT).min(LIMIT_MAX);
-    let before = query.given("cursor", read_cursor);
+    let before = query.optional("cursor", decode_cursor);
     query.finish()?;
 
     if !caller.is_admin && user.is_some_and(|user| user != caller.id) {
@@ -53,27 +53,27 @@ pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<Answer, P
     }
 
     let owner = Some(user.unwrap_or(caller.id));
-    let (Ledger { held, charged, refunded }, Found { tasks, rest }) = {
+    let (Ledger { held, charged, refunded }, TaskListPart { tasks, continue_before: rest }) = {
         let models = call.services().models.read();
         let index = &models.tasks.index;
         let page = usize::try_from(limit).unwrap_or(1);
-        (index.ledger_of(owner), index.entries_of(owner, before, page, LOOKED))
+        (index.ledger_of(owner), index.ledger_entries(owner, before, page, SCANNED_MAX))
     };
 
-    Answer::ok(&LedgerView {
+    ApiResponse::ok(&LedgerView {
         balance: -i64::try_from(held.saturating_add(charged)).unwrap_or(i64::MAX),
         held,
         charged,
         refunded,
-        entries: tasks.iter().map(shown).collect(),
+        entries: tasks.iter().map(entry_view).collect(),
         limit,
-        next_cursor: rest.map(cursor),
+        next_cursor: rest.map(encode_cursor),
     })
 }
 
-fn shown(entry: &Entry) -> EntryView {
-    let Entry { task, kind, credits, state, held_at, settled_at } = *entry;
-    EntryView {
+fn entry_view(entry: &LedgerEntry) -> LedgerEntryView {
+    let LedgerEntry { task, kind, credits, state, held_at, settled_at } = *entry;
+    LedgerEntryView {
         task_id: task.to_string(),
         kind: kind.as_str(),
         credits,

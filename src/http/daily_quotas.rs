@@ -3,13 +3,13 @@
 use std::hash::Hash;
 
 use super::error::{Code, Problem};
-use super::gate::Admitted;
-use super::limits::{Share, note};
-use crate::clock::Surroundings;
+use super::pipeline::RequestContext;
+use super::rate_limit::{RateLimitStatus, report_rate_limit};
 use crate::domain::ids::PublisherId;
 use crate::domain::value::Timestamp;
+use crate::environment::Environment;
 use crate::projections::ReadModels;
-use crate::quota::{Account, Charge, DAY_MICROS, DailyQuota, QuotaExceeded};
+use crate::quota::{Account, DAY_MICROS, DailyQuota, QuotaCharge, QuotaExceeded};
 
 /// Limits per day; 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,7 +39,7 @@ impl DailyQuotas {
     /// Creates the quotas. Today's registrations of publishers are counted from the read models, so that a restart does
     /// not reset them.
     #[must_use]
-    pub fn new(bytes: DailyQuota<Account>, limits: DailyLimits, models: &ReadModels, clock: &Surroundings) -> Self {
+    pub fn new(bytes: DailyQuota<Account>, limits: DailyLimits, models: &ReadModels, clock: &Environment) -> Self {
         let quotas = Self {
             bytes,
             nodes: DailyQuota::new(limits.nodes, clock.clone()),
@@ -59,16 +59,16 @@ impl DailyQuotas {
 }
 
 /// Charges of one registration, taken back on drop unless they are kept.
-pub struct RegistrationCharges([Option<Charge<PublisherId>>; 2]);
+pub struct RegistrationCharges([Option<QuotaCharge<PublisherId>>; 2]);
 
 impl RegistrationCharges {
     /// Makes the charges final.
     pub fn keep(self) {
-        self.0.into_iter().flatten().for_each(Charge::keep);
+        self.0.into_iter().flatten().for_each(QuotaCharge::commit);
     }
 }
 
-impl Admitted {
+impl RequestContext {
     /// Charges an amount to a daily quota, and sets the quota headers of the response.
     ///
     /// # Errors
@@ -79,16 +79,16 @@ impl Admitted {
         quota: &DailyQuota<K>,
         owner: &K,
         amount: u64,
-    ) -> Result<Option<Charge<K>>, Problem> {
+    ) -> Result<Option<QuotaCharge<K>>, Problem> {
         let Some(limit) = quota.limit() else { return Ok(None) };
         let charge = quota.charge(owner.clone(), amount);
 
-        let now = self.services().surroundings.now();
-        self.tell_quota(policy, limit, limit - quota.left(owner).min(limit), now);
+        let now = self.services().environment.now();
+        self.report_quota(policy, limit, limit - quota.remaining(owner).min(limit), now);
 
         charge.map(Some).map_err(|exceeded| {
             let unit = policy.trim_end_matches("-a-day");
-            let QuotaExceeded { limit, left } = exceeded;
+            let QuotaExceeded { limit, remaining: left } = exceeded;
             let detail = format!(
                 "daily quota of {unit} exceeded: {left} of {limit} left, {amount} requested; resets at midnight UTC"
             );
@@ -106,7 +106,7 @@ impl Admitted {
         nodes: u64,
         versions: u64,
     ) -> Result<RegistrationCharges, Problem> {
-        let daily = &self.shared().daily;
+        let daily = &self.shared().daily_quotas;
         let is_exempt = self.identity().is_admin();
         let charge = |policy, quota, amount| {
             if amount == 0 || is_exempt { Ok(None) } else { self.charge_daily(policy, quota, publisher, amount) }
@@ -120,11 +120,11 @@ impl Admitted {
     ///
     /// # Errors
     /// 429 if the account may create no more today.
-    pub fn charge_publisher(&self) -> Result<Option<Charge<Account>>, Problem> {
+    pub fn charge_publisher(&self) -> Result<Option<QuotaCharge<Account>>, Problem> {
         if self.identity().is_admin() {
             return Ok(None);
         }
-        self.charge_daily("publishers-a-day", &self.shared().daily.publishers, &self.account(), 1)
+        self.charge_daily("publishers-a-day", &self.shared().daily_quotas.publishers, &self.account(), 1)
     }
 
     /// Charges an anonymous task to the address of the client, which has at most half of what all of them may submit.
@@ -132,9 +132,9 @@ impl Admitted {
     /// # Errors
     /// 429 if the address has submitted its share today.
     pub fn charge_anonymous_task(&self) -> Result<(), Problem> {
-        let quota = &self.shared().daily.anonymous_tasks;
+        let quota = &self.shared().daily_quotas.anonymous_tasks;
         if let Some(charge) = self.charge_daily("anonymous-tasks-a-day", quota, &self.account(), 1)? {
-            charge.keep();
+            charge.commit();
         }
         Ok(())
     }
@@ -144,20 +144,26 @@ impl Admitted {
     /// # Errors
     /// 429 if the account has fewer left today.
     pub fn charge_bytes(&self, account: Account, bytes: usize) -> Result<(), Problem> {
-        let charge = self.charge_daily("bytes-a-day", &self.shared().daily.bytes, &account, bytes as u64)?;
+        let charge = self.charge_daily("bytes-a-day", &self.shared().daily_quotas.bytes, &account, bytes as u64)?;
         if let Some(charge) = charge {
-            charge.keep();
+            charge.commit();
         }
         Ok(())
     }
 
     /// Sets the headers of a daily quota in the response.
-    pub fn tell_quota(&self, policy: &'static str, most: u64, used: u64, now: Timestamp) {
+    pub fn report_quota(&self, policy: &'static str, most: u64, used: u64, now: Timestamp) {
         let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (most, left) = (whole(most), whole(most.saturating_sub(used)));
-        note(
+        report_rate_limit(
             &self.request,
-            Share { policy, most, window: DAY_MICROS / 1_000_000, left, again_in: until_midnight(now) },
+            RateLimitStatus {
+                policy,
+                limit: most,
+                window: DAY_MICROS / 1_000_000,
+                remaining: left,
+                reset_after: micros_until_midnight(now),
+            },
         );
     }
 }
@@ -169,12 +175,12 @@ pub fn last_midnight(now: Timestamp) -> Timestamp {
 }
 
 /// Returns the microseconds until the next midnight (UTC).
-fn until_midnight(now: Timestamp) -> i64 {
+fn micros_until_midnight(now: Timestamp) -> i64 {
     DAY_MICROS - now.micros().rem_euclid(DAY_MICROS)
 }
 
 /// Returns the whole seconds after which the next day has begun.
 #[must_use]
 pub fn seconds_until_midnight(now: Timestamp) -> u32 {
-    u32::try_from(until_midnight(now) / 1_000_000 + 1).unwrap_or(u32::MAX)
+    u32::try_from(micros_until_midnight(now) / 1_000_000 + 1).unwrap_or(u32::MAX)
 }

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::Problem;
-use super::gate::{Admitted, Call};
-use super::task::own_task;
+use super::pipeline::{Call, RequestContext};
+use super::task::visible_task;
 use crate::domain::delivery::{AttemptOutcome, Delivery, DeliveryCommand, Redelivery};
 use crate::domain::ids::{DeliveryId, TaskId};
 use crate::domain::policy::Action;
-use crate::projections::delivery::{Announcement, Attempt, DeliveryRecord};
+use crate::projections::delivery::{DeliveryAttempt, DeliveryRecord, WebhookNotification};
 
 #[derive(Serialize)]
 struct DeliveriesView {
@@ -48,27 +48,27 @@ struct AttemptView {
 }
 
 /// `GET /tasks/{task_id}/deliveries`
-pub async fn list(call: Call<{ Action::ReadTask as u8 }>) -> Result<Answer, Problem> {
-    let task = own_task(&call).await?;
+pub async fn list(call: Call<{ Action::ReadTask as u8 }>) -> Result<ApiResponse, Problem> {
+    let task = visible_task(&call).await?;
     let records = call.services().models.deliveries_of(task).await?;
-    Answer::ok(&DeliveriesView { deliveries: views(&records, task) })
+    ApiResponse::ok(&DeliveriesView { deliveries: delivery_views(&records, task) })
 }
 
 /// `POST /deliveries/{delivery_id}/redeliver`: repeats a delivery that has ended.
-pub async fn redeliver(call: Call<{ Action::RedeliverCallback as u8 }>) -> Result<Answer, Problem> {
+pub async fn redeliver(call: Call<{ Action::RedeliverCallback as u8 }>) -> Result<ApiResponse, Problem> {
     let record = own_delivery(&call).await?;
-    let delivery = record.told.id;
+    let delivery = record.announcement.id;
     let task = record.task;
     let services = call.services();
-    let owner = record.told.owner;
-    let url = record.told.content.url.clone();
-    let change = record.told.change;
-    let command = DeliveryCommand::Redeliver(Redelivery { delivery, task, owner, url, change });
-    services.dispatch.delivery(delivery, command, call.why()).await?;
+    let owner = record.announcement.owner;
+    let url = record.announcement.content.url.clone();
+    let change = record.announcement.change;
+    let command = DeliveryCommand::Redeliver(Redelivery { delivery, task, owner, url, task_version: change });
+    services.dispatch.delivery(delivery, command, call.command_context()).await?;
 
     let records = services.models.deliveries_of(task).await?;
-    let view = views(&records, task).into_iter().find(|view| view.id == delivery.to_string());
-    Answer::ok(&view.ok_or_else(not_found)?)
+    let view = delivery_views(&records, task).into_iter().find(|view| view.id == delivery.to_string());
+    ApiResponse::ok(&view.ok_or_else(not_found)?)
 }
 
 fn not_found() -> Problem {
@@ -76,38 +76,38 @@ fn not_found() -> Problem {
 }
 
 /// Delivery, with the task that it reports on.
-struct Owned {
+struct OwnDelivery {
     task: TaskId,
-    told: Announcement,
+    announcement: WebhookNotification,
 }
 
 /// Returns the delivery of the path, if the caller may see its task.
-async fn own_delivery(call: &Admitted) -> Result<Owned, Problem> {
-    let id = DeliveryId::parse(&call.segment("delivery_id")).map_err(|_| not_found())?;
+async fn own_delivery(call: &RequestContext) -> Result<OwnDelivery, Problem> {
+    let id = DeliveryId::parse(&call.path_param("delivery_id")).map_err(|_| not_found())?;
     let services = call.services();
     let task = services.models.task_of_delivery(id).await?.ok_or_else(not_found)?;
     let user = call.user()?;
-    let told = services.models.announcement(task, id).await?.ok_or_else(not_found)?;
+    let told = services.models.delivery_notification(task, id).await?.ok_or_else(not_found)?;
     if told.owner != Some(user.id) && !user.is_admin {
         return Err(not_found());
     }
-    Ok(Owned { task, told })
+    Ok(OwnDelivery { task, announcement: told })
 }
 
-fn views(records: &[DeliveryRecord], task: TaskId) -> Vec<DeliveryView> {
+fn delivery_views(records: &[DeliveryRecord], task: TaskId) -> Vec<DeliveryView> {
     let mut earlier = None;
     let mut views = Vec::with_capacity(records.len());
     for record in records {
-        views.push(view(record, task, earlier));
+        views.push(delivery_view(record, task, earlier));
         if matches!(record.state, Delivery::Pending { .. }) {
-            earlier = earlier.or(Some(record.told.id));
+            earlier = earlier.or(Some(record.notification.id));
         }
     }
     views
 }
 
-fn view(record: &DeliveryRecord, task: TaskId, earlier: Option<DeliveryId>) -> DeliveryView {
-    let DeliveryRecord { told, state, attempts } = record;
+fn delivery_view(record: &DeliveryRecord, task: TaskId, earlier: Option<DeliveryId>) -> DeliveryView {
+    let DeliveryRecord { notification: told, state, attempts } = record;
     let (state, next_at, waits_for) = match state {
         Delivery::Pending { next_at, .. } => ("pending", *next_at, earlier),
         Delivery::Delivered { .. } => ("delivered", None, None),
@@ -125,11 +125,11 @@ fn view(record: &DeliveryRecord, task: TaskId, earlier: Option<DeliveryId>) -> D
         created_at: told.at.to_string(),
         next_attempt_at: next_at.map(|at| at.to_string()),
         waits_for: waits_for.map(|id| id.to_string()),
-        attempts: attempts.iter().map(attempt).collect(),
+        attempts: attempts.iter().map(attempt_view).collect(),
     }
 }
 
-fn attempt(attempt: &Attempt) -> AttemptView {
+fn attempt_view(attempt: &DeliveryAttempt) -> AttemptView {
     let (status_code, reason) = match &attempt.outcome {
         AttemptOutcome::Answered { status, .. } => (Some(*status), None),
         AttemptOutcome::Unreachable { reason } => (None, Some(reason.to_string())),

@@ -6,52 +6,52 @@
 use actix_web::{rt, web};
 use tracing::Instrument;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::{Code, Problem};
-use super::gate::{Admitted, Call};
-use super::personal;
+use super::personal_fields;
+use super::pipeline::{Call, RequestContext};
 use super::server::Services;
 use crate::actors::CommandContext;
 use crate::actors::error::CommandError;
-use crate::clock::Place;
 use crate::domain::ids::{PublisherId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::{PublisherCommand, PublisherRejection};
 use crate::domain::user::{User, UserCommand};
+use crate::environment::FailPoint;
 use crate::projections::read_models::Models;
 
 /// `DELETE /users`: erases the caller.
-pub async fn erase_own(call: Call<{ Action::EraseOwnAccount as u8 }>) -> Result<Answer, Problem> {
+pub async fn erase_own(call: Call<{ Action::EraseOwnAccount as u8 }>) -> Result<ApiResponse, Problem> {
     erase(&call, call.user()?.id).await
 }
 
 /// `DELETE /admin/users/{user_id}`: erases a user, or completes an unfinished erasure.
-pub async fn erase_user(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
-    match call.named_user()? {
+pub async fn erase_user(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    match call.user_in_path()? {
         User::Present(profile) => erase(&call, profile.id).await,
         User::Absent => Err(Problem::not_found("user")),
-        User::Erased(tombstone) if call.services().personal.is_unfinished(tombstone.id) => {
-            finish(tombstone.id, call.services()).await.map(|()| Answer::no_content())
+        User::Erased(tombstone) if call.services().keyring.is_erasure_unfinished(tombstone.id) => {
+            complete_erasure(tombstone.id, call.services()).await.map(|()| ApiResponse::no_content())
         }
-        User::Erased(_) => Err(Problem::erased()),
+        User::Erased(_) => Err(Problem::user_erased()),
     }
 }
 
 /// Erases a user. Continues if the client disconnects.
-async fn erase(call: &Admitted, user: UserId) -> Result<Answer, Problem> {
+async fn erase(call: &RequestContext, user: UserId) -> Result<ApiResponse, Problem> {
     let services = call.services().clone();
     if services.admin.user == user {
         let detail = "the administrator of the bootstrap token cannot be erased: there would be none left";
         return Err(Problem::new(Code::Conflict, detail));
     }
 
-    let why = call.why();
-    let work = async move { erase_for(user, &services, &why).await };
+    let why = call.command_context();
+    let work = async move { run_erasure(user, &services, &why).await };
     rt::spawn(work.in_current_span()).await.map_err(Problem::internal)??;
-    Ok(Answer::no_content())
+    Ok(ApiResponse::no_content())
 }
 
-async fn erase_for(user: UserId, services: &Services, why: &CommandContext) -> Result<(), Problem> {
+async fn run_erasure(user: UserId, services: &Services, why: &CommandContext) -> Result<(), Problem> {
     let publishers = publishers_to_leave(user, &services.models.read())?;
     for publisher in publishers {
         match services.dispatch.publisher(&publisher, PublisherCommand::RemoveMember { user }, why.clone()).await {
@@ -60,14 +60,14 @@ async fn erase_for(user: UserId, services: &Services, why: &CommandContext) -> R
         }
     }
 
-    let keyring = services.personal.clone();
+    let keyring = services.keyring.clone();
     let begun = web::block(move || keyring.begin_erasure(user)).await.map_err(Problem::internal)?;
-    begun.map_err(|failure| personal::refusal(&failure, &services.space))?;
+    begun.map_err(|failure| personal_fields::key_error(&failure, &services.space))?;
 
     services.dispatch.user(user, UserCommand::Erase, why.clone()).await?;
-    services.personal.mark_erased(user);
-    services.surroundings.reach(Place::Erased, &user.to_string());
-    finish(user, services).await
+    services.keyring.mark_erased(user);
+    services.environment.hit(FailPoint::BeforeKeyDestroyed, &user.to_string());
+    complete_erasure(user, services).await
 }
 
 /// Returns the publishers of a user, or an error if one of them would lose its last owner.
@@ -81,21 +81,21 @@ fn publishers_to_leave(user: UserId, models: &Models) -> Result<Vec<PublisherId>
         publishers.push(publisher.id.clone());
     }
 
-    if sentences.is_empty() { Ok(publishers) } else { Err(Problem::listing(Code::Conflict, sentences, 0)) }
+    if sentences.is_empty() { Ok(publishers) } else { Err(Problem::from_messages(Code::Conflict, sentences, 0)) }
 }
 
-async fn finish(user: UserId, services: &Services) -> Result<(), Problem> {
+async fn complete_erasure(user: UserId, services: &Services) -> Result<(), Problem> {
     let services = services.clone();
-    web::block(move || forget(user, &services)).await.map_err(Problem::internal)?
+    web::block(move || delete_remains(user, &services)).await.map_err(Problem::internal)?
 }
 
 /// Deletes what an erased user left behind: stored responses, snapshots with plain-text fields of an older release, and
 /// the key. Blocks.
-fn forget(user: UserId, services: &Services) -> Result<(), Problem> {
+fn delete_remains(user: UserId, services: &Services) -> Result<(), Problem> {
     // The key goes last: while it exists, the next start knows that the erasure is unfinished.
-    services.keys.forget_answers().map_err(Problem::internal)?;
-    if services.audit.was_readable(user).map_err(Problem::internal)? {
+    services.idempotency_keys.purge_responses().map_err(Problem::internal)?;
+    if services.audit.had_plain_text(user).map_err(Problem::internal)? {
         (services.drop_snapshots)().map_err(Problem::internal)?;
     }
-    services.personal.forget(user).map_err(Problem::internal)
+    services.keyring.destroy_key(user).map_err(Problem::internal)
 }

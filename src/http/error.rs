@@ -7,13 +7,13 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
 
-use super::answer::{COMPRESSED_FROM, identity};
-use super::fields::Fault;
-use super::frame::shown_path;
+use super::api_response::{COMPRESSION_MIN_BYTES, identity_encoding};
+use super::fields::FieldError;
+use super::request_log::redact_path;
 use crate::actors::error::CommandError;
+use crate::disk_space::DiskSpace;
 use crate::domain::value::Reason;
-use crate::projections::ReadFailure;
-use crate::space::Space;
+use crate::projections::ReadError;
 
 /// Defines the error codes.
 macro_rules! codes {
@@ -84,7 +84,7 @@ codes! {
 }
 
 /// `Retry-After` in seconds while the disk is full: an operator must free space.
-const NO_ROOM_FOR: u32 = 30;
+const DISK_FULL_RETRY_SECONDS: u32 = 30;
 
 /// Content type of every error.
 pub const PROBLEM_JSON: &str = "application/problem+json";
@@ -94,15 +94,15 @@ pub const PROBLEM_JSON: &str = "application/problem+json";
 pub struct Problem {
     code: Code,
     detail: String,
-    faults: Vec<Fault>,
+    field_errors: Vec<FieldError>,
     /// One message for each error, also for those without a field.
-    sentences: Vec<String>,
+    messages: Vec<String>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
 /// JSON body of an error.
 #[derive(Serialize)]
-struct Shape<'p> {
+struct ProblemJson<'p> {
     r#type: String,
     title: &'static str,
     status: u16,
@@ -112,30 +112,30 @@ struct Shape<'p> {
     error: &'static str,
     message: &'p str,
     details: &'p [String],
-    #[serde(skip_serializing_if = "<[Fault]>::is_empty")]
-    errors: &'p [Fault],
+    #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
+    errors: &'p [FieldError],
 }
 
 impl Problem {
     /// Creates an error with a message for the client.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), faults: Vec::new(), sentences: Vec::new(), header: None }
+        Self { code, detail: detail.into(), field_errors: Vec::new(), messages: Vec::new(), header: None }
     }
 
     /// Creates the error for invalid fields.
     #[must_use]
-    pub fn invalid(faults: Vec<Fault>) -> Self {
-        let sentences = faults.iter().map(Fault::to_string).collect();
-        Self { faults, ..Self::listing(Code::InvalidInput, sentences, 0) }
+    pub fn invalid(faults: Vec<FieldError>) -> Self {
+        let sentences = faults.iter().map(FieldError::to_string).collect();
+        Self { field_errors: faults, ..Self::from_messages(Code::InvalidInput, sentences, 0) }
     }
 
     /// Creates the error for several messages, and `more` that are only counted.
     #[must_use]
-    pub fn listing(code: Code, sentences: Vec<String>, more: usize) -> Self {
+    pub fn from_messages(code: Code, sentences: Vec<String>, more: usize) -> Self {
         let first: Vec<_> = sentences.iter().take(3).map(String::as_str).collect();
         let more = sentences.len() - first.len() + more;
         let detail = if more > 0 { format!("{}; and {more} more", first.join("; ")) } else { first.join("; ") };
-        Self { sentences, ..Self::new(code, detail) }
+        Self { messages: sentences, ..Self::new(code, detail) }
     }
 
     /// Creates a 404.
@@ -146,7 +146,7 @@ impl Problem {
 
     /// Creates the 404 for an unknown path; `near` are similar paths.
     #[must_use]
-    pub fn no_such_path(method: &Method, near: &[&str]) -> Self {
+    pub fn unknown_path(method: &Method, near: &[&str]) -> Self {
         if near.is_empty() {
             return Self::not_found("path");
         }
@@ -163,7 +163,7 @@ impl Problem {
     /// Creates a 401 with a challenge.
     #[must_use]
     pub fn unauthorized(detail: &str, challenge: &'static str) -> Self {
-        Self::new(Code::Unauthorized, detail).with(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
+        Self::new(Code::Unauthorized, detail).with_header(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
     }
 
     /// Creates a 500. The reason is logged and not sent to the client.
@@ -180,18 +180,18 @@ impl Problem {
 
     /// Creates the 507 for a full disk; nothing was changed. `reason` is written for operators and names no file.
     #[must_use]
-    pub fn no_room(reason: impl fmt::Display) -> Self {
+    pub fn disk_full(reason: impl fmt::Display) -> Self {
         let detail = format!(
             "{reason}; nothing was changed, and reading goes on. When the operator has seen to it, changes are taken again \
              without a restart"
         );
-        Self::new(Code::InsufficientStorage, detail).retry_after(NO_ROOM_FOR)
+        Self::new(Code::InsufficientStorage, detail).retry_after(DISK_FULL_RETRY_SECONDS)
     }
 
     /// Creates the error for a failed file operation: 507 if the disk is full, else 500.
     #[must_use]
-    pub fn of_disk(error: &std::io::Error, space: &Space) -> Self {
-        space.shortage(error).map_or_else(|| Self::internal(error), Self::no_room)
+    pub fn from_io_error(error: &std::io::Error, space: &DiskSpace) -> Self {
+        space.to_disk_full(error).map_or_else(|| Self::internal(error), Self::disk_full)
     }
 
     /// Creates a 405; `allow` lists the allowed methods.
@@ -199,14 +199,14 @@ impl Problem {
     pub fn method_not_allowed(allow: &str) -> Self {
         let problem = Self::new(Code::MethodNotAllowed, format!("this path answers {allow}"));
         match HeaderValue::from_str(allow) {
-            Ok(allow) => problem.with(ALLOW, allow),
+            Ok(allow) => problem.with_header(ALLOW, allow),
             Err(_) => problem,
         }
     }
 
     /// Creates the error for a bare status of the framework: the first code with that status.
     #[must_use]
-    pub fn of_status(status: StatusCode) -> Self {
+    pub fn from_status(status: StatusCode) -> Self {
         let fallback = if status.is_client_error() { Code::MalformedRequest } else { Code::Internal };
         let code = Code::ALL.iter().copied().find(|code| code.status() == status.as_u16()).unwrap_or(fallback);
         Self::new(code, code.title())
@@ -215,12 +215,12 @@ impl Problem {
     /// Adds `Retry-After`, in seconds.
     #[must_use]
     pub fn retry_after(self, seconds: u32) -> Self {
-        self.with(RETRY_AFTER, HeaderValue::from(seconds))
+        self.with_header(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
     /// Sets the extra header, replacing an earlier one.
     #[must_use]
-    pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.header = Some(Box::new((name, value)));
         self
     }
@@ -232,33 +232,33 @@ impl Problem {
 
     /// Serializes the error as JSON in one line; `path` is that of the request.
     #[must_use]
-    pub fn written(&self, path: &str) -> String {
-        let shape = Shape {
+    pub fn to_json(&self, path: &str) -> String {
+        let shape = ProblemJson {
             r#type: format!("urn:mediary:error:{}", self.code.as_str()),
             title: self.code.title(),
             status: self.code.status(),
             detail: &self.detail,
-            instance: shown_path(path),
+            instance: redact_path(path),
             error: self.code.as_str(),
             message: &self.detail,
-            details: &self.sentences,
-            errors: &self.faults,
+            details: &self.messages,
+            errors: &self.field_errors,
         };
         serde_json::to_string(&shape).unwrap_or_default()
     }
 
     /// Builds the response; `path` is that of the request.
     #[must_use]
-    pub fn respond(&self, path: &str) -> HttpResponse {
+    pub fn to_response(&self, path: &str) -> HttpResponse {
         let mut response = HttpResponse::build(self.status_code());
         response.content_type(PROBLEM_JSON);
         if let Some(header) = &self.header {
             response.insert_header(*header.clone());
         }
 
-        let body = self.written(path);
-        if body.len() < COMPRESSED_FROM {
-            response.insert_header(identity());
+        let body = self.to_json(path);
+        if body.len() < COMPRESSION_MIN_BYTES {
+            response.insert_header(identity_encoding());
         }
 
         let mut response = response.body(body);
@@ -269,7 +269,7 @@ impl Problem {
 
 /// Returns the code of an error response.
 #[must_use]
-pub fn code_in(response: &HttpResponse) -> Option<Code> {
+pub fn error_code_of(response: &HttpResponse) -> Option<Code> {
     response.extensions().get::<Code>().copied()
 }
 
@@ -285,7 +285,7 @@ impl ResponseError for Problem {
     }
 
     fn error_response(&self) -> HttpResponse {
-        self.respond("")
+        self.to_response("")
     }
 }
 
@@ -297,7 +297,7 @@ impl<R: Into<Self>> From<CommandError<R>> for Problem {
                 Self::new(Code::PayloadTooLarge, "all fields together are larger than one change may be")
             }
             CommandError::Overloaded => Self::overloaded(),
-            CommandError::Full { reason } => Self::no_room(reason),
+            CommandError::Full { reason } => Self::disk_full(reason),
             CommandError::ReadOnly { .. } => {
                 Self::new(Code::ReadOnly, "the service takes no changes until its operator has healed it")
                     .retry_after(60)
@@ -308,8 +308,8 @@ impl<R: Into<Self>> From<CommandError<R>> for Problem {
     }
 }
 
-impl From<ReadFailure> for Problem {
-    fn from(failure: ReadFailure) -> Self {
+impl From<ReadError> for Problem {
+    fn from(failure: ReadError) -> Self {
         Self::internal(failure)
     }
 }
@@ -351,9 +351,9 @@ mod tests {
 
     #[test]
     fn a_bare_status_finds_its_code() {
-        assert_eq!(Problem::of_status(StatusCode::NOT_FOUND).code(), Code::NotFound);
-        assert_eq!(Problem::of_status(StatusCode::IM_A_TEAPOT).code(), Code::MalformedRequest);
-        assert_eq!(Problem::of_status(StatusCode::BAD_GATEWAY).code(), Code::Internal);
+        assert_eq!(Problem::from_status(StatusCode::NOT_FOUND).code(), Code::NotFound);
+        assert_eq!(Problem::from_status(StatusCode::IM_A_TEAPOT).code(), Code::MalformedRequest);
+        assert_eq!(Problem::from_status(StatusCode::BAD_GATEWAY).code(), Code::Internal);
     }
 
     #[test]
@@ -370,14 +370,14 @@ mod tests {
             (CommandError::ReadOnly { reason: "disk full".to_owned() }, Code::ReadOnly),
         ] {
             let problem = Problem::from(CommandError::<NodeRejection>::clone(&error));
-            let response = problem.respond("/nodes");
+            let response = problem.to_response("/nodes");
             assert_eq!((problem.code(), response.status().as_u16()), (code, 503));
             assert!(response.headers().contains_key(RETRY_AFTER));
             assert!(!problem.to_string().contains("disk"));
         }
         let full = CommandError::Full { reason: "no room on the disk: 1 MiB are free".to_owned() };
         let problem = Problem::from(CommandError::<NodeRejection>::clone(&full));
-        let response = problem.respond("/nodes");
+        let response = problem.to_response("/nodes");
         assert_eq!((problem.code(), response.status().as_u16()), (Code::InsufficientStorage, 507));
         assert!(response.headers().contains_key(RETRY_AFTER));
         assert!(problem.to_string().starts_with("no room on the disk: 1 MiB are free; nothing was changed"));
@@ -386,14 +386,14 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_no_fault_of_ours() {
-        let code = |kind: std::io::ErrorKind| Problem::of_disk(&kind.into(), &Space::default()).code();
+        let code = |kind: std::io::ErrorKind| Problem::from_io_error(&kind.into(), &DiskSpace::default()).code();
         let full = [std::io::ErrorKind::StorageFull, std::io::ErrorKind::Other].map(code);
         assert_eq!(full, [Code::InsufficientStorage, Code::Internal]);
     }
 
     #[test]
     fn the_detail_names_the_first_faults_and_counts_the_rest() {
-        let faults = (0..5).map(|n| Fault { pointer: format!("/{n}"), reason: "is bad".to_owned() }).collect();
+        let faults = (0..5).map(|n| FieldError { pointer: format!("/{n}"), reason: "is bad".to_owned() }).collect();
         assert_eq!(Problem::invalid(faults).to_string(), "/0 is bad; /1 is bad; /2 is bad; and 2 more");
     }
 }

@@ -10,25 +10,25 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::error::Problem;
-use crate::domain::value::{Invalid, LIST_MAX, Label, Labels};
+use crate::domain::value::{InvalidValue, LIST_MAX, Label, Labels};
 
 /// Error of one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fault {
+pub struct FieldError {
     /// JSON pointer (RFC 6901) into the body, or a slash and the name of a query parameter.
     pub pointer: String,
     /// Predicate of the sentence whose subject is the field, such as "must be a string".
     pub reason: String,
 }
 
-impl Fault {
+impl FieldError {
     /// Creates an error.
     pub fn new(pointer: impl Into<String>, reason: impl fmt::Display) -> Self {
         Self { pointer: pointer.into(), reason: reason.to_string() }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = if self.pointer.is_empty() { "the body" } else { &self.pointer };
         write!(f, "{at} {}", self.reason)
@@ -37,19 +37,19 @@ impl fmt::Display for Fault {
 
 /// Errors collected so far.
 #[derive(Debug, Default)]
-pub struct Faults(Vec<Fault>);
+pub struct FieldErrors(Vec<FieldError>);
 
-impl Faults {
+impl FieldErrors {
     /// Adds an error.
     pub fn add(&mut self, pointer: impl Into<String>, reason: impl fmt::Display) {
-        self.0.push(Fault::new(pointer, reason));
+        self.0.push(FieldError::new(pointer, reason));
     }
 
     /// Returns the value if there are no errors.
     ///
     /// # Errors
     /// All collected errors; an internal error if there is neither a value nor an error.
-    pub fn settle<T>(self, value: Option<T>) -> Result<T, Problem> {
+    pub fn finish<T>(self, value: Option<T>) -> Result<T, Problem> {
         if self.0.is_empty() {
             value.ok_or_else(|| Problem::internal("input was refused without a fault"))
         } else {
@@ -63,20 +63,20 @@ impl Faults {
 /// # Errors
 /// All collected errors.
 pub fn read<'v, T>(body: &'v Value, read: impl FnOnce(&mut Fields<'v, '_>) -> Option<T>) -> Result<T, Problem> {
-    let mut faults = Faults::default();
+    let mut errors = FieldErrors::default();
     let Some(object) = body.as_object() else {
-        faults.add("", "must be a JSON object");
-        return faults.settle(None);
+        errors.add("", "must be a JSON object");
+        return errors.finish(None);
     };
-    let value = read(&mut Fields { object, at: String::new(), faults: &mut faults });
-    faults.settle(value)
+    let value = read(&mut Fields { object, at: String::new(), errors: &mut errors });
+    errors.finish(value)
 }
 
 /// Fields of one object.
 pub struct Fields<'v, 'f> {
     object: &'v Map<String, Value>,
     at: String,
-    faults: &'f mut Faults,
+    errors: &'f mut FieldErrors,
 }
 
 impl<'v> Fields<'v, '_> {
@@ -86,25 +86,25 @@ impl<'v> Fields<'v, '_> {
     }
 
     /// Adds an error of a field.
-    pub fn fault(&mut self, name: &str, reason: impl fmt::Display) {
-        self.faults.add(pointer(&self.at, name), reason);
+    pub fn add_error(&mut self, name: &str, reason: impl fmt::Display) {
+        self.errors.add(pointer(&self.at, name), reason);
     }
 
     /// Returns the JSON pointer of a field.
     #[must_use]
-    pub fn pointer_of(&self, name: &str) -> String {
+    pub fn pointer_to(&self, name: &str) -> String {
         pointer(&self.at, name)
     }
 
-    /// Adds an error at a pointer from [`Fields::pointer_of`] or [`Fields::texts`].
-    pub fn fault_at(&mut self, pointer: &str, reason: impl fmt::Display) {
-        self.faults.add(pointer, reason);
+    /// Adds an error at a pointer from [`Fields::pointer_to`] or [`Fields::texts`].
+    pub fn add_error_at(&mut self, pointer: &str, reason: impl fmt::Display) {
+        self.errors.add(pointer, reason);
     }
 
     /// Adds an error if the field is absent. `value` is the result of one of the readers below.
     pub fn required<T>(&mut self, name: &str, value: Option<T>) -> Option<T> {
         if value.is_none() && self.value(name).is_none() {
-            self.fault(name, "is required");
+            self.add_error(name, "is required");
         }
         value
     }
@@ -113,19 +113,23 @@ impl<'v> Fields<'v, '_> {
     pub fn str(&mut self, name: &str) -> Option<&'v str> {
         let text = self.value(name)?.as_str();
         if text.is_none() {
-            self.fault(name, "must be a string");
+            self.add_error(name, "must be a string");
         }
         text
     }
 
     /// Reads a string and parses it.
-    pub fn text<T>(&mut self, name: &str, parse: impl FnOnce(&'v str) -> Result<T, Invalid>) -> Option<T> {
-        let result = text_of(self.value(name)?, parse);
-        self.checked(name, result)
+    pub fn text<T>(&mut self, name: &str, parse: impl FnOnce(&'v str) -> Result<T, InvalidValue>) -> Option<T> {
+        let result = parse_text(self.value(name)?, parse);
+        self.ok_or_add_error(name, result)
     }
 
     /// Reads and parses a required string.
-    pub fn required_text<T>(&mut self, name: &str, parse: impl FnOnce(&'v str) -> Result<T, Invalid>) -> Option<T> {
+    pub fn required_text<T>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&'v str) -> Result<T, InvalidValue>,
+    ) -> Option<T> {
         let value = self.text(name, parse);
         self.required(name, value)
     }
@@ -134,28 +138,28 @@ impl<'v> Fields<'v, '_> {
     pub fn flag(&mut self, name: &str) -> Option<bool> {
         let flag = self.value(name)?.as_bool();
         if flag.is_none() {
-            self.fault(name, "must be true or false");
+            self.add_error(name, "must be true or false");
         }
         flag
     }
 
     /// Reads and checks an integer; 2.0 is accepted as 2.
-    pub fn integer<T>(&mut self, name: &str, parse: impl FnOnce(i64) -> Result<T, Invalid>) -> Option<T> {
-        let result = match self.value(name)?.as_number().and_then(whole) {
+    pub fn integer<T>(&mut self, name: &str, parse: impl FnOnce(i64) -> Result<T, InvalidValue>) -> Option<T> {
+        let result = match self.value(name)?.as_number().and_then(as_integer) {
             Some(number) => parse(number),
             // Out of any range, so that the error states the allowed range.
-            None => Err(parse(i64::MIN).err().unwrap_or_else(|| Invalid::new("must be an integer"))),
+            None => Err(parse(i64::MIN).err().unwrap_or_else(|| InvalidValue::new("must be an integer"))),
         };
-        self.checked(name, result)
+        self.ok_or_add_error(name, result)
     }
 
     /// Reads and checks a number.
-    pub fn number<T>(&mut self, name: &str, parse: impl FnOnce(f64) -> Result<T, Invalid>) -> Option<T> {
+    pub fn number<T>(&mut self, name: &str, parse: impl FnOnce(f64) -> Result<T, InvalidValue>) -> Option<T> {
         let result = match self.value(name)?.as_f64() {
             Some(number) => parse(number),
-            None => Err(parse(f64::NAN).err().unwrap_or_else(|| Invalid::new("must be a number"))),
+            None => Err(parse(f64::NAN).err().unwrap_or_else(|| InvalidValue::new("must be a number"))),
         };
-        self.checked(name, result)
+        self.ok_or_add_error(name, result)
     }
 
     /// Reads an array of an allowed length. Too short an array is an error, but its entries are still returned, so that
@@ -164,7 +168,7 @@ impl<'v> Fields<'v, '_> {
         let entries = self.value(name)?.as_array();
 
         if entries.is_none_or(|entries| !allowed.contains(&entries.len())) {
-            self.fault(name, ArrayOf(allowed));
+            self.add_error(name, ArrayLengthMessage(allowed));
         }
 
         entries.filter(|entries| entries.len() <= *allowed.end()).map(Vec::as_slice)
@@ -176,16 +180,16 @@ impl<'v> Fields<'v, '_> {
         &mut self,
         name: &str,
         max: usize,
-        parse: impl Fn(&'v str) -> Result<T, Invalid>,
+        parse: impl Fn(&'v str) -> Result<T, InvalidValue>,
     ) -> Vec<(String, T)> {
         let at = pointer(&self.at, name);
         let mut texts = Vec::new();
 
         for (index, entry) in self.array(name, &(0..=max)).unwrap_or_default().iter().enumerate() {
             let at = pointer(&at, &index.to_string());
-            match text_of(entry, &parse) {
+            match parse_text(entry, &parse) {
                 Ok(text) => texts.push((at, text)),
-                Err(reason) => self.faults.add(at, reason),
+                Err(reason) => self.errors.add(at, reason),
             }
         }
         texts
@@ -195,13 +199,13 @@ impl<'v> Fields<'v, '_> {
     pub fn labels(&mut self, name: &str) -> Option<Labels> {
         self.value(name)?;
         let labels = self.texts(name, LIST_MAX, Label::parse).into_iter().map(|(_, label)| label);
-        self.checked(name, Labels::new(labels.collect()))
+        self.ok_or_add_error(name, Labels::new(labels.collect()))
     }
 
     /// Reads a nested object.
     pub fn object<T>(&mut self, name: &str, read: impl FnOnce(&mut Fields<'v, '_>) -> Option<T>) -> Option<T> {
         let value = self.value(name)?;
-        self.inside(pointer(&self.at, name), value, read)
+        self.nested_object(pointer(&self.at, name), value, read)
     }
 
     /// Reads an array of objects of an allowed length; each invalid entry is an error.
@@ -213,64 +217,67 @@ impl<'v> Fields<'v, '_> {
     ) -> Option<Vec<T>> {
         let at = pointer(&self.at, name);
         let entries = self.array(name, allowed)?.iter().enumerate();
-        let read = entries.map(|(index, entry)| self.inside(pointer(&at, &index.to_string()), entry, &mut read));
+        let read = entries.map(|(index, entry)| self.nested_object(pointer(&at, &index.to_string()), entry, &mut read));
         let read: Vec<Option<T>> = read.collect();
         read.into_iter().collect()
     }
 
     /// Reads an object with free keys, at most `max` of them.
-    pub fn named<K: Ord, T>(
+    pub fn map<K: Ord, T>(
         &mut self,
         max: usize,
-        parse_name: impl Fn(&'v str) -> Result<K, Invalid>,
+        parse_name: impl Fn(&'v str) -> Result<K, InvalidValue>,
         mut read: impl FnMut(&mut Self, &str) -> Option<T>,
     ) -> BTreeMap<K, T> {
         let mut entries = BTreeMap::new();
         if self.object.len() > max {
-            self.faults.add(self.at.clone(), format!("must have at most {max} entries"));
+            self.errors.add(self.at.clone(), format!("must have at most {max} entries"));
             return entries;
         }
 
         for name in self.object.keys() {
             match parse_name(name) {
                 Ok(key) => entries.extend(read(self, name).map(|value| (key, value))),
-                Err(reason) => self.fault(name, format!("has a bad name: it {reason}")),
+                Err(reason) => self.add_error(name, format!("has a bad name: it {reason}")),
             }
         }
         entries
     }
 
-    fn inside<T>(
+    fn nested_object<T>(
         &mut self,
         at: String,
         value: &'v Value,
         read: impl FnOnce(&mut Fields<'v, '_>) -> Option<T>,
     ) -> Option<T> {
         if let Some(object) = value.as_object() {
-            return read(&mut Fields { object, at, faults: self.faults });
+            return read(&mut Fields { object, at, errors: self.errors });
         }
-        self.faults.add(at, "must be an object");
+        self.errors.add(at, "must be an object");
         None
     }
 
-    fn checked<T>(&mut self, name: &str, result: Result<T, Invalid>) -> Option<T> {
-        result.map_err(|reason| self.fault(name, reason)).ok()
+    fn ok_or_add_error<T>(&mut self, name: &str, result: Result<T, InvalidValue>) -> Option<T> {
+        result.map_err(|reason| self.add_error(name, reason)).ok()
     }
 }
 
 /// Parses a string. Any other value gets the error of an invalid string, which says what is allowed.
-fn text_of<'v, T>(value: &'v Value, parse: impl FnOnce(&'v str) -> Result<T, Invalid>) -> Result<T, Invalid> {
-    const NEVER: &str = "\0";
+fn parse_text<'v, T>(
+    value: &'v Value,
+    parse: impl FnOnce(&'v str) -> Result<T, InvalidValue>,
+) -> Result<T, InvalidValue> {
+    const INVALID_TEXT: &str = "\0";
     match value.as_str() {
         Some(text) => parse(text),
-        None => Err(parse(NEVER).err().unwrap_or_else(|| Invalid::new("must be a string"))),
+        None => Err(parse(INVALID_TEXT).err().unwrap_or_else(|| InvalidValue::new("must be a string"))),
     }
 }
 
 /// Error message for an array of the wrong length.
-struct ArrayOf<'r>(&'r RangeInclusive<usize>);
+struct ArrayLengthMessage<'r>(&'r RangeInclusive<usize>);
 
-impl fmt::Display for ArrayOf<'_> {
+impl fmt::Display for ArrayLengthMessage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.clone().into_inner() {
             (0, 1) => f.write_str("must be an array of at most 1 entry"),
@@ -286,7 +293,7 @@ fn pointer(parent: &str, name: &str) -> String {
 }
 
 /// Returns the number as an integer, if it is whole and in the exact range.
-fn whole(number: &serde_json::Number) -> Option<i64> {
+fn as_integer(number: &serde_json::Number) -> Option<i64> {
     /// 2^53: every integer up to here is exact in `f64`.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let rounded = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= EXACT);

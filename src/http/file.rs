@@ -16,22 +16,22 @@ use futures_util::stream::try_unfold;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
-use super::account_pool::PoolPlace;
-use super::answer::{Answer, identity};
+use super::account_pool::PoolPermit;
+use super::api_response::{ApiResponse, identity_encoding};
 use super::conditional;
 use super::error::{Code, Problem};
-use super::gate::Admitted;
-use super::range::{self, Piece, Ranges, Span};
+use super::pipeline::RequestContext;
+use super::range::{self, ByteRange, ByteRangeSelection, RangeBodyPiece};
 use crate::domain::value::Digest;
 
 /// Maximum number of concurrent downloads.
 pub const DOWNLOADS_MAX: usize = 2048;
 /// Size of a read from disk, in bytes.
-const CHUNK: u64 = 64 * 1024;
+const CHUNK_BYTES: u64 = 64 * 1024;
 
 /// Metadata of a file response.
 #[derive(Debug, Clone)]
-pub struct Described {
+pub struct DownloadMetadata {
     /// SHA-256 of the content, used as entity tag.
     pub digest: Digest,
     pub content_type: &'static str,
@@ -41,18 +41,22 @@ pub struct Described {
 }
 
 /// Opened file.
-struct Found {
+struct OpenedDownload {
     file: File,
     length: u64,
     tag: String,
-    described: Described,
+    metadata: DownloadMetadata,
 }
 
 /// Responds with a file or the requested ranges; `None` if the file does not exist.
 ///
 /// # Errors
 /// If the file cannot be read, or no requested range overlaps it.
-pub async fn send(call: &Admitted, path: &Path, described: Described) -> Result<Option<Answer>, Problem> {
+pub async fn send(
+    call: &RequestContext,
+    path: &Path,
+    described: DownloadMetadata,
+) -> Result<Option<ApiResponse>, Problem> {
     let file = match File::open(path).await {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -60,79 +64,88 @@ pub async fn send(call: &Admitted, path: &Path, described: Described) -> Result<
     };
 
     let length = file.metadata().await.map_err(Problem::internal)?.len();
-    let found = Found { file, length, tag: format!("\"{}\"", described.digest), described };
+    let found = OpenedDownload { file, length, tag: format!("\"{}\"", described.digest), metadata: described };
     // HEAD requests and 304s send no bytes and release the place with the response.
-    let place = call.shared().downloads.take(call.account())?;
-    found.answer(call.method(), call.headers(), place).map(|response| Some(Answer::ready(response)))
+    let place = call.shared().downloads.try_acquire(call.account())?;
+    found.respond(call.method(), call.headers(), place).map(|response| Some(ApiResponse::from_response(response)))
 }
 
-impl Found {
-    fn answer(self, method: &Method, headers: &HeaderMap, place: PoolPlace) -> Result<HttpResponse, Problem> {
+impl OpenedDownload {
+    fn respond(self, method: &Method, headers: &HeaderMap, place: PoolPermit) -> Result<HttpResponse, Problem> {
         if conditional::is_current(headers, &self.tag) {
             return Ok(self.response(StatusCode::NOT_MODIFIED).finish());
         }
 
         match self.ranges(method, headers) {
-            Ranges::Whole => {
-                let whole = Span { start: 0, length: self.length };
+            ByteRangeSelection::Whole => {
+                let whole = ByteRange { start: 0, length: self.length };
                 let mut response = self.response(StatusCode::OK);
-                response.content_type(self.described.content_type);
-                Ok(self.send(response, VecDeque::from([Piece::OfFile(whole)]), place))
+                response.content_type(self.metadata.content_type);
+                Ok(self.send(response, VecDeque::from([RangeBodyPiece::FileRange(whole)]), place))
             }
-            Ranges::Unsatisfiable => {
+            ByteRangeSelection::Unsatisfiable => {
                 let told = HeaderValue::try_from(format!("bytes */{}", self.length)).map_err(Problem::internal)?;
                 let detail = format!("the file has {} bytes", self.length);
-                Err(Problem::new(Code::RangeNotSatisfiable, detail).with(CONTENT_RANGE, told))
+                Err(Problem::new(Code::RangeNotSatisfiable, detail).with_header(CONTENT_RANGE, told))
             }
-            Ranges::Parts(parts) => Ok(self.partial(&parts, place)),
+            ByteRangeSelection::Parts(parts) => Ok(self.partial(&parts, place)),
         }
     }
 
     /// Returns the requested ranges. They apply only to GET, and only if `If-Range` matches the current file.
-    fn ranges(&self, method: &Method, headers: &HeaderMap) -> Ranges {
+    fn ranges(&self, method: &Method, headers: &HeaderMap) -> ByteRangeSelection {
         let outdated = headers.get(IF_RANGE).is_some_and(|tag| tag.as_bytes() != self.tag.as_bytes());
         match headers.get(RANGE).and_then(|range| range.to_str().ok()) {
             Some(range) if *method == Method::GET && !outdated => range::parse(range, self.length),
-            _ => Ranges::Whole,
+            _ => ByteRangeSelection::Whole,
         }
     }
 
-    fn partial(self, parts: &[Span], place: PoolPlace) -> HttpResponse {
+    fn partial(self, parts: &[ByteRange], place: PoolPermit) -> HttpResponse {
         let mut response = self.response(StatusCode::PARTIAL_CONTENT);
         if let [part] = parts {
             response
-                .content_type(self.described.content_type)
+                .content_type(self.metadata.content_type)
                 .insert_header((CONTENT_RANGE, part.content_range(self.length)));
-            return self.send(response, VecDeque::from([Piece::OfFile(*part)]), place);
+            return self.send(response, VecDeque::from([RangeBodyPiece::FileRange(*part)]), place);
         }
 
         // The boundary is a hash of the file, so the file cannot contain it by chance.
         let boundary = self.tag.trim_matches('"');
         response.content_type(format!("multipart/byteranges; boundary={boundary}"));
-        let pieces = range::multipart(parts, self.length, self.described.content_type, boundary);
+        let pieces = range::multipart(parts, self.length, self.metadata.content_type, boundary);
         self.send(response, pieces, place)
     }
 
     fn response(&self, status: StatusCode) -> HttpResponseBuilder {
         let mut response = HttpResponse::build(status);
         response.insert_header((ETAG, self.tag.clone())).insert_header((ACCEPT_RANGES, "bytes"));
-        response.insert_header((CACHE_CONTROL, self.described.cache_control));
-        for (name, value) in &self.described.headers {
+        response.insert_header((CACHE_CONTROL, self.metadata.cache_control));
+        for (name, value) in &self.metadata.headers {
             response.insert_header((name.clone(), value.as_str()));
         }
         response
     }
 
-    fn send(self, mut response: HttpResponseBuilder, pieces: VecDeque<Piece>, place: PoolPlace) -> HttpResponse {
-        let length = range::length_of(&pieces);
-        response.insert_header(identity());
-        response.body(SizedStream::new(length, stream(self.file, pieces, place)))
+    fn send(
+        self,
+        mut response: HttpResponseBuilder,
+        pieces: VecDeque<RangeBodyPiece>,
+        place: PoolPermit,
+    ) -> HttpResponse {
+        let length = range::total_length(&pieces);
+        response.insert_header(identity_encoding());
+        response.body(SizedStream::new(length, stream_pieces(self.file, pieces, place)))
     }
 }
 
 /// Streams the pieces chunk by chunk; the file is never in memory as a whole.
-fn stream(file: File, pieces: VecDeque<Piece>, place: PoolPlace) -> impl Stream<Item = std::io::Result<Bytes>> {
-    let start = Sending { file, pieces, at: None, _place: place };
+fn stream_pieces(
+    file: File,
+    pieces: VecDeque<RangeBodyPiece>,
+    place: PoolPermit,
+) -> impl Stream<Item = std::io::Result<Bytes>> {
+    let start = DownloadStream { file, pieces, offset: None, _permit: place };
     try_unfold(start, |mut sending| async move {
         let chunk = sending.next().await?;
         Ok(chunk.map(|chunk| (chunk, sending)))
@@ -140,34 +153,37 @@ fn stream(file: File, pieces: VecDeque<Piece>, place: PoolPlace) -> impl Stream<
 }
 
 /// File being sent.
-struct Sending {
+struct DownloadStream {
     file: File,
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<RangeBodyPiece>,
     /// Offset of the next sequential read, if known.
-    at: Option<u64>,
-    _place: PoolPlace,
+    offset: Option<u64>,
+    _permit: PoolPermit,
 }
 
-impl Sending {
+impl DownloadStream {
     async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
         let span = match self.pieces.pop_front() {
             None => return Ok(None),
-            Some(Piece::Ready(bytes)) => return Ok(Some(bytes)),
-            Some(Piece::OfFile(span)) => span,
+            Some(RangeBodyPiece::Literal(bytes)) => return Ok(Some(bytes)),
+            Some(RangeBodyPiece::FileRange(span)) => span,
         };
-        if self.at != Some(span.start) {
+        if self.offset != Some(span.start) {
             self.file.seek(SeekFrom::Start(span.start)).await?;
         }
 
-        let mut chunk = BytesMut::with_capacity(usize::try_from(span.length.min(CHUNK)).unwrap_or_default());
-        let read = (&mut self.file).take(span.length.min(CHUNK)).read_buf(&mut chunk).await? as u64;
+        let mut chunk = BytesMut::with_capacity(usize::try_from(span.length.min(CHUNK_BYTES)).unwrap_or_default());
+        let read = (&mut self.file).take(span.length.min(CHUNK_BYTES)).read_buf(&mut chunk).await? as u64;
         if read == 0 && span.length > 0 {
             return Err(ErrorKind::UnexpectedEof.into());
         }
 
-        self.at = Some(span.start + read);
+        self.offset = Some(span.start + read);
         if read < span.length {
-            self.pieces.push_front(Piece::OfFile(Span { start: span.start + read, length: span.length - read }));
+            self.pieces.push_front(RangeBodyPiece::FileRange(ByteRange {
+                start: span.start + read,
+                length: span.length - read,
+            }));
         }
         Ok(Some(chunk.freeze()))
     }

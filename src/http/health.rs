@@ -1,28 +1,28 @@
 //! Health and readiness probes, and the public webhook key.
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::{Code, Problem};
-use super::gate::Call;
-use super::server::Unready;
+use super::pipeline::Call;
+use super::server::ReadinessFailure;
 use crate::domain::policy::Action;
 
 /// `GET /health`: 200 while the process responds.
-pub async fn health(_call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
-    Ok(Answer::text("OK"))
+pub async fn health(_call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
+    Ok(ApiResponse::text("OK"))
 }
 
 /// `GET /ready`: 200 while the service can work. Callers get only the kind of problem; the details are logged once for
 /// the operator, not for each request.
-pub async fn ready(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
+pub async fn ready(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
     match (call.services().readiness)() {
-        Ok(()) => Ok(Answer::text("OK")),
-        Err(Unready { told, .. }) => {
+        Ok(()) => Ok(ApiResponse::text("OK")),
+        Err(ReadinessFailure { public_message: told, .. }) => {
             Err(Problem::new(Code::NotReady, format!("the service cannot do its work now: {told}")).retry_after(5))
         }
     }
 }
 
 /// `GET /.well-known/webhook-key`: the public key of the webhook signatures (contract 8).
-pub async fn webhook_key(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
-    Ok(Answer::text(call.services().webhook_key.clone()))
+pub async fn webhook_key(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
+    Ok(ApiResponse::text(call.services().webhook_key.clone()))
 }

@@ -3,66 +3,66 @@
 use actix_web::http::Method;
 use actix_web::http::header::CONTENT_DISPOSITION;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::{Code, Problem};
-use super::file::{self, Described};
-use super::gate::{Admitted, Call};
-use super::query::with_plus;
-use super::version_list::{Asked, asked, view};
+use super::file::{self, DownloadMetadata};
+use super::pipeline::{Call, RequestContext};
+use super::query::restore_plus_signs;
+use super::version_list::{NodeLookup, look_up_node, version_view};
 use crate::domain::node::{NodeProfile, NodeStatus};
-use crate::domain::policy::{Action, Standing};
+use crate::domain::policy::{Action, CallerRole};
 use crate::domain::version::{NodeVersion, SemVer, VersionRef, VersionStatus, latest};
-use crate::projections::node::entry::Entry;
+use crate::projections::node::entry::NodeEntry;
 
 /// Cache control of archives: revalidate always, so that bans take effect at once.
-const ASK_AGAIN: &str = "no-cache";
+const REVALIDATE: &str = "no-cache";
 
 /// `GET /nodes/{node_id}/install`: the version to install, by default the latest. Counts one download per account and
 /// day; HEAD does not count.
-pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
-    let numbers = query.many_checked("version", |text| SemVer::parse(&with_plus(text)));
+    let numbers = query.parsed_values("version", |text| SemVer::parse(&restore_plus_signs(text)));
     if numbers.len() > 1 {
-        query.fault("version", "must be one version");
+        query.add_error("version", "must be one version");
     }
     query.finish()?;
 
-    let (entry, links) = match asked(&call, "/install")? {
-        Asked::Here(entry, links) => (entry, links),
-        Asked::Elsewhere(answer) => return Ok(answer),
+    let (entry, links) = match look_up_node(&call, "/install")? {
+        NodeLookup::Found(entry, links) => (entry, links),
+        NodeLookup::Redirect(answer) => return Ok(answer),
     };
 
     let reference = numbers.into_iter().next().map(VersionRef::Number);
-    let (node, version) = obtain(&call, &entry, |node| match &reference {
+    let (node, version) = installable_version(&call, &entry, |node| match &reference {
         Some(reference) => node.version(reference),
         None => latest(&node.versions),
     })?;
 
     if call.method() == Method::GET {
         let services = call.services();
-        services.tally.installed(&node.id.key(), call.account(), services.surroundings.now());
+        services.usage_counters.count_install(&node.id.key(), call.account(), services.environment.now());
     }
 
-    Answer::ok(&view(&entry, node, version, false, &links))
+    ApiResponse::ok(&version_view(&entry, node, version, false, &links))
 }
 
 /// `GET /nodes/{node_id}/versions/{version}/download`: the archive.
-pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
-    let segment = call.segment("version");
+pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
+    let segment = call.path_param("version");
     let wanted = VersionRef::parse(&segment).ok_or_else(|| Problem::not_found("node version"))?;
-    let entry = match asked(&call, &format!("/versions/{segment}/download"))? {
-        Asked::Here(entry, _) => entry,
-        Asked::Elsewhere(answer) => return Ok(answer),
+    let entry = match look_up_node(&call, &format!("/versions/{segment}/download"))? {
+        NodeLookup::Found(entry, _) => entry,
+        NodeLookup::Redirect(answer) => return Ok(answer),
     };
 
-    let (node, version) = obtain(&call, &entry, |node| node.version(&wanted))?;
+    let (node, version) = installable_version(&call, &entry, |node| node.version(&wanted))?;
     let archive = version.archive.ok_or_else(|| Problem::not_found("archive: the version has none yet"))?;
     // Ids and version numbers need no quoting.
     let disposition = format!("attachment; filename=\"{}-{}.zip\"", node.id, version.number);
-    let described = Described {
+    let described = DownloadMetadata {
         digest: archive.digest,
         content_type: "application/zip",
-        cache_control: ASK_AGAIN,
+        cache_control: REVALIDATE,
         headers: vec![(CONTENT_DISPOSITION, disposition)],
     };
     let answer = file::send(&call, &call.services().archives.path_of(&archive.digest), described).await?;
@@ -71,9 +71,9 @@ pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answ
 
 /// Returns the requested version if the caller may have it. Banned versions are for nobody, pending and flagged ones
 /// for members and administrators.
-fn obtain<'e>(
-    call: &Admitted,
-    entry: &'e Entry,
+fn installable_version<'e>(
+    call: &RequestContext,
+    entry: &'e NodeEntry,
     wanted: impl FnOnce(&'e NodeProfile) -> Option<&'e NodeVersion>,
 ) -> Result<(&'e NodeProfile, &'e NodeVersion), Problem> {
     let not_found = || Problem::not_found("node version");
@@ -96,8 +96,8 @@ fn obtain<'e>(
     }
 }
 
-fn is_insider(call: &Admitted, node: &NodeProfile) -> bool {
+fn is_insider(call: &RequestContext, node: &NodeProfile) -> bool {
     let models = call.services().models.read();
-    let standing = call.identity().standing(models.publishers.get(&node.publisher));
-    matches!(standing, Standing::Member | Standing::Owner | Standing::OwnToken | Standing::Admin)
+    let standing = call.identity().role(models.publishers.get(&node.publisher));
+    matches!(standing, CallerRole::Member | CallerRole::Owner | CallerRole::OwnToken | CallerRole::Admin)
 }

@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::{Code, Problem};
-use super::file::{self, Described};
-use super::gate::Call;
+use super::file::{self, DownloadMetadata};
+use super::pipeline::Call;
 use crate::domain::image::ImageFormat;
 use crate::domain::policy::Action;
 use crate::domain::value::Digest;
 use crate::domain::video::VideoFormat;
-use crate::media::store::Area;
+use crate::media::store::MediaArea;
 
 /// Cache control of results: a name is the hash of its content.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
 /// `GET /media/{file}`: a result.
-pub async fn file(call: Call<{ Action::ReadResult as u8 }>) -> Result<Answer, Problem> {
-    let name = call.segment("file");
-    let path = call.services().store.path_of(Area::Result, &name).ok_or_else(not_found)?;
-    let (digest, content_type) = named(&name).ok_or_else(not_found)?;
-    let described = Described { digest, content_type, cache_control: IMMUTABLE, headers: Vec::new() };
+pub async fn file(call: Call<{ Action::ReadResult as u8 }>) -> Result<ApiResponse, Problem> {
+    let name = call.path_param("file");
+    let path = call.services().store.path_of(MediaArea::Result, &name).ok_or_else(not_found)?;
+    let (digest, content_type) = parse_file_name(&name).ok_or_else(not_found)?;
+    let described = DownloadMetadata { digest, content_type, cache_control: IMMUTABLE, headers: Vec::new() };
     let retention = call.services().options.media_retention;
-    file::send(&call, &path, described).await?.ok_or_else(|| not_kept(retention))
+    file::send(&call, &path, described).await?.ok_or_else(|| result_not_found(retention))
 }
 
 fn not_found() -> Problem {
@@ -30,13 +30,16 @@ fn not_found() -> Problem {
 }
 
 /// 404 for a missing file. Deleted files leave no record, so the message covers both cases.
-fn not_kept(retention: Duration) -> Problem {
-    let detail = format!("there is no such file: results are kept for {} after their task has ended", span(retention));
+fn result_not_found(retention: Duration) -> Problem {
+    let detail = format!(
+        "there is no such file: results are kept for {} after their task has ended",
+        format_duration(retention)
+    );
     Problem::new(Code::NotFound, detail)
 }
 
 /// Formats a duration in the largest unit that divides it.
-fn span(time: Duration) -> String {
+fn format_duration(time: Duration) -> String {
     let seconds = time.as_secs();
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute")];
     let (length, unit) = units.into_iter().find(|(length, _)| seconds.is_multiple_of(*length)).unwrap_or((1, "second"));
@@ -45,7 +48,7 @@ fn span(time: Duration) -> String {
 }
 
 /// Parses a file name into the hash of the content and its media type.
-fn named(name: &str) -> Option<(Digest, &'static str)> {
+fn parse_file_name(name: &str) -> Option<(Digest, &'static str)> {
     let (stem, extension) = name.split_once('.')?;
     let of_picture = ImageFormat::parse(extension).map(ImageFormat::media_type);
     let media_type = of_picture.or_else(|_| VideoFormat::parse(extension).map(VideoFormat::media_type));
@@ -58,7 +61,7 @@ mod tests {
 
     #[test]
     fn times_are_told_in_the_largest_unit_that_fits() {
-        let told = [86_400, 604_800, 90_000, 3_660, 61].map(|seconds| span(Duration::from_secs(seconds)));
+        let told = [86_400, 604_800, 90_000, 3_660, 61].map(|seconds| format_duration(Duration::from_secs(seconds)));
         assert_eq!(told, ["1 day", "7 days", "25 hours", "61 minutes", "61 seconds"]);
     }
 
@@ -66,12 +69,12 @@ mod tests {
     fn only_names_of_results_name_files() {
         let digest = "a5".repeat(32);
         for (extension, media_type) in [("png", "image/png"), ("mp4", "video/mp4")] {
-            assert_eq!(named(&format!("{digest}.{extension}")).map(|(_, known)| known), Some(media_type));
+            assert_eq!(parse_file_name(&format!("{digest}.{extension}")).map(|(_, known)| known), Some(media_type));
         }
         for bad in
             ["", "a.png", &format!("{digest}.exe"), &digest, &format!("../{digest}.png"), &format!("{digest}.png/")]
         {
-            assert!(named(bad).is_none(), "{bad}");
+            assert!(parse_file_name(bad).is_none(), "{bad}");
         }
     }
 }

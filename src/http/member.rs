@@ -1,39 +1,39 @@
 //! Members of a publisher: add, change role, remove.
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::authorize;
 use super::error::Problem;
 use super::fields;
-use super::gate::Call;
-use super::publisher::current;
+use super::pipeline::Call;
+use super::publisher::reply_with_current;
 use crate::domain::ids::UserId;
 use crate::domain::policy::Action;
 use crate::domain::publisher::{MemberRole, PublisherCommand};
 
 /// `PUT /publishers/{publisher_id}/members/{user_id}`: sets the role of a user, effective at once. Without a role in
 /// the body, a member keeps the role and a new member gets `Member`.
-pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<Answer, Problem> {
+pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.known_user()?;
     let body = call.json().await?;
     let role = fields::read(&body, |fields| Some(fields.text("role", MemberRole::parse)))?;
     let publisher = call.publisher()?;
     let role = role.or_else(|| publisher.role_of(user)).unwrap_or(MemberRole::Member);
     let command = PublisherCommand::SetMember { user, role };
-    call.services().dispatch.publisher(&publisher.id, command, call.why()).await?;
-    current(&call).await
+    call.services().dispatch.publisher(&publisher.id, command, call.command_context()).await?;
+    reply_with_current(&call).await
 }
 
 /// `DELETE /publishers/{publisher_id}/members/{user_id}`: for managers of members, and for the member itself.
-pub async fn remove(call: Call<{ Action::RemoveMember as u8 }>) -> Result<Answer, Problem> {
+pub async fn remove(call: Call<{ Action::RemoveMember as u8 }>) -> Result<ApiResponse, Problem> {
     let publisher = call.publisher()?;
-    let leaving = UserId::parse(&call.segment("user_id")).ok();
+    let leaving = UserId::parse(&call.path_param("user_id")).ok();
     if leaving != Some(call.user()?.id) {
         authorize::permit(Action::ManageMembers, call.identity(), Some(publisher))?;
     }
     // An erased user has left all publishers, unless it was added concurrently.
-    call.named_user()?;
+    call.user_in_path()?;
     let user = leaving.ok_or_else(|| Problem::not_found("user"))?;
     let command = PublisherCommand::RemoveMember { user };
-    call.services().dispatch.publisher(&publisher.id, command, call.why()).await?;
-    Ok(Answer::no_content())
+    call.services().dispatch.publisher(&publisher.id, command, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
 }

@@ -3,60 +3,68 @@
 use actix_web::HttpResponse;
 use actix_web::http::{Method, StatusCode};
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::{Code, Problem};
-use super::gate::{Call, static_name};
-use super::routes::{self, Row};
+use super::pipeline::{Call, static_method_name};
+use super::routes::{self, RouteInfo};
 use super::server::Services;
-use super::state::{STORAGE_STATES, Seen, VERIFICATION_STATES};
-use crate::actors::poller::breaker::Circuit;
+use super::state::{STORAGE_STATES, ServiceSnapshot, VERIFICATION_STATES};
+use crate::actors::poller::breaker::CircuitState;
+use crate::disk_space::StorageStatus;
 use crate::domain::event;
 use crate::domain::policy::Action;
-use crate::domain::task::{Failure, TaskKind};
-use crate::space::StorageKind;
-use crate::telemetry::metrics::{Foreseen, Looked, OPENMETRICS, State};
+use crate::domain::task::{TaskFailure, TaskKind};
+use crate::telemetry::metrics::{GaugeReadings, KnownSeries, OPENMETRICS, StateGauge};
 
 /// `GET /metrics`. Open to any client that can reach it: metrics contain amounts, but no content or identities.
-pub(super) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
+pub(super) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
     let services = call.services();
-    let text = services.metrics.told(&look(services));
-    Ok(Answer::ready(HttpResponse::Ok().content_type(OPENMETRICS).body(text)))
+    let text = services.metrics.render(&read_gauges(services));
+    Ok(ApiResponse::from_response(HttpResponse::Ok().content_type(OPENMETRICS).body(text)))
 }
 
 /// Returns the label values to pre-register at zero, so that `rate()` sees the first increment.
-pub(super) fn foreseen(services: &Services) -> Foreseen {
+pub(super) fn known_labels(services: &Services) -> KnownSeries {
     let too_many = Code::ALL.iter().filter(|code| code.status() == StatusCode::TOO_MANY_REQUESTS.as_u16());
     // GET implies HEAD.
     let methods = |method: &Method| [Some(method.clone()), (*method == Method::GET).then_some(Method::HEAD)];
-    let of_row = |row: &Row| {
-        methods(&row.method).into_iter().flatten().map(|method| (static_name(&method), row.path)).collect::<Vec<_>>()
+    let of_row = |row: &RouteInfo| {
+        methods(&row.method)
+            .into_iter()
+            .flatten()
+            .map(|method| (static_method_name(&method), row.path))
+            .collect::<Vec<_>>()
     };
 
-    Foreseen {
-        routes: routes::rows().iter().flat_map(of_row).collect(),
+    KnownSeries {
+        routes: routes::route_infos().iter().flat_map(of_row).collect(),
         refusals: too_many.map(|code| code.as_str()).collect(),
         events: event::names().collect(),
-        kinds: TaskKind::ALL.iter().map(|kind| kind.as_str()).collect(),
-        codes: Failure::CODES.to_vec(),
+        task_kinds: TaskKind::ALL.iter().map(|kind| kind.as_str()).collect(),
+        failure_codes: TaskFailure::CODES.to_vec(),
         vendors: services.vendors.iter().map(|vendor| vendor.name).collect(),
     }
 }
 
-fn look(services: &Services) -> Looked {
-    let Seen { read_models, tasks, deliveries, probe, storage } = Seen::now(services);
-    let circuit = |name: &'static str| State { all: &Circuit::NAMES, is: name };
+fn read_gauges(services: &Services) -> GaugeReadings {
+    let ServiceSnapshot { read_models, tasks, deliveries, probe, storage } = ServiceSnapshot::read(services);
+    let circuit = |name: &'static str| StateGauge { all: &CircuitState::NAMES, current: name };
 
-    Looked {
-        head: probe.head,
-        read_models,
-        index: probe.indexed,
+    GaugeReadings {
+        log_position: probe.head,
+        read_models_position: read_models,
+        index_position: probe.indexed,
         index_bytes: probe.index_bytes,
-        queues: vec![("appends", probe.waiting as u64), ("tasks", tasks as u64), ("deliveries", deliveries as u64)],
-        verification: State { all: &VERIFICATION_STATES, is: probe.verification.state.name() },
-        verified: probe.verification.position,
+        queues: vec![
+            ("appends", probe.queued_appends as u64),
+            ("tasks", tasks as u64),
+            ("deliveries", deliveries as u64),
+        ],
+        verification: StateGauge { all: &VERIFICATION_STATES, current: probe.verification.state.name() },
+        verified_position: probe.verification.position,
         sync_pending: probe.sync_pending,
         is_ready: (services.readiness)().is_ok(),
-        storage: State { all: &STORAGE_STATES, is: name_of(storage.state) },
+        storage: StateGauge { all: &STORAGE_STATES, current: storage_state_name(storage.state) },
         free_bytes: storage.free_bytes,
         reserve_bytes: storage.reserve_bytes,
         circuits: services.vendors.iter().map(|vendor| (vendor.name, circuit(vendor.circuit().name()))).collect(),
@@ -65,7 +73,7 @@ fn look(services: &Services) -> Looked {
     }
 }
 
-fn name_of(state: StorageKind) -> &'static str {
+fn storage_state_name(state: StorageStatus) -> &'static str {
     STORAGE_STATES[state as usize]
 }
 

@@ -9,46 +9,41 @@
 //! gate      authentication, existence of the resources, authorization
 //! ```
 //!
-//! A handler takes a `gate::Call`, which exists only after the gate has authorized the action in the handler's own
+//! A handler takes a `pipeline::Call`, which exists only after the gate has authorized the action in the handler's own
 //! signature. It sends commands to `Dispatch` and reads the read models.
 
 mod account;
 mod account_pool;
 mod admin;
-mod answer;
+pub mod allowed_hosts;
+mod api_response;
 pub mod as_of;
 mod audit;
 mod audit_stream;
 mod authorize;
 mod body;
+mod body_chunks;
 mod bulk;
 mod checkpoint;
-mod chunks;
 mod conditional;
 mod connection;
 mod console;
 mod credits;
+mod csrf;
 mod daily_quotas;
 mod delivery;
 mod erase;
 mod error;
 mod fields;
 mod file;
-mod foreign;
-mod frame;
-mod front;
-mod gate;
 mod health;
-mod hint;
-pub mod host;
 mod idempotency;
 mod image;
 mod install;
-mod joined;
-mod limits;
 mod media;
 mod member;
 mod metrics;
+mod middleware_stack;
 mod moderation;
 mod music;
 mod node;
@@ -56,36 +51,41 @@ mod node_body;
 mod node_change;
 mod node_query;
 pub mod openapi;
-mod paths;
-mod payload;
-mod personal;
+mod page_builder;
+mod page_cache;
+mod personal_fields;
+mod pipeline;
+mod prefer_wait;
 mod publisher;
 mod query;
 mod range;
-mod ready;
-mod refusal;
+mod rate_limit;
+mod rejection;
+mod request_log;
+mod request_trace;
+mod resource;
+mod response_body;
 mod review;
+mod router;
 pub mod routes;
 pub mod server;
 mod sign_in;
 mod sse;
-pub mod starting;
+pub mod startup_server;
 pub mod state;
 mod stream_access;
-mod subject;
-mod submissions;
 mod task;
+mod task_quota;
 mod token;
-mod traced;
 mod translation;
 mod upload;
-mod uploads;
+mod upload_limiter;
 mod user;
+mod vendor_webhook;
 mod version;
 mod version_body;
 mod version_list;
 mod video;
-mod waiting;
 mod webhook_secret;
 
 /// Parser of the music form, public for fuzzing.

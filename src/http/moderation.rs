@@ -1,42 +1,42 @@
 //! Moderation of nodes and versions by administrators.
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::Problem;
 use super::fields;
-use super::gate::Call;
-use super::node_body::{read_node_facts, read_node_fields, read_node_status, same_id};
-use super::node_change::{ruled, with_view};
+use super::node_body::{check_same_id, read_node_admin_fields, read_node_fields, read_node_status};
+use super::node_change::{discard_inherited_ban, reply_with_node};
+use super::pipeline::Call;
 use super::version;
-use super::version_body::{read_ruling, read_version_fields};
+use super::version_body::{read_moderation_patch, read_version_fields};
 use crate::domain::node::NodeCommand;
 use crate::domain::policy::Action;
 use crate::domain::version::{SemVer, VersionRef};
 
 /// `PUT /admin/nodes/{node_id}`: changes all fields of a node, including its status.
-pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let node = call.known_node()?;
     let command = fields::read(&body, |fields| {
-        same_id(fields, Some(&node));
+        check_same_id(fields, Some(&node));
         let change = read_node_fields(fields);
-        let facts = read_node_facts(fields, true);
-        let (facts, status) = ruled(&call, &node, facts, read_node_status(fields, true));
-        Some(NodeCommand::Administer { change, facts, status })
+        let facts = read_node_admin_fields(fields, true);
+        let (facts, status) = discard_inherited_ban(&call, &node, facts, read_node_status(fields, true));
+        Some(NodeCommand::Administer { change, admin_fields: facts, status })
     })?;
-    call.services().dispatch.node(&node, command, call.why()).await?;
-    with_view(&call, &node, |view| Answer::ok(view))
+    call.services().dispatch.node(&node, command, call.command_context()).await?;
+    reply_with_node(&call, &node, |view| ApiResponse::ok(view))
 }
 
 /// `PUT /admin/nodes/{node_id}/versions/{version}`: changes all fields of a version, including its status.
-pub async fn version(mut call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub async fn version(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let node = call.known_node()?;
-    let number = SemVer::parse(&call.segment("version")).map_err(|_| Problem::not_found("node version"))?;
+    let number = SemVer::parse(&call.path_param("version")).map_err(|_| Problem::not_found("node version"))?;
     let version = VersionRef::Number(number);
     let command = fields::read(&body, |fields| {
         let change = read_version_fields(fields);
-        Some(read_ruling(fields, true).into_command(version.clone(), change))
+        Some(read_moderation_patch(fields, true).into_command(version.clone(), change))
     })?;
-    call.services().dispatch.node(&node, command, call.why()).await?;
-    version::with_view(&call, &node, &version, true, |view| Answer::ok(view))
+    call.services().dispatch.node(&node, command, call.command_context()).await?;
+    version::reply_with_version(&call, &node, &version, true, |view| ApiResponse::ok(view))
 }

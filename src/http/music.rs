@@ -11,26 +11,26 @@ use actix_web::http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 use actix_web::web::Bytes;
 use futures_util::{Stream, stream};
 
-use super::answer::{Answer, identity};
+use super::api_response::{ApiResponse, identity_encoding};
 use super::error::{Code, Problem};
-use super::gate::Call;
-use super::idempotency::MadeAgain;
-use super::server::Shared;
+use super::idempotency::RebuiltOnReplay;
+use super::pipeline::Call;
+use super::server::AppState;
 use super::sse::X_ACCEL_BUFFERING;
 use super::stream_access::StreamAccess;
 use crate::domain::ids::TaskId;
 use crate::domain::music::MusicWork;
 use crate::domain::policy::Action;
-use crate::domain::task::{Failure, Stage, Submission, TaskCommand, Work};
+use crate::domain::task::{Submission, TaskCommand, TaskFailure, TaskStage, TaskWork};
 use crate::quota::Account;
 
 mod feed;
 pub mod form;
-mod held;
 mod line;
+mod source;
 
-use feed::{CLIENT_GONE, Feed, Record};
-use line::Line;
+use feed::{CLIENT_DISCONNECTED, MusicFeed, MusicOutcomeRecorder};
+use line::MusicStreamLine;
 
 /// Content type of the response.
 pub const NDJSON: &str = "application/x-ndjson";
@@ -39,7 +39,7 @@ pub const X_TASK_ID: HeaderName = HeaderName::from_static("x-task-id");
 
 /// `POST /proxy/musicvendor/t2m/generate`: records the task before the response begins, and its outcome when the
 /// response ends.
-pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result<Answer, Problem> {
+pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.user()?;
     let owner = user.id;
     let shared = call.shared().clone();
@@ -52,72 +52,80 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let work = form::read(call.headers(), body.bytes().clone()).await?;
     drop(body);
     // Derived from the idempotency key, so a repeated request finds its task.
-    let task = TaskId(call.services().surroundings.random_uuid());
+    let task = TaskId(call.services().environment.random_uuid());
     let access = StreamAccess::new(&call)?;
 
     if let Some(before) = services.models.task(task).await? {
-        let answer = replayed(&shared, call.account(), task, &before.stage, (work, access)).await;
+        let answer = replay(&shared, call.account(), task, &before.stage, (work, access)).await;
         // This error may be temporary, so it is not stored as the response.
-        let refused = |problem: Problem| Answer::ready(made_again(problem.respond(call.request.path())));
+        let refused = |problem: Problem| {
+            ApiResponse::from_response(mark_rebuilt_on_replay(problem.to_response(call.request.path())))
+        };
         return Ok(answer.unwrap_or_else(refused));
     }
 
-    let place = shared.music_streams.take(call.account())?;
-    let reservation = call.reserve(Some(owner), task)?;
+    let place = shared.music_streams.try_acquire(call.account())?;
+    let reservation = call.reserve_task(Some(owner), task)?;
     // Last, because a half-open circuit admits only one trial call: a rejected request must not use it up.
-    let leave = services.musician.admit().map_err(left_alone)?;
+    let leave = services.music_vendor.admit().map_err(vendor_paused)?;
 
     // From here on, a disconnect is recorded.
-    let record = Record::new(services, task, call.why());
-    let submission = Submission { task, owner: Some(owner), work: Work::Music(work.clone()), webhook: None };
-    services.dispatch.task(task, TaskCommand::Submit(submission), call.why()).await?;
+    let record = MusicOutcomeRecorder::new(services, task, call.command_context());
+    let submission = Submission { task, owner: Some(owner), work: TaskWork::Music(work.clone()), webhook: None };
+    services.dispatch.task(task, TaskCommand::Submit(submission), call.command_context()).await?;
     drop(reservation);
-    services.dispatch.task(task, services.musician.beginning(task), call.why()).await?;
+    services.dispatch.task(task, services.music_vendor.start_command(task), call.command_context()).await?;
 
-    let playing = services.musician.play(leave, task, work);
-    Ok(sent(task, Feed::new(services, record, (playing, place), access).into_lines()))
+    let playing = services.music_vendor.play(leave, task, work);
+    Ok(stream_response(task, MusicFeed::new(services, record, (playing, place), access).into_lines()))
 }
 
 /// Responds to a repeated request (ADR 18): produces the music again if the result is the same. Records nothing and
 /// leaves the task unchanged.
-async fn replayed(
-    shared: &Shared,
+async fn replay(
+    shared: &AppState,
     account: Account,
     task: TaskId,
-    stage: &Stage,
+    stage: &TaskStage,
     (work, access): (MusicWork, StreamAccess),
-) -> Result<Answer, Problem> {
+) -> Result<ApiResponse, Problem> {
     let services = &shared.services;
     let failure = match stage {
-        Stage::Completed { .. } => None,
-        Stage::Failed { failure } => Some(failure),
-        Stage::Waiting { .. } | Stage::Submitting { .. } | Stage::InProgress { .. } | Stage::Streaming => {
+        TaskStage::Completed { .. } => None,
+        TaskStage::Failed { failure } => Some(failure),
+        TaskStage::Waiting { .. }
+        | TaskStage::Submitting { .. }
+        | TaskStage::InProgress { .. }
+        | TaskStage::Streaming => {
             let detail = format!("the music of this Idempotency-Key is being sent as task {task}");
             return Err(Problem::new(Code::IdempotencyKeyInUse, detail).retry_after(1));
         }
     };
 
-    let as_told = |failure: &Failure| sent(task, stream::once(ready(Ok(Line::failed(failure).written()))));
-    if let Some(failure) = failure.filter(|failure| !was_cut_off(failure)) {
-        return Ok(as_told(failure));
+    let replay_failure = |failure: &TaskFailure| {
+        stream_response(task, stream::once(ready(Ok(MusicStreamLine::failed(failure).to_bytes()))))
+    };
+    if let Some(failure) = failure.filter(|failure| !was_interrupted(failure)) {
+        return Ok(replay_failure(failure));
     }
 
     // Only the engine that made the music can repeat it; different music under the same key would be wrong.
-    let was_vendors = services.models.was_given_to_vendor(task).await?;
-    if services.musician.is_repeatable() && !was_vendors {
-        let place = shared.music_streams.take(account)?;
-        let leave = services.musician.admit().map_err(left_alone)?;
-        let playing = services.musician.play(leave, task, work);
-        return Ok(sent(
+    let was_vendors = services.models.was_submitted_to_vendor(task).await?;
+    if services.music_vendor.is_repeatable() && !was_vendors {
+        let place = shared.music_streams.try_acquire(account)?;
+        let leave = services.music_vendor.admit().map_err(vendor_paused)?;
+        let playing = services.music_vendor.play(leave, task, work);
+        return Ok(stream_response(
             task,
-            Feed::new(services, Record::none(services, task), (playing, place), access).into_lines(),
+            MusicFeed::new(services, MusicOutcomeRecorder::for_replay(services, task), (playing, place), access)
+                .into_lines(),
         ));
     }
-    failure.map(as_told).ok_or_else(|| lost(task, was_vendors))
+    failure.map(replay_failure).ok_or_else(|| replay_unavailable(task, was_vendors))
 }
 
 /// Error for completed music that cannot be produced again.
-fn lost(task: TaskId, was_vendors: bool) -> Problem {
+fn replay_unavailable(task: TaskId, was_vendors: bool) -> Problem {
     let why = if was_vendors {
         "was made by a vendor, whose music is not kept"
     } else {
@@ -129,25 +137,25 @@ fn lost(task: TaskId, was_vendors: bool) -> Problem {
 }
 
 /// Returns `true` if the client cannot have received the end of the stream; such a stream may be repeated.
-fn was_cut_off(failure: &Failure) -> bool {
-    [CLIENT_GONE, Failure::INTERRUPTED].contains(&failure.code.as_str())
+fn was_interrupted(failure: &TaskFailure) -> bool {
+    [CLIENT_DISCONNECTED, TaskFailure::INTERRUPTED].contains(&failure.code.as_str())
 }
 
-fn sent(task: TaskId, lines: impl Stream<Item = Result<Bytes, Infallible>> + 'static) -> Answer {
+fn stream_response(task: TaskId, lines: impl Stream<Item = Result<Bytes, Infallible>> + 'static) -> ApiResponse {
     let mut response = HttpResponse::build(StatusCode::OK);
-    response.content_type(NDJSON).insert_header(identity());
+    response.content_type(NDJSON).insert_header(identity_encoding());
     response.insert_header((CACHE_CONTROL, "no-store"));
     response.insert_header((X_ACCEL_BUFFERING, HeaderValue::from_static("no")));
     response.insert_header((X_TASK_ID, task.to_string()));
-    Answer::ready(made_again(response.streaming(lines)))
+    ApiResponse::from_response(mark_rebuilt_on_replay(response.streaming(lines)))
 }
 
-fn made_again(mut response: HttpResponse) -> HttpResponse {
-    response.extensions_mut().insert(MadeAgain);
+fn mark_rebuilt_on_replay(mut response: HttpResponse) -> HttpResponse {
+    response.extensions_mut().insert(RebuiltOnReplay);
     response
 }
 
-fn left_alone(wait: Duration) -> Problem {
+fn vendor_paused(wait: Duration) -> Problem {
     let detail = "the vendor of music keeps failing, or has asked for a pause, and is left alone for a while";
     Problem::new(Code::Overloaded, detail)
         .retry_after(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1))

@@ -8,64 +8,64 @@ use std::sync::Arc;
 
 use actix_web::http::header::{HeaderName, LINK};
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::conditional;
 use super::error::Problem;
-use super::gate::{Admitted, Call};
-use super::joined::{Joined, tag_of_fragment};
-use super::node_query::{self, Asked};
+use super::node_query::{self, NodeListRequest};
+use super::page_builder::{PageBuilder, fragment_tag};
+use super::page_cache::CachedPage;
+use super::pipeline::{Call, RequestContext};
 use super::query::{LIMIT_MAX, Query};
-use super::ready::ReadyPage;
 use crate::domain::ids::NodeId;
-use crate::domain::policy::{Action, Standing};
-use crate::projections::node::cache::Cache;
-use crate::projections::node::entry::Entry;
-use crate::projections::node::view::{Fragment, Links};
+use crate::domain::policy::{Action, CallerRole};
+use crate::projections::node::cache::GenerationCache;
+use crate::projections::node::entry::NodeEntry;
+use crate::projections::node::view::{Links, NodeFragment};
 use crate::projections::page::{Page, PageRequest};
 
 /// Header with the number of nodes on all pages.
 pub const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
 /// Maximum size of each page cache, in bytes.
-const READY_MAX: usize = 16 << 20;
+const PAGE_CACHE_BYTES_MAX: usize = 16 << 20;
 /// Size in bytes above which a page is joined after the read models are released.
-const JOINED_AT_ONCE_MAX: usize = 128 << 10;
+const BUILT_UNDER_LOCK_MAX: usize = 128 << 10;
 
 /// Page caches, keyed by the raw query: parsing a query costs more than finding its page.
-pub struct ReadyPages {
-    lists: Cache<Box<str>, ReadyPage>,
-    searches: Cache<Box<str>, ReadyPage>,
+pub struct PageCaches {
+    lists: GenerationCache<Box<str>, CachedPage>,
+    searches: GenerationCache<Box<str>, CachedPage>,
 }
 
-impl Default for ReadyPages {
+impl Default for PageCaches {
     fn default() -> Self {
-        Self { lists: Cache::new(READY_MAX), searches: Cache::new(READY_MAX) }
+        Self { lists: GenerationCache::new(PAGE_CACHE_BYTES_MAX), searches: GenerationCache::new(PAGE_CACHE_BYTES_MAX) }
     }
 }
 
 /// `GET /nodes`: a page of nodes.
-pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
-    answer(&call, &call.shared().ready_pages.lists, node_query::read)
+pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
+    reply_with_page(&call, &call.shared().page_caches.lists, node_query::read_list)
 }
 
 /// `GET /nodes/search`: a page of the nodes that contain every word of `search`, best matches first.
-pub async fn search(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
-    answer(&call, &call.shared().ready_pages.searches, node_query::read_search)
+pub async fn search(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
+    reply_with_page(&call, &call.shared().page_caches.searches, node_query::read_search)
 }
 
 /// Returns a page from the cache, or builds it. Only pages that do not depend on the caller are cached, for one
 /// read-model generation.
-fn answer(
-    call: &Admitted,
-    ready_pages: &Cache<Box<str>, ReadyPage>,
-    read: impl Fn(&mut Query, bool) -> Asked,
-) -> Result<Answer, Problem> {
+fn reply_with_page(
+    call: &RequestContext,
+    ready_pages: &GenerationCache<Box<str>, CachedPage>,
+    read: impl Fn(&mut Query, bool) -> NodeListRequest,
+) -> Result<ApiResponse, Problem> {
     let text = call.query_string();
     let is_admin = call.identity().is_admin();
     if !is_admin {
         let generation = call.services().models.read().nodes.generation();
         if let Some(ready) = ready_pages.get(text, generation) {
-            return ready.answer(call.headers(), call.accepted_codings().as_ref());
+            return ready.reply(call.headers(), call.accepted_codings().as_ref());
         }
     }
 
@@ -73,65 +73,68 @@ fn answer(
     let asked = read(&mut query, is_admin);
     query.finish()?;
 
-    let (joined, generation) = made(call, &asked);
+    let (joined, generation) = render_page(call, &asked);
     let page = match joined {
-        Made::Known(tag) => return Ok(Answer::unchanged(&tag)),
-        Made::Page(page) => page,
+        RenderedPage::NotModified(tag) => return Ok(ApiResponse::not_modified(&tag)),
+        RenderedPage::Page(page) => page,
     };
 
     let accepted = call.accepted_codings();
     // A compressed page is expensive, so it is cached on first use.
-    let keep = !asked.latest && !is_admin && (accepted.is_some() || ready_pages.asked_again(text));
+    let keep = !asked.bypass_cache && !is_admin && (accepted.is_some() || ready_pages.seen_recently(text));
     if keep {
-        ready_pages.put(&text.into(), generation, page.clone(), page.weight() + text.len());
+        ready_pages.insert(&text.into(), generation, page.clone(), page.memory_bytes() + text.len());
     }
 
-    page.answer(call.headers(), accepted.as_ref())
+    page.reply(call.headers(), accepted.as_ref())
 }
 
 /// Result of building a page.
-enum Made {
+enum RenderedPage {
     /// The client has the page already, with this entity tag.
-    Known(String),
-    Page(ReadyPage),
+    NotModified(String),
+    Page(CachedPage),
 }
 
 /// Builds a page and returns it with its read-model generation.
-fn made(call: &Admitted, Asked { query, latest }: &Asked) -> (Made, u64) {
+fn render_page(
+    call: &RequestContext,
+    NodeListRequest { query, bypass_cache: latest }: &NodeListRequest,
+) -> (RenderedPage, u64) {
     let models = call.services().models.read();
     let generation = models.nodes.generation();
     let page = models.nodes.list(query, *latest);
-    if let Some(joined) = models.nodes.fragments(&page).map(Joined::node_page)
-        && joined.size() <= JOINED_AT_ONCE_MAX
+    if let Some(joined) = models.nodes.fragments(&page).map(PageBuilder::node_page)
+        && joined.size() <= BUILT_UNDER_LOCK_MAX
     {
-        return (page_of(call, &joined), generation);
+        return (page_unless_current(call, &joined), generation);
     }
 
     let page = models.nodes.entries(page);
     let links = models.nodes.links().clone();
     drop(models);
-    (page_of(call, &Joined::node_page(written(page, &links))), generation)
+    (page_unless_current(call, &PageBuilder::node_page(render_fragments(page, &links))), generation)
 }
 
-fn page_of<F: Borrow<Fragment>>(call: &Admitted, joined: &Joined<F>) -> Made {
-    let tag = joined.tag();
+fn page_unless_current<F: Borrow<NodeFragment>>(call: &RequestContext, joined: &PageBuilder<F>) -> RenderedPage {
+    let tag = joined.entity_tag();
     if conditional::is_current(call.headers(), &tag) {
-        return Made::Known(tag);
+        return RenderedPage::NotModified(tag);
     }
-    Made::Page(ReadyPage::new(joined.body(), tag))
+    RenderedPage::Page(CachedPage::new(joined.body(), tag))
 }
 
 /// Returns the fragments of a page. Call it without holding the read models, because missing fragments are rendered
 /// first.
-fn written(page: Page<Arc<Entry>>, links: &Links) -> Page<Fragment> {
+fn render_fragments(page: Page<Arc<NodeEntry>>, links: &Links) -> Page<NodeFragment> {
     let Page { entries, total, request } = page;
     Page { entries: entries.iter().filter_map(|entry| entry.fragment(links).cloned()).collect(), total, request }
 }
 
 /// `GET /nodes/{node_id}`; redirects an id in the wrong case.
-pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let not_found = || Problem::not_found("node");
-    let asked = NodeId::parse(&call.segment("node_id")).map_err(|_| not_found())?;
+    let asked = NodeId::parse(&call.path_param("node_id")).map_err(|_| not_found())?;
     let (entry, links) = {
         let models = call.services().models.read();
         (models.nodes.entry(&asked.key()).ok_or_else(not_found)?, models.nodes.links().clone())
@@ -139,29 +142,29 @@ pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, 
 
     if let Some(other) = entry.profile().map(|node| &node.id).filter(|id| **id != asked) {
         let query = if call.query_string().is_empty() { String::new() } else { format!("?{}", call.query_string()) };
-        return Answer::found_at(call.url(&format!("/nodes/{other}{query}")));
+        return ApiResponse::redirect(call.url(&format!("/nodes/{other}{query}")));
     }
 
     let fragment = entry.fragment(&links).ok_or_else(not_found)?;
-    Ok(Answer::tagged(fragment.json.clone(), &tag_of_fragment(fragment)))
+    Ok(ApiResponse::tagged(fragment.json.clone(), &fragment_tag(fragment)))
 }
 
 /// `GET /publishers/{publisher_id}/nodes`: by id; up to [`LIMIT_MAX`] unless the client sets a limit. Banned nodes are
 /// for members and administrators.
-pub async fn list_of_publisher(call: Call<{ Action::ListPublisherNodes as u8 }>) -> Result<Answer, Problem> {
+pub async fn list_of_publisher(call: Call<{ Action::ListPublisherNodes as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let request = query.page(LIMIT_MAX);
     let wants_banned = query.flag("include_banned").unwrap_or(false);
     query.finish()?;
 
     let publisher = call.publisher()?;
-    let standing = call.identity().standing(Some(publisher));
-    let insider = matches!(standing, Standing::Member | Standing::Owner | Standing::OwnToken | Standing::Admin);
+    let standing = call.identity().role(Some(publisher));
+    let insider = matches!(standing, CallerRole::Member | CallerRole::Owner | CallerRole::OwnToken | CallerRole::Admin);
     let include_banned = wants_banned && insider;
 
     let (page, links) = {
         let models = call.services().models.read();
-        (models.nodes.of_publisher(&publisher.id, request, include_banned), models.nodes.links().clone())
+        (models.nodes.page_of_publisher(&publisher.id, request, include_banned), models.nodes.links().clone())
     };
 
     let url = call.url(&format!("/publishers/{}/nodes", publisher.id));
@@ -169,8 +172,10 @@ pub async fn list_of_publisher(call: Call<{ Action::ListPublisherNodes as u8 }>)
         link_header(&url, request, page.total_pages(), if include_banned { "&include_banned=true" } else { "" });
 
     let total = page.total;
-    let joined = Joined::array(written(page, &links).entries);
-    Answer::tagged(joined.body(), &joined.tag()).with(X_TOTAL_COUNT, total)?.with(LINK, others)
+    let joined = PageBuilder::array(render_fragments(page, &links).entries);
+    ApiResponse::tagged(joined.body(), &joined.entity_tag())
+        .with_header(X_TOTAL_COUNT, total)?
+        .with_header(LINK, others)
 }
 
 /// Returns the `Link` header with the other pages (RFC 8288).

@@ -5,21 +5,22 @@ use serde_json::Value;
 
 use super::error::Problem;
 use super::fields::{self, Fields};
-use super::version_body::{NewVersion, Ruling, read_new_version, read_support};
-use crate::clock::Surroundings;
+use super::version_body::{ModerationPatch, NewVersion, read_compatibility, read_new_version};
 use crate::domain::ids::{NodeId, NodeKey, PublisherId};
 use crate::domain::node::{
-    LANGUAGES_MAX, NodeCommand, NodeDescription, NodeFacts, NodeFields, NodeStatus, Rating, TEXTS_MAX, Translations,
+    LANGUAGES_MAX, NodeAdminFields, NodeCommand, NodeDescription, NodeFields, NodeStatus, Rating, TEXTS_MAX,
+    Translations,
 };
-use crate::domain::value::{Invalid, Label, Link, Name, Text, Timestamp};
+use crate::domain::value::{InvalidValue, Label, Link, Name, Text, Timestamp};
 use crate::domain::version::VersionStatus;
+use crate::environment::Environment;
 
 /// Node to create.
 #[derive(Debug)]
 pub struct NewNode {
     pub id: NodeId,
     pub fields: NodeFields,
-    pub facts: NodeFacts,
+    pub facts: NodeAdminFields,
     pub status: Option<NodeStatus>,
     pub first_version: Option<NewVersion>,
 }
@@ -29,7 +30,7 @@ pub struct NewNode {
 pub struct Publication {
     pub id: NodeId,
     pub fields: NodeFields,
-    pub facts: NodeFacts,
+    pub facts: NodeAdminFields,
     pub version: NewVersion,
 }
 
@@ -39,9 +40,9 @@ impl NewNode {
     #[must_use]
     pub fn into_command(self, publisher: PublisherId) -> NodeCommand {
         let Self { id, fields, facts, status, first_version } = self;
-        let (version, ruling) = first_version.map(|new| (new.draft, new.ruling)).unzip();
-        let ruling: Ruling = ruling.unwrap_or_default();
-        let ruled = version.as_ref().and_then(|version| ruling.clone().on_new(version.id));
+        let (version, ruling) = first_version.map(|new| (new.draft, new.moderation)).unzip();
+        let ruling: ModerationPatch = ruling.unwrap_or_default();
+        let ruled = version.as_ref().and_then(|version| ruling.clone().for_new_version(version.id));
         let at_once = ruling.status.is_none_or(|status| status == VersionStatus::Active);
         let (first_version, waiting) = if at_once { (version, None) } else { (None, version) };
 
@@ -52,9 +53,9 @@ impl NewNode {
             NodeCommand::Publish { id, publisher, fields, version }
         });
 
-        let create = NodeCommand::Create { id, publisher, fields, facts, first_version };
-        let moderated = status.map(|status| administer(NodeFacts::default(), Some(status)));
-        NodeCommand::in_turn(create, [waiting, ruled, moderated].into_iter().flatten())
+        let create = NodeCommand::Create { id, publisher, fields, admin_fields: facts, first_version };
+        let moderated = status.map(|status| administer_command(NodeAdminFields::default(), Some(status)));
+        NodeCommand::batch(create, [waiting, ruled, moderated].into_iter().flatten())
     }
 }
 
@@ -63,26 +64,28 @@ impl Publication {
     /// administrator sets a status.
     #[must_use]
     pub fn into_command(self, publisher: PublisherId) -> NodeCommand {
-        let Self { id, fields, facts, version: NewVersion { draft: version, ruling } } = self;
-        let ruled = ruling.on_new(version.id);
-        let administered = (facts != NodeFacts::default()).then(|| administer(facts, None));
+        let Self { id, fields, facts, version: NewVersion { draft: version, moderation: ruling } } = self;
+        let ruled = ruling.for_new_version(version.id);
+        let administered = (facts != NodeAdminFields::default()).then(|| administer_command(facts, None));
         let publish = NodeCommand::Publish { id, publisher, fields, version };
-        NodeCommand::in_turn(publish, [ruled, administered].into_iter().flatten())
+        NodeCommand::batch(publish, [ruled, administered].into_iter().flatten())
     }
 }
 
-fn administer(facts: NodeFacts, status: Option<NodeStatus>) -> NodeCommand {
-    NodeCommand::Administer { change: NodeFields::default(), facts, status }
+fn administer_command(facts: NodeAdminFields, status: Option<NodeStatus>) -> NodeCommand {
+    NodeCommand::Administer { change: NodeFields::default(), admin_fields: facts, status }
 }
 
 /// Parses the id of a new node.
 ///
 /// # Errors
 /// If the id is malformed, or reserved by a path of the API.
-pub fn new_node_id(text: &str) -> Result<NodeId, Invalid> {
+pub fn new_node_id(text: &str) -> Result<NodeId, InvalidValue> {
     let id = NodeId::parse(text)?;
     if id.key().as_str() == "search" {
-        return Err(Invalid::new("must not be search, whatever its case: GET /nodes/search is the search for nodes"));
+        return Err(InvalidValue::new(
+            "must not be search, whatever its case: GET /nodes/search is the search for nodes",
+        ));
     }
     Ok(id)
 }
@@ -91,37 +94,37 @@ pub fn new_node_id(text: &str) -> Result<NodeId, Invalid> {
 ///
 /// # Errors
 /// All invalid fields.
-pub fn read_new_node(body: &Value, is_admin: bool, surroundings: &Surroundings) -> Result<NewNode, Problem> {
+pub fn read_new_node(body: &Value, is_admin: bool, environment: &Environment) -> Result<NewNode, Problem> {
     fields::read(body, |fields| {
         let given = fields.text("id", new_node_id);
         let descriptive = read_node_fields(fields);
-        let id = if fields.value("id").is_some() { given } else { derived_id(fields, descriptive.name.as_ref()) };
-        let facts = read_node_facts(fields, is_admin);
+        let id = if fields.value("id").is_some() { given } else { derive_id(fields, descriptive.name.as_ref()) };
+        let facts = read_node_admin_fields(fields, is_admin);
         let status = read_node_status(fields, is_admin);
 
         let first_version = fields.object("latest_version", |version| {
             if version.value("version").is_none() {
                 return Some(None);
             }
-            read_new_version(version, is_admin, surroundings).map(Some)
+            read_new_version(version, is_admin, environment).map(Some)
         });
 
         Some(NewNode { id: id?, fields: descriptive, facts, status, first_version: first_version.flatten() })
     })
 }
 
-fn derived_id(fields: &mut Fields<'_, '_>, name: Option<&Name>) -> Option<NodeId> {
+fn derive_id(fields: &mut Fields<'_, '_>, name: Option<&Name>) -> Option<NodeId> {
     let Some(name) = name else {
-        fields.fault("id", "is required where there is no name of which it can be made");
+        fields.add_error("id", "is required where there is no name of which it can be made");
         return None;
     };
-    let derived = NodeId::derive(name.as_str()).and_then(|id| new_node_id(id.as_str()));
-    derived.map_err(|reason| fields.fault("id", reason)).ok()
+    let derived = NodeId::from_display_name(name.as_str()).and_then(|id| new_node_id(id.as_str()));
+    derived.map_err(|reason| fields.add_error("id", reason)).ok()
 }
 
 /// Reads the descriptive fields that are present.
 pub fn read_node_fields(fields: &mut Fields<'_, '_>) -> NodeFields {
-    let support = read_support(fields);
+    let support = read_compatibility(fields);
 
     NodeFields {
         author: fields.text("author", Name::parse),
@@ -144,16 +147,16 @@ pub fn read_node_fields(fields: &mut Fields<'_, '_>) -> NodeFields {
 
 /// Reads translations: language → field → text.
 pub fn read_translations(languages: &mut Fields<'_, '_>) -> Translations {
-    languages.named(LANGUAGES_MAX, read_language, |languages, language| {
+    languages.map(LANGUAGES_MAX, parse_language, |languages, language| {
         languages.object(language, |texts| {
             let read = |texts: &mut Fields<'_, '_>, name: &str| texts.text(name, Text::parse);
-            Some(texts.named(TEXTS_MAX, Text::parse, read))
+            Some(texts.map(TEXTS_MAX, Text::parse, read))
         })
     })
 }
 
 /// Parses a language tag in the syntax of BCP 47; does not check that the language exists.
-fn read_language(text: &str) -> Result<Label, Invalid> {
+fn parse_language(text: &str) -> Result<Label, InvalidValue> {
     let mut parts = text.split('-');
     let language = parts.next().unwrap_or_default();
     let part = |part: &str, least, allowed: fn(&u8) -> bool| {
@@ -162,19 +165,19 @@ fn read_language(text: &str) -> Result<Label, Invalid> {
     if part(language, 2, u8::is_ascii_alphabetic) && parts.all(|rest| part(rest, 1, u8::is_ascii_alphanumeric)) {
         return Label::parse(text);
     }
-    Err(Invalid::new("must be a language tag such as de or pt-BR"))
+    Err(InvalidValue::new("must be a language tag such as de or pt-BR"))
 }
 
 /// Reads the facts of a node; empty unless the caller is an administrator.
-pub fn read_node_facts(fields: &mut Fields<'_, '_>, is_admin: bool) -> NodeFacts {
+pub fn read_node_admin_fields(fields: &mut Fields<'_, '_>, is_admin: bool) -> NodeAdminFields {
     if !is_admin {
-        return NodeFacts::default();
+        return NodeAdminFields::default();
     }
-    NodeFacts {
+    NodeAdminFields {
         created_at: fields.text("created_at", Timestamp::parse),
-        downloads: fields.integer("downloads", count),
+        downloads: fields.integer("downloads", parse_count),
         rating: fields.number("rating", Rating::new),
-        github_stars: fields.integer("github_stars", count),
+        github_stars: fields.integer("github_stars", parse_count),
         search_ranking: fields.integer("search_ranking", Ok),
         status_detail: fields.text("status_detail", Text::parse),
         tags_admin: fields.labels("tags_admin"),
@@ -186,8 +189,8 @@ pub fn read_node_status(fields: &mut Fields<'_, '_>, is_admin: bool) -> Option<N
     if is_admin { fields.text("status", NodeStatus::parse) } else { None }
 }
 
-fn count(number: i64) -> Result<u64, Invalid> {
-    u64::try_from(number).map_err(|_| Invalid::new("must be a whole number from 0"))
+fn parse_count(number: i64) -> Result<u64, InvalidValue> {
+    u64::try_from(number).map_err(|_| InvalidValue::new("must be a whole number from 0"))
 }
 
 /// Reads a version to publish, with changes of its node. `in_path` is the node id of the path.
@@ -198,23 +201,23 @@ pub fn read_publication(
     body: &Value,
     in_path: &str,
     is_admin: bool,
-    surroundings: &Surroundings,
+    environment: &Environment,
 ) -> Result<Publication, Problem> {
     let in_path = new_node_id(in_path);
     fields::read(body, |fields| {
         if let Err(reason) = &in_path {
-            fields.fault("node_id", format!("of the path {reason}"));
+            fields.add_error("node_id", format!("of the path {reason}"));
         }
 
         // The caller is authenticated already; the type of the field is checked all the same.
         fields.str("personal_access_token");
 
         let node = fields.object("node", |node| {
-            same_id(node, in_path.as_ref().ok().map(NodeId::key).as_ref());
-            Some((read_node_fields(node), read_node_facts(node, is_admin)))
+            check_same_id(node, in_path.as_ref().ok().map(NodeId::key).as_ref());
+            Some((read_node_fields(node), read_node_admin_fields(node, is_admin)))
         });
 
-        let version = fields.object("node_version", |version| read_new_version(version, is_admin, surroundings));
+        let version = fields.object("node_version", |version| read_new_version(version, is_admin, environment));
         let version = fields.required("node_version", version);
 
         let (fields, facts) = node.unwrap_or_default();
@@ -223,12 +226,12 @@ pub fn read_publication(
 }
 
 /// Checks that an id in the body matches the path.
-pub fn same_id(fields: &mut Fields<'_, '_>, path: Option<&NodeKey>) {
+pub fn check_same_id(fields: &mut Fields<'_, '_>, path: Option<&NodeKey>) {
     let given = fields.text("id", NodeId::parse);
     if let (Some(id), Some(path)) = (given, path)
         && id.key() != *path
     {
-        fields.fault("id", "must be the node of the path");
+        fields.add_error("id", "must be the node of the path");
     }
 }
 
@@ -238,7 +241,7 @@ mod tests {
     use serde_json::json;
 
     fn new_node(body: &Value) -> Result<NewNode, Problem> {
-        read_new_node(body, false, &Surroundings::real())
+        read_new_node(body, false, &Environment::system())
     }
 
     #[test]
@@ -263,7 +266,7 @@ mod tests {
     #[test]
     fn a_token_in_a_publication_is_text_even_where_it_is_not_needed() {
         let body = json!({"node_version": {"version": "1.0.0"}, "personal_access_token": 1});
-        let problem = read_publication(&body, "a", false, &Surroundings::real()).unwrap_err();
+        let problem = read_publication(&body, "a", false, &Environment::system()).unwrap_err();
         assert_eq!(problem.to_string(), "/personal_access_token must be a string");
     }
 
@@ -288,11 +291,11 @@ mod tests {
     #[test]
     fn languages_have_the_form_of_language_tags() {
         for good in ["de", "pt-BR", "zh-Hant-TW", "abcdefgh-1", "de-1996"] {
-            assert!(read_language(good).is_ok(), "{good}");
+            assert!(parse_language(good).is_ok(), "{good}");
         }
         for bad in ["", "d", "d1", "de_DE", "de-", "-de", "de--DE", "abcdefghi", "de-abcdefghi", "日本", "translations"]
         {
-            assert!(read_language(bad).is_err(), "{bad}");
+            assert!(parse_language(bad).is_err(), "{bad}");
         }
     }
 
@@ -300,8 +303,8 @@ mod tests {
     fn facts_count_from_administrators_only() {
         let body = json!({"id": "a", "downloads": "many", "status": "no such", "created_at": 1, "rating": 6,
             "latest_version": {"version": "1.0.0", "status": 1, "tags_admin": 2, "createdAt": "today"}});
-        assert!(new_node(&body).is_ok_and(|node| node.facts == NodeFacts::default() && node.status.is_none()));
-        let problem = read_new_node(&body, true, &Surroundings::real()).unwrap_err();
+        assert!(new_node(&body).is_ok_and(|node| node.facts == NodeAdminFields::default() && node.status.is_none()));
+        let problem = read_new_node(&body, true, &Environment::system()).unwrap_err();
         assert!(problem.to_string().ends_with("and 4 more"), "{problem}");
     }
 }

@@ -3,84 +3,84 @@
 use actix_web::http::header::LOCATION;
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::Problem;
 use super::fields;
-use super::gate::{Admitted, Call};
-use super::node_body::{read_new_node, read_node_facts, read_node_fields, read_node_status, same_id};
+use super::node_body::{check_same_id, read_new_node, read_node_admin_fields, read_node_fields, read_node_status};
+use super::pipeline::{Call, RequestContext};
 use crate::domain::ids::NodeKey;
-use crate::domain::node::{NodeCommand, NodeFacts, NodeStatus};
+use crate::domain::node::{NodeAdminFields, NodeCommand, NodeStatus};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherStatus;
 use crate::projections::node::view::{NodeView, effective_status};
 
 /// `POST /publishers/{publisher_id}/nodes`: claims a node id, and releases a first version if the body contains one.
-pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<Answer, Problem> {
+pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
-    let new = read_new_node(&body, call.identity().is_admin(), &call.services().surroundings)?;
+    let new = read_new_node(&body, call.identity().is_admin(), &call.services().environment)?;
     let id = new.id.clone();
     let publisher = call.publisher()?.id.clone();
 
     let charges = call.charge_registration(&publisher, 1, u64::from(new.first_version.is_some()))?;
-    call.services().dispatch.node(&id.key(), new.into_command(publisher), call.why()).await?;
+    call.services().dispatch.node(&id.key(), new.into_command(publisher), call.command_context()).await?;
     charges.keep();
 
     let location = call.url(&format!("/nodes/{id}"));
-    with_view(&call, &id.key(), |view| Answer::created(view))?.with(LOCATION, location)
+    reply_with_node(&call, &id.key(), |view| ApiResponse::created(view))?.with_header(LOCATION, location)
 }
 
 /// `PUT /publishers/{publisher_id}/nodes/{node_id}`: changes the fields that are present.
-pub async fn update(mut call: Call<{ Action::ReviseNode as u8 }>) -> Result<Answer, Problem> {
+pub async fn update(mut call: Call<{ Action::ReviseNode as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let node = call.known_node()?;
     let is_admin = call.identity().is_admin();
     let publisher = call.publisher()?.id.clone();
     let command = fields::read(&body, |fields| {
-        same_id(fields, Some(&node));
+        check_same_id(fields, Some(&node));
         let change = read_node_fields(fields);
-        let facts = read_node_facts(fields, is_admin);
-        let (facts, status) = ruled(&call, &node, facts, read_node_status(fields, is_admin));
+        let facts = read_node_admin_fields(fields, is_admin);
+        let (facts, status) = discard_inherited_ban(&call, &node, facts, read_node_status(fields, is_admin));
         Some(match status {
-            Some(status) => NodeCommand::Administer { change, facts, status: Some(status) },
-            None => NodeCommand::Revise { publisher, change, facts },
+            Some(status) => NodeCommand::Administer { change, admin_fields: facts, status: Some(status) },
+            None => NodeCommand::Revise { publisher, change, admin_fields: facts },
         })
     })?;
 
-    call.services().dispatch.node(&node, command, call.why()).await?;
-    with_view(&call, &node, |view| Answer::ok(view))
+    call.services().dispatch.node(&node, command, call.command_context()).await?;
+    reply_with_node(&call, &node, |view| ApiResponse::ok(view))
 }
 
 /// `DELETE /publishers/{publisher_id}/nodes/{node_id}`: final; the id is never reused.
-pub async fn delete(call: Call<{ Action::DeleteNode as u8 }>) -> Result<Answer, Problem> {
+pub async fn delete(call: Call<{ Action::DeleteNode as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.known_node()?;
     let publisher = Some(call.publisher()?.id.clone());
-    call.services().dispatch.node(&node, NodeCommand::Delete { publisher }, call.why()).await?;
-    Ok(Answer::no_content())
+    call.services().dispatch.node(&node, NodeCommand::Delete { publisher }, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Permissions {
+struct NodePermissions {
     can_edit: bool,
 }
 
 /// `GET /publishers/{publisher_id}/nodes/{node_id}/permissions`: reports if the caller may change the node.
-pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.known_node()?;
     let status = call.services().models.read().nodes.get(&node).map(|node| node.status);
     // Banned nodes cannot be changed, not even by administrators before the node is unbanned.
-    let can_edit = status == Some(NodeStatus::Active) && call.could(Action::ReviseNode, call.publisher()?);
-    Answer::ok(&Permissions { can_edit })
+    let can_edit = status == Some(NodeStatus::Active) && call.can_perform(Action::ReviseNode, call.publisher()?);
+    ApiResponse::ok(&NodePermissions { can_edit })
 }
 
 /// Returns the facts and the status that an administrator really changes. While its publisher is banned, an active node
 /// is shown as banned; sending the shown status and detail back does not ban the node itself.
-pub fn ruled(
-    call: &Admitted,
+pub fn discard_inherited_ban(
+    call: &RequestContext,
     key: &NodeKey,
-    mut facts: NodeFacts,
+    mut facts: NodeAdminFields,
     status: Option<NodeStatus>,
-) -> (NodeFacts, Option<NodeStatus>) {
+) -> (NodeAdminFields, Option<NodeStatus>) {
     let models = call.services().models.read();
     let Some(node) = models.nodes.get(key) else { return (facts, status) };
     let publisher = models.publishers.get(&node.publisher);
@@ -98,11 +98,11 @@ pub fn ruled(
 }
 
 /// Responds with the current state of a node, or with 204 if it was deleted.
-pub fn with_view(
-    call: &Admitted,
+pub fn reply_with_node(
+    call: &RequestContext,
     key: &NodeKey,
-    answer: impl FnOnce(&NodeView<'_>) -> Result<Answer, Problem>,
-) -> Result<Answer, Problem> {
+    answer: impl FnOnce(&NodeView<'_>) -> Result<ApiResponse, Problem>,
+) -> Result<ApiResponse, Problem> {
     let (entry, publisher, links) = {
         let models = call.services().models.read();
         let entry = models.nodes.entry(key);
@@ -113,6 +113,6 @@ pub fn with_view(
 
     match entry.as_ref().and_then(|entry| entry.profile()) {
         Some(node) => answer(&NodeView::new(node, publisher.as_ref(), &links)),
-        None => Ok(Answer::no_content()),
+        None => Ok(ApiResponse::no_content()),
     }
 }

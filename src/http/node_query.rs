@@ -1,74 +1,77 @@
 //! Query parameters of `GET /nodes` and `GET /nodes/search` (contract 4).
 
-use super::query::{Query, with_plus};
+use super::query::{Query, restore_plus_signs};
 use crate::domain::ids::{NodeId, NodeKey};
-use crate::domain::value::{Invalid, Timestamp};
-use crate::projections::node::facets::{FormFactor, fold};
-use crate::projections::node::host::HostVersion;
-use crate::projections::node::list::{Filter, NodeQuery, Selection};
-use crate::projections::node::search::SearchText;
+use crate::domain::value::{InvalidValue, Timestamp};
+use crate::projections::node::facets::{FormFactor, normalize};
+use crate::projections::node::host_version::HostVersion;
+use crate::projections::node::list::{NodeFilter, NodeQuery, Selection};
+use crate::projections::node::search::SearchQuery;
 use crate::projections::node::{Sort, SortColumn};
 
 /// Default page size.
 const LIMIT_DEFAULT: u64 = 10;
 
 /// Requested list.
-pub struct Asked {
+pub struct NodeListRequest {
     pub query: NodeQuery,
     /// `true` if the page cache must not be used.
-    pub latest: bool,
+    pub bypass_cache: bool,
 }
 
 /// Reads the parameters common to all node lists; errors are added to `query`. Banned nodes are for administrators.
-pub fn read(query: &mut Query, is_admin: bool) -> Asked {
+pub fn read_list(query: &mut Query, is_admin: bool) -> NodeListRequest {
     let page = query.page(LIMIT_DEFAULT);
-    let sort = Sort::effective(query.many_checked("sort", read_sort));
+    let sort = Sort::effective(query.parsed_values("sort", parse_sort));
     let filter = read_filter(query);
     let include_banned = query.flag("include_banned").unwrap_or(false) && is_admin;
     let latest = query.flag("latest").unwrap_or(false);
-    Asked { query: NodeQuery { page, selection: Selection { sort, filter, search: None, include_banned } }, latest }
+    NodeListRequest {
+        query: NodeQuery { page, selection: Selection { sort, filter, search: None, include_banned } },
+        bypass_cache: latest,
+    }
 }
 
 /// Reads the parameters of a search.
-pub fn read_search(query: &mut Query, is_admin: bool) -> Asked {
-    let mut asked = read(query, is_admin);
-    let search = query.checked("search", SearchText::parse);
+pub fn read_search(query: &mut Query, is_admin: bool) -> NodeListRequest {
+    let mut asked = read_list(query, is_admin);
+    let search = query.optional_non_empty("search", SearchQuery::parse);
     asked.query.selection.search = Some(search.unwrap_or_default());
     asked
 }
 
-fn read_filter(query: &mut Query) -> Filter {
-    let named = query.many("node_id");
+fn read_filter(query: &mut Query) -> NodeFilter {
+    let named = query.values("node_id");
     // An id that cannot exist matches no node; ignoring it would widen the list to all nodes.
     let keys: Vec<NodeKey> = named.iter().filter_map(|id| NodeId::parse(id).ok()).map(|id| id.key()).collect();
-    let node_ids = (!named.is_empty()).then(|| sorted(keys));
+    let node_ids = (!named.is_empty()).then(|| sort_and_dedup(keys));
 
-    let folded = |query: &Query, name| sorted(query.many(name).into_iter().map(fold).collect());
+    let folded = |query: &Query, name| sort_and_dedup(query.values(name).into_iter().map(normalize).collect());
 
-    Filter {
+    NodeFilter {
         systems: folded(query, "supported_os"),
         accelerators: folded(query, "supported_accelerator"),
-        after: query.checked("timestamp", read_timestamp),
+        after: query.optional_non_empty("timestamp", parse_timestamp),
         node_ids,
-        host: query.checked("host_version", |text| HostVersion::parse(&with_plus(text))),
-        form_factor: query.checked("form_factor", FormFactor::parse),
+        host: query.optional_non_empty("host_version", |text| HostVersion::parse(&restore_plus_signs(text))),
+        form_factor: query.optional_non_empty("form_factor", FormFactor::parse),
     }
 }
 
 /// Sorts and removes duplicates, so that equivalent queries compare equal.
-fn sorted<T: Ord>(mut values: Vec<T>) -> Vec<T> {
+fn sort_and_dedup<T: Ord>(mut values: Vec<T>) -> Vec<T> {
     values.sort_unstable();
     values.dedup();
     values
 }
 
 /// Parses an RFC 3339 time.
-fn read_timestamp(text: &str) -> Result<Timestamp, Invalid> {
-    Timestamp::parse(&with_plus(text))
+fn parse_timestamp(text: &str) -> Result<Timestamp, InvalidValue> {
+    Timestamp::parse(&restore_plus_signs(text))
 }
 
 /// Parses `column`, `column;asc` or `column;desc`. The error names the unknown parts and the allowed ones.
-fn read_sort(text: &str) -> Result<Sort, Invalid> {
+fn parse_sort(text: &str) -> Result<Sort, InvalidValue> {
     let (column, direction) = text.split_once(';').unwrap_or((text, ""));
     let column = column.trim();
     let direction = direction.trim();
@@ -89,14 +92,14 @@ fn read_sort(text: &str) -> Result<Sort, Invalid> {
     let columns: Vec<&str> = SortColumn::ALL.iter().map(|column| column.as_str()).collect();
     let bad = bad.join(" and ");
     let columns = columns.join(" ");
-    Err(Invalid::new(format!("has {bad}: must be one of {columns}, alone or followed by ;asc or ;desc")))
+    Err(InvalidValue::new(format!("has {bad}: must be one of {columns}, alone or followed by ;asc or ;desc")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn asked(text: &str, is_admin: bool) -> Asked {
+    fn asked(text: &str, is_admin: bool) -> NodeListRequest {
         let mut query = Query::parse(text).unwrap();
         let asked = read_search(&mut query, is_admin);
         query.finish().unwrap();
@@ -112,9 +115,9 @@ mod tests {
     #[test]
     fn sorting_is_by_column_and_direction() {
         let sort = |column, descending| Ok(Sort { column, descending });
-        assert_eq!(read_sort("name"), sort(SortColumn::Name, false));
-        assert_eq!(read_sort("created_at;desc"), sort(SortColumn::CreatedAt, true));
-        assert_eq!(read_sort("name; asc"), sort(SortColumn::Name, false));
+        assert_eq!(parse_sort("name"), sort(SortColumn::Name, false));
+        assert_eq!(parse_sort("created_at;desc"), sort(SortColumn::CreatedAt, true));
+        assert_eq!(parse_sort("name; asc"), sort(SortColumn::Name, false));
     }
 
     #[test]
@@ -126,7 +129,7 @@ mod tests {
             ("name;down", r#"the unknown direction "down""#),
             ("foo;up", r#"the unknown column "foo" and the unknown direction "up""#),
         ] {
-            assert_eq!(read_sort(text).unwrap_err().to_string(), format!("has {named}: {allowed}"));
+            assert_eq!(parse_sort(text).unwrap_err().to_string(), format!("has {named}: {allowed}"));
         }
     }
 
@@ -148,7 +151,7 @@ mod tests {
     #[test]
     fn empty_parameters_are_absent() {
         let asked = asked("supported_os=&timestamp=&node_id=&host_version=&form_factor=&search=", false);
-        let nothing = Selection { search: Some(SearchText::default()), ..Selection::default() };
+        let nothing = Selection { search: Some(SearchQuery::default()), ..Selection::default() };
         assert_eq!(asked.query.selection, nothing);
     }
 

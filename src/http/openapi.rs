@@ -10,6 +10,7 @@ mod archive;
 mod audit;
 mod delivery;
 mod error;
+mod event_stream;
 mod field;
 mod health;
 mod image;
@@ -21,7 +22,6 @@ mod publisher;
 mod route;
 mod schema;
 mod state;
-mod stream;
 mod task;
 mod token;
 mod user;
@@ -37,30 +37,30 @@ use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use self::error::problem;
-use self::operation::{Operation, Shown};
-use super::answer::Answer;
+use self::error::problem_schema;
+use self::operation::{Operation, OperationObject};
+use super::api_response::ApiResponse;
 use super::error::Problem;
-use super::gate::Call;
-use super::routes::{Row, rows};
-use super::video::REFERENCE_IMAGES;
+use super::pipeline::Call;
+use super::routes::{RouteInfo, route_infos};
+use super::video::REFERENCE_IMAGES_MAX;
 use crate::domain::policy::Action;
 
 const ABOUT: &str = include_str!("openapi/about.md");
 
 /// The operations of one tag and the components that they use.
-struct Group {
+struct OperationGroup {
     tag: &'static str,
-    about: &'static str,
+    description: &'static str,
     operations: Vec<Operation>,
     components: Vec<(&'static str, Value)>,
 }
 
 /// Default of `video.max_images`.
-const USUAL_IMAGES: usize = 1;
+const MAX_IMAGES_DEFAULT: usize = 1;
 
 /// All operations by tag, for a service that accepts `max_images` images per video.
-fn groups(max_images: usize) -> Vec<Group> {
+fn groups(max_images: usize) -> Vec<OperationGroup> {
     vec![
         publisher::group(),
         token::group(),
@@ -81,20 +81,20 @@ fn groups(max_images: usize) -> Vec<Group> {
 
 /// The document.
 #[derive(Serialize)]
-struct Document {
+struct OpenApiDocument {
     openapi: &'static str,
     info: Value,
     servers: Value,
     tags: Vec<Value>,
-    paths: InOrder<InOrder<Shown>>,
+    paths: OrderedMap<OrderedMap<OperationObject>>,
     webhooks: Value,
     components: Value,
 }
 
 /// Object that keeps the order of its members.
-struct InOrder<T>(Vec<(&'static str, T)>);
+struct OrderedMap<T>(Vec<(&'static str, T)>);
 
-impl<T: Serialize> Serialize for InOrder<T> {
+impl<T: Serialize> Serialize for OrderedMap<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (name, member) in &self.0 {
@@ -104,31 +104,31 @@ impl<T: Serialize> Serialize for InOrder<T> {
     }
 }
 
-impl Document {
+impl OpenApiDocument {
     /// Builds the document from the operations of the served routes, in the order of the route table.
-    fn new(rows: &[Row], groups: Vec<Group>) -> Self {
-        let about = |group: &Group| json!({"name": group.tag, "description": group.about});
+    fn new(rows: &[RouteInfo], groups: Vec<OperationGroup>) -> Self {
+        let about = |group: &OperationGroup| json!({"name": group.tag, "description": group.description});
         let tags = groups.iter().map(about).chain([webhook::tag()]).collect();
-        let mut schemas = Map::from_iter([("Problem".to_owned(), problem())]);
+        let mut schemas = Map::from_iter([("Problem".to_owned(), problem_schema())]);
         let mut described = Vec::new();
         for group in groups {
             schemas.extend(group.components.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
             described.extend(group.operations.into_iter().map(|operation| (group.tag, operation)));
         }
         let mut responses = Map::new();
-        let mut paths: Vec<(&'static str, InOrder<Shown>)> = Vec::new();
+        let mut paths: Vec<(&'static str, OrderedMap<OperationObject>)> = Vec::new();
         for row in rows {
-            let is_meant =
+            let is_same_route =
                 |(_, operation): &(&str, Operation)| (&operation.method, operation.path) == (&row.method, row.path);
-            let Some(at) = described.iter().position(is_meant) else { continue };
+            let Some(at) = described.iter().position(is_same_route) else { continue };
             let (tag, operation) = described.swap_remove(at);
-            for group in operation.failures(row.action).values() {
+            for group in operation.errors_by_status(row.action).values() {
                 responses.insert(group.name(), group.component());
             }
-            let shown = (method_name(&row.method), operation.show(tag, row.action, row.limit));
+            let shown = (method_name(&row.method), operation.into_object(tag, row.action, row.body_limit));
             match paths.iter_mut().find(|(path, _)| *path == row.path) {
-                Some((_, InOrder(methods))) => methods.push(shown),
-                None => paths.push((row.path, InOrder(vec![shown]))),
+                Some((_, OrderedMap(methods))) => methods.push(shown),
+                None => paths.push((row.path, OrderedMap(vec![shown]))),
             }
         }
         Self {
@@ -136,7 +136,7 @@ impl Document {
             info: info(),
             servers: servers(),
             tags,
-            paths: InOrder(paths),
+            paths: OrderedMap(paths),
             webhooks: webhook::webhooks(),
             components: components(&schemas, &responses),
         }
@@ -161,8 +161,8 @@ fn components(schemas: &Map<String, Value>, responses: &Map<String, Value>) -> V
     json!({
         "schemas": schemas,
         "responses": responses,
-        "parameters": parameter::shared_headers(),
-        "headers": parameter::answer_headers(),
+        "parameters": parameter::request_header_components(),
+        "headers": parameter::response_header_components(),
         "securitySchemes": {
             "bearer": {
                 "type": "http",
@@ -189,8 +189,8 @@ fn method_name(method: &Method) -> &'static str {
 ///
 /// # Errors
 /// If serialization fails, which is a bug.
-pub fn text() -> serde_json::Result<String> {
-    let text = serde_json::to_string_pretty(&Document::new(&rows(), groups(USUAL_IMAGES)))?;
+pub fn document_json() -> serde_json::Result<String> {
+    let text = serde_json::to_string_pretty(&OpenApiDocument::new(&route_infos(), groups(MAX_IMAGES_DEFAULT)))?;
     Ok(format!("{text}\n"))
 }
 
@@ -200,20 +200,22 @@ pub(super) type BodySchema = (Method, &'static str, Value);
 /// Returns the JSON schemas of request bodies and the components that they refer to.
 pub(super) fn body_schemas() -> (Vec<BodySchema>, Map<String, Value>) {
     let (mut bodies, mut components) = (Vec::new(), Map::new());
-    for Group { operations, components: named, .. } in groups(REFERENCE_IMAGES) {
+    for OperationGroup { operations, components: named, .. } in groups(REFERENCE_IMAGES_MAX) {
         components.extend(named.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
-        bodies.extend(operations.iter().filter_map(Operation::json_body));
+        bodies.extend(operations.iter().filter_map(Operation::json_body_schema));
     }
     (bodies, components)
 }
 
 /// Serves `GET /openapi.json` and `GET /openapi`: the document with the limits of this service, cached per limit.
-pub(super) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Answer, Problem> {
-    static WRITTEN: [OnceLock<serde_json::Result<Box<RawValue>>>; REFERENCE_IMAGES] =
-        [const { OnceLock::new() }; REFERENCE_IMAGES];
-    let max_images = call.services().options.video_max_images.clamp(1, REFERENCE_IMAGES);
-    match WRITTEN[max_images - 1].get_or_init(|| to_raw_value(&Document::new(&rows(), groups(max_images)))) {
-        Ok(document) => Answer::ok(document),
+pub(super) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
+    static DOCUMENTS: [OnceLock<serde_json::Result<Box<RawValue>>>; REFERENCE_IMAGES_MAX] =
+        [const { OnceLock::new() }; REFERENCE_IMAGES_MAX];
+    let max_images = call.services().options.video_max_images.clamp(1, REFERENCE_IMAGES_MAX);
+    match DOCUMENTS[max_images - 1]
+        .get_or_init(|| to_raw_value(&OpenApiDocument::new(&route_infos(), groups(max_images))))
+    {
+        Ok(document) => ApiResponse::ok(document),
         Err(error) => Err(Problem::internal(error)),
     }
 }
@@ -223,19 +225,19 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::domain::node::{NodeFacts, NodeFields};
-    use crate::domain::policy::Standing;
+    use crate::domain::node::{NodeAdminFields, NodeFields};
+    use crate::domain::policy::CallerRole;
     use crate::domain::publisher::PublisherFields;
     use crate::domain::version::VersionFields;
 
-    fn described() -> Vec<(String, &'static str)> {
-        let operations = groups(USUAL_IMAGES).into_iter().flat_map(|group| group.operations);
+    fn described_operations() -> Vec<(String, &'static str)> {
+        let operations = groups(MAX_IMAGES_DEFAULT).into_iter().flat_map(|group| group.operations);
         operations.map(|operation| (operation.method.to_string(), operation.path)).collect()
     }
 
     #[test]
     fn every_route_has_an_operation_and_every_operation_a_route() {
-        let (mut described, rows) = (described(), rows());
+        let (mut described, rows) = (described_operations(), route_infos());
         let mut served: Vec<_> = rows.iter().map(|row| (row.method.to_string(), row.path)).collect();
         described.sort();
         served.sort();
@@ -244,7 +246,7 @@ mod tests {
 
     #[test]
     fn every_operation_has_an_id_of_its_own_and_an_answer() {
-        let document: Value = serde_json::from_str(&text().unwrap()).unwrap();
+        let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
         let webhooks = || document["webhooks"].as_object().unwrap().values().map(|webhook| &webhook["post"]);
         let all = || operations(&document).chain(webhooks());
         let ids: BTreeSet<_> = all().map(|operation| operation["operationId"].as_str().unwrap()).collect();
@@ -257,17 +259,17 @@ mod tests {
 
     #[test]
     fn credentials_are_asked_for_where_the_policy_asks_for_them() {
-        let document: Value = serde_json::from_str(&text().unwrap()).unwrap();
-        for row in rows() {
+        let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
+        for row in route_infos() {
             let security = &document["paths"][row.path][method_name(&row.method)]["security"];
-            let anonymous = row.action.allows(Standing::Anonymous) || row.action == Action::PublishVersion;
+            let anonymous = row.action.allows(CallerRole::Anonymous) || row.action == Action::PublishVersion;
             let expected = if anonymous { json!([{"bearer": []}, {}]) } else { json!([{"bearer": []}]) };
             assert_eq!(*security, expected, "{} {}", row.method, row.path);
         }
     }
 
     /// Field names of a struct, taken from its `Debug` output.
-    fn names_of(fields: &impl std::fmt::Debug) -> BTreeSet<String> {
+    fn field_names(fields: &impl std::fmt::Debug) -> BTreeSet<String> {
         let told = format!("{fields:?}");
         let inside = told.split_once('{').expect("a struct with fields").1;
         inside.split(',').filter_map(|field| Some(field.split_once(':')?.0.trim().to_owned())).collect()
@@ -275,19 +277,20 @@ mod tests {
 
     #[test]
     fn bodies_have_every_field_that_is_read() {
-        let document: Value = serde_json::from_str(&text().unwrap()).unwrap();
+        let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
         let these = |names: &[&str]| -> BTreeSet<String> { names.iter().map(|name| (*name).to_owned()).collect() };
         let of_versions = these(&["createdAt", "host_node_extract_status", "status", "status_reason", "tags_admin"]);
-        let of_nodes = || names_of(&NodeFacts::default()).into_iter().chain(these(&["id", "status"])).collect();
+        let of_nodes =
+            || field_names(&NodeAdminFields::default()).into_iter().chain(these(&["id", "status"])).collect();
         let bodies = [
-            ("PublisherBody", names_of(&PublisherFields::default())),
+            ("PublisherBody", field_names(&PublisherFields::default())),
             ("PublisherBody", these(&["createdAt", "status"])),
             ("NewPublisherBody", these(&["createdAt", "id", "status"])),
-            ("NodeBody", names_of(&NodeFields::default())),
+            ("NodeBody", field_names(&NodeFields::default())),
             ("NodeBody", of_nodes()),
             ("NewNodeBody", of_nodes()),
             ("AdministeredNodeBody", of_nodes()),
-            ("NewVersionBody", names_of(&VersionFields::default())),
+            ("NewVersionBody", field_names(&VersionFields::default())),
             ("NewVersionBody", of_versions.clone()),
             ("VersionChangeBody", of_versions.clone()),
             ("AdministeredVersionBody", of_versions),
@@ -302,7 +305,7 @@ mod tests {
     #[test]
     fn nothing_goes_without_a_description() {
         // Given the document
-        let document: Value = serde_json::from_str(&text().unwrap()).unwrap();
+        let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
         let mut bare = Vec::new();
         // When every operation, parameter, header and field is checked
         for operation in operations(&document) {
@@ -311,15 +314,16 @@ mod tests {
                 bare.push(operation["operationId"].to_string());
             }
             let parameters = operation["parameters"].as_array().unwrap().iter();
-            let unsaid = parameters.filter(|parameter| parameter.get("$ref").is_none() && is_unsaid(parameter));
+            let unsaid = parameters.filter(|parameter| parameter.get("$ref").is_none() && lacks_description(parameter));
             bare.extend(unsaid.map(|parameter| format!("{}: {}", operation["operationId"], parameter["name"])));
         }
         for kind in ["parameters", "headers"] {
-            let unsaid = document["components"][kind].as_object().unwrap().iter().filter(|(_, one)| is_unsaid(one));
+            let unsaid =
+                document["components"][kind].as_object().unwrap().iter().filter(|(_, one)| lacks_description(one));
             bare.extend(unsaid.map(|(name, _)| name.clone()));
         }
         for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
-            unsaid_fields(schema, name, &mut bare);
+            collect_undescribed(schema, name, &mut bare);
         }
         // Then each has a description
         assert!(bare.is_empty(), "{bare:#?}");
@@ -329,30 +333,30 @@ mod tests {
         document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values())
     }
 
-    fn is_unsaid(described: &Value) -> bool {
+    fn lacks_description(described: &Value) -> bool {
         described["description"].as_str().unwrap_or_default().is_empty()
     }
 
     /// Collects fields without a description, recursively. Objects without a type are conditions and are skipped.
-    fn unsaid_fields(schema: &Value, at: &str, bare: &mut Vec<String>) {
+    fn collect_undescribed(schema: &Value, at: &str, bare: &mut Vec<String>) {
         let fields = schema["properties"].as_object().filter(|_| schema.get("type").is_some());
         for (name, field) in fields.into_iter().flatten() {
-            if is_unsaid(field) {
+            if lacks_description(field) {
                 bare.push(format!("{at}.{name}"));
             }
         }
         match schema {
             Value::Object(members) => {
-                members.iter().for_each(|(name, member)| unsaid_fields(member, &format!("{at}.{name}"), bare));
+                members.iter().for_each(|(name, member)| collect_undescribed(member, &format!("{at}.{name}"), bare));
             }
-            Value::Array(entries) => entries.iter().for_each(|entry| unsaid_fields(entry, at, bare)),
+            Value::Array(entries) => entries.iter().for_each(|entry| collect_undescribed(entry, at, bare)),
             _ => {}
         }
     }
 
     #[test]
     fn every_header_that_an_answer_has_is_described() {
-        let document: Value = serde_json::from_str(&text().unwrap()).unwrap();
+        let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
         let headers = |path: &str, method: &str, status: &str| {
             let answer = &document["paths"][path][method]["responses"][status];
             let answer = answer["$ref"].as_str().map_or(answer, |at| document.pointer(&at[1..]).unwrap());
@@ -379,22 +383,22 @@ mod tests {
 
     #[test]
     fn every_reference_leads_somewhere() {
-        let document: Value = serde_json::from_str(&text().unwrap()).unwrap();
+        let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
         let mut references = Vec::new();
-        collect(&document, &mut references);
+        collect_references(&document, &mut references);
         assert!(references.len() > 100, "only {} references", references.len());
         for reference in references {
             assert!(document.pointer(reference.trim_start_matches('#')).is_some(), "{reference}");
         }
     }
 
-    fn collect(value: &Value, references: &mut Vec<String>) {
+    fn collect_references(value: &Value, references: &mut Vec<String>) {
         match value {
             Value::Object(members) => {
                 references.extend(members.get("$ref").and_then(Value::as_str).map(str::to_owned));
-                members.values().for_each(|member| collect(member, references));
+                members.values().for_each(|member| collect_references(member, references));
             }
-            Value::Array(entries) => entries.iter().for_each(|entry| collect(entry, references)),
+            Value::Array(entries) => entries.iter().for_each(|entry| collect_references(entry, references)),
             _ => {}
         }
     }

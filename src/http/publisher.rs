@@ -5,27 +5,27 @@ use std::collections::HashSet;
 use actix_web::http::header::LOCATION;
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::{Code, Problem};
 use super::fields::{self, Fields};
-use super::gate::{Admitted, Call};
-use super::personal::{self, Contact};
+use super::personal_fields::{self, Contact};
+use super::pipeline::{Call, RequestContext};
 use crate::domain::ids::{PublisherId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::{
-    MemberRole, PublisherCommand, PublisherDescription, PublisherFacts, PublisherFields, PublisherProfile,
+    MemberRole, PublisherAdminFields, PublisherCommand, PublisherDescription, PublisherFields, PublisherProfile,
     PublisherStatus,
 };
 use crate::domain::user::{User, UserProfile};
-use crate::domain::value::{Invalid, Label, Link, Name, Text, Timestamp};
-use crate::personal::Keyring;
+use crate::domain::value::{InvalidValue, Label, Link, Name, Text, Timestamp};
+use crate::pii::Keyring;
 use crate::projections::read_models::Models;
 
 /// Default page size.
 const LIMIT_DEFAULT: u64 = 10;
 
 /// Ids that collide with paths of the API.
-const RESERVED: &[&str] = &["validate"];
+const RESERVED_IDS: &[&str] = &["validate"];
 
 /// `Publisher` of the API.
 #[derive(Debug, Serialize)]
@@ -71,16 +71,16 @@ struct MemberUserView {
 }
 
 /// Copy of a publisher and its members, so that it can be serialized without holding the read models.
-pub struct Shown {
+pub struct PublisherWithMembers {
     profile: PublisherProfile,
     /// Members, in the order of the profile.
     users: Vec<User>,
 }
 
-impl Shown {
+impl PublisherWithMembers {
     /// Copies a publisher and its members.
     #[must_use]
-    pub fn of(profile: &PublisherProfile, models: &Models) -> Self {
+    pub fn new(profile: &PublisherProfile, models: &Models) -> Self {
         let users = profile.members.iter().map(|(id, _)| models.users.find(*id).cloned().unwrap_or_default());
         Self { profile: profile.clone(), users: users.collect() }
     }
@@ -93,16 +93,20 @@ impl Shown {
 impl<'m> PublisherView<'m> {
     /// Renders the publisher for the caller. E-mail addresses are for members and administrators (contract 3).
     #[must_use]
-    pub fn new(shown: &'m Shown, call: &Admitted) -> Self {
+    pub fn new(shown: &'m PublisherWithMembers, call: &RequestContext) -> Self {
         let caller = call.identity();
         let is_member = |user: &UserProfile| shown.profile.role_of(user.id).is_some();
         let insider = caller.is_admin() || caller.user().is_some_and(is_member);
-        Self::shown_to(shown, insider, &call.services().personal)
+        Self::render(shown, insider, &call.services().keyring)
     }
 
     /// Renders the publisher, with e-mail addresses if `insider`.
     #[must_use]
-    pub fn shown_to(Shown { profile, users }: &'m Shown, insider: bool, keyring: &Keyring) -> Self {
+    pub fn render(
+        PublisherWithMembers { profile, users }: &'m PublisherWithMembers,
+        insider: bool,
+        keyring: &Keyring,
+    ) -> Self {
         let member = |((id, role), user): (&(UserId, MemberRole), &User)| {
             let id = id.to_string();
             let Contact { email, name, erased } = Contact::new(user, insider, keyring);
@@ -114,14 +118,14 @@ impl<'m> PublisherView<'m> {
             created_at: profile.created_at.to_string(),
             description: fields.description.as_ref().map(Text::as_str),
             id: profile.id.as_str(),
-            logo: shown(fields.logo.as_ref()),
+            logo: non_empty_link(fields.logo.as_ref()),
             members: profile.members.iter().zip(users).map(member).collect(),
             name: display_name(profile),
-            source_code_repo: shown(fields.source_code_repo.as_ref()),
+            source_code_repo: non_empty_link(fields.source_code_repo.as_ref()),
             status: profile.status.as_str(),
-            status_detail: profile.ban.as_ref().map(Text::as_str),
+            status_detail: profile.ban_reason.as_ref().map(Text::as_str),
             support: fields.support.as_ref().map(Text::as_str),
-            website: shown(fields.website.as_ref()),
+            website: non_empty_link(fields.website.as_ref()),
         }
     }
 }
@@ -135,7 +139,7 @@ pub fn display_name(profile: &PublisherProfile) -> &str {
 
 /// Returns a link; an empty one counts as none (contract 4).
 #[must_use]
-pub fn shown(link: Option<&Link>) -> Option<&str> {
+pub fn non_empty_link(link: Option<&Link>) -> Option<&str> {
     link.map(Link::as_str).filter(|link| !link.is_empty())
 }
 
@@ -151,22 +155,26 @@ struct PublisherPage<'m> {
 }
 
 /// `GET /publishers`: all publishers, by id. Banned ones only for administrators with `include_banned`.
-pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let request = query.page(LIMIT_DEFAULT);
     let include_banned = query.flag("include_banned").unwrap_or(false);
-    let only: HashSet<_> = query.many("publisher_id").into_iter().map(str::to_owned).collect();
+    let only: HashSet<_> = query.values("publisher_id").into_iter().map(str::to_owned).collect();
     query.finish()?;
 
     let page = {
         let models = call.services().models.read();
         let page = models.publishers.page(request, &only, include_banned && call.identity().is_admin());
-        page.map(|profile| Shown::of(profile, &models))
+        page.map(|profile| PublisherWithMembers::new(profile, &models))
     };
 
-    personal::ready(&call.services().personal, page.entries.iter().flat_map(Shown::members)).await;
+    personal_fields::preload_keys(
+        &call.services().keyring,
+        page.entries.iter().flat_map(PublisherWithMembers::members),
+    )
+    .await;
 
-    Answer::ok(&PublisherPage {
+    ApiResponse::ok(&PublisherPage {
         limit: request.limit,
         page: request.page,
         total: page.total,
@@ -176,98 +184,104 @@ pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, 
 }
 
 /// `GET /users/publishers`: publishers of which the caller is a member, by id.
-pub async fn list_own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Answer, Problem> {
+pub async fn list_own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.user()?.id;
     let own: Vec<_> = {
         let models = call.services().models.read();
-        models.publishers.of_member(user).map(|profile| Shown::of(profile, &models)).collect()
+        models.publishers.of_member(user).map(|profile| PublisherWithMembers::new(profile, &models)).collect()
     };
-    personal::ready(&call.services().personal, own.iter().flat_map(Shown::members)).await;
-    Answer::ok(&own.iter().map(|shown| PublisherView::new(shown, &call)).collect::<Vec<_>>())
+    personal_fields::preload_keys(&call.services().keyring, own.iter().flat_map(PublisherWithMembers::members)).await;
+    ApiResponse::ok(&own.iter().map(|shown| PublisherView::new(shown, &call)).collect::<Vec<_>>())
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Availability {
+struct IdAvailability {
     is_available: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
 /// `GET /publishers/validate`: reports if an id is available, and if not, why not.
-pub async fn validate(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+pub async fn validate(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let username = query.required("username", |text| Ok(text.to_owned()));
     query.finish()?;
 
     let models = call.services().models.read();
-    let reason = read_id(&username.unwrap_or_default()).and_then(|id| {
+    let reason = parse_new_id(&username.unwrap_or_default()).and_then(|id| {
         if models.publishers.get(&id).is_some() {
-            Err(Invalid::new("is taken"))
+            Err(InvalidValue::new("is taken"))
         } else if models.publishers.was_deleted(&id) {
-            Err(Invalid::new("belonged to a publisher that was deleted, and is never given again"))
+            Err(InvalidValue::new("belonged to a publisher that was deleted, and is never given again"))
         } else {
             Ok(())
         }
     });
 
     let reason = reason.err().map(|reason| format!("the id {reason}"));
-    Answer::ok(&Availability { is_available: reason.is_none(), reason })
+    ApiResponse::ok(&IdAvailability { is_available: reason.is_none(), reason })
 }
 
 /// Parses the id of a new publisher.
-fn read_id(text: &str) -> Result<PublisherId, Invalid> {
-    if RESERVED.contains(&text) {
-        return Err(Invalid::new("is reserved: it stands in a path of the service"));
+fn parse_new_id(text: &str) -> Result<PublisherId, InvalidValue> {
+    if RESERVED_IDS.contains(&text) {
+        return Err(InvalidValue::new("is reserved: it stands in a path of the service"));
     }
     PublisherId::parse(text)
 }
 
 /// `POST /publishers`: claims an id; the caller becomes the owner.
-pub async fn create(mut call: Call<{ Action::CreatePublisher as u8 }>) -> Result<Answer, Problem> {
+pub async fn create(mut call: Call<{ Action::CreatePublisher as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let owner = call.user()?.id;
     let by_admin = call.identity().is_admin();
 
     let (id, fields, facts) = fields::read(&body, |fields| {
-        let id = fields.required_text("id", read_id);
-        let descriptive = read_fields(fields);
-        let facts = if by_admin { read_facts(fields, PublisherStatus::Active) } else { PublisherFacts::default() };
+        let id = fields.required_text("id", parse_new_id);
+        let descriptive = read_publisher_fields(fields);
+        let facts =
+            if by_admin { read_admin_fields(fields, PublisherStatus::Active) } else { PublisherAdminFields::default() };
         Some((id?, descriptive, facts))
     })?;
 
     let charge = call.charge_publisher()?;
-    let command = PublisherCommand::Create { id: id.clone(), owner, fields, facts };
-    call.services().dispatch.publisher(&id, command, call.why()).await?;
+    let command = PublisherCommand::Create { id: id.clone(), owner, fields, admin_fields: facts };
+    call.services().dispatch.publisher(&id, command, call.command_context()).await?;
 
     if let Some(charge) = charge {
-        charge.keep();
+        charge.commit();
     }
 
-    with_view(&call, &id, |view| Answer::created(view)).await?.with(LOCATION, call.url(&format!("/publishers/{id}")))
+    reply_with_publisher(&call, &id, |view| ApiResponse::created(view))
+        .await?
+        .with_header(LOCATION, call.url(&format!("/publishers/{id}")))
 }
 
 /// `GET /publishers/{publisher_id}`.
-pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
-    current(&call).await
+pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
+    reply_with_current(&call).await
 }
 
 /// `PUT /publishers/{publisher_id}`: changes the fields that are present.
-pub async fn update(mut call: Call<{ Action::UpdatePublisher as u8 }>) -> Result<Answer, Problem> {
+pub async fn update(mut call: Call<{ Action::UpdatePublisher as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let PublisherProfile { id, status, .. } = call.publisher()?;
     let by_admin = call.identity().is_admin();
     let (change, facts) = fields::read(&body, |fields| {
-        let facts = if by_admin { read_facts(fields, *status) } else { PublisherFacts::default() };
-        Some((read_fields(fields), facts))
+        let facts = if by_admin { read_admin_fields(fields, *status) } else { PublisherAdminFields::default() };
+        Some((read_publisher_fields(fields), facts))
     })?;
 
-    call.services().dispatch.publisher(id, PublisherCommand::Revise { change, facts }, call.why()).await?;
-    current(&call).await
+    call.services()
+        .dispatch
+        .publisher(id, PublisherCommand::Revise { change, admin_fields: facts }, call.command_context())
+        .await?;
+    reply_with_current(&call).await
 }
 
 /// `DELETE /publishers/{publisher_id}`: final, and only without nodes.
-pub async fn delete(call: Call<{ Action::DeletePublisher as u8 }>) -> Result<Answer, Problem> {
+pub async fn delete(call: Call<{ Action::DeletePublisher as u8 }>) -> Result<ApiResponse, Problem> {
     let id = &call.publisher()?.id;
     match call.services().models.read().nodes.count_of_publisher(id) {
         0 => {}
@@ -280,33 +294,33 @@ pub async fn delete(call: Call<{ Action::DeletePublisher as u8 }>) -> Result<Ans
         }
     }
 
-    call.services().dispatch.publisher(id, PublisherCommand::Delete, call.why()).await?;
-    Ok(Answer::no_content())
+    call.services().dispatch.publisher(id, PublisherCommand::Delete, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
 }
 
 /// Permissions of the caller on a publisher.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Permissions {
+pub struct PublisherPermissions {
     pub can_edit: bool,
 }
 
 /// `GET /publishers/{publisher_id}/permissions`.
-pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
-    Answer::ok(&Permissions { can_edit: call.could(Action::UpdatePublisher, call.publisher()?) })
+pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
+    ApiResponse::ok(&PublisherPermissions { can_edit: call.can_perform(Action::UpdatePublisher, call.publisher()?) })
 }
 
 /// Reads the facts that only administrators set (contract 4). The status changes only through bans, which require a
 /// reason.
-fn read_facts(fields: &mut Fields<'_, '_>, status: PublisherStatus) -> PublisherFacts {
+fn read_admin_fields(fields: &mut Fields<'_, '_>, status: PublisherStatus) -> PublisherAdminFields {
     if fields.text("status", PublisherStatus::parse).is_some_and(|wanted| wanted != status) {
         let how = "/admin/publishers/{id}/ban and unban, with a reason";
-        fields.fault("status", format!("is {} now, and is changed by {how}", status.as_str()));
+        fields.add_error("status", format!("is {} now, and is changed by {how}", status.as_str()));
     }
-    PublisherFacts { created_at: fields.text("createdAt", Timestamp::parse) }
+    PublisherAdminFields { created_at: fields.text("createdAt", Timestamp::parse) }
 }
 
-fn read_fields(fields: &mut Fields<'_, '_>) -> PublisherFields {
+fn read_publisher_fields(fields: &mut Fields<'_, '_>) -> PublisherFields {
     PublisherFields {
         name: fields.text("name", Name::parse),
         description: fields.text("description", PublisherDescription::parse),
@@ -318,21 +332,21 @@ fn read_fields(fields: &mut Fields<'_, '_>) -> PublisherFields {
 }
 
 /// Returns the current state of the publisher in the path.
-pub async fn current(call: &Admitted) -> Result<Answer, Problem> {
-    with_view(call, &call.publisher()?.id, |view| Answer::ok(view)).await
+pub async fn reply_with_current(call: &RequestContext) -> Result<ApiResponse, Problem> {
+    reply_with_publisher(call, &call.publisher()?.id, |view| ApiResponse::ok(view)).await
 }
 
 /// Renders the current state of a publisher.
-async fn with_view(
-    call: &Admitted,
+async fn reply_with_publisher(
+    call: &RequestContext,
     id: &PublisherId,
-    answer: impl FnOnce(&PublisherView<'_>) -> Result<Answer, Problem>,
-) -> Result<Answer, Problem> {
+    answer: impl FnOnce(&PublisherView<'_>) -> Result<ApiResponse, Problem>,
+) -> Result<ApiResponse, Problem> {
     let shown = {
         let models = call.services().models.read();
-        models.publishers.get(id).map(|profile| Shown::of(profile, &models))
+        models.publishers.get(id).map(|profile| PublisherWithMembers::new(profile, &models))
     };
     let shown = shown.ok_or_else(|| Problem::not_found("publisher"))?;
-    personal::ready(&call.services().personal, shown.members()).await;
+    personal_fields::preload_keys(&call.services().keyring, shown.members()).await;
     answer(&PublisherView::new(&shown, call))
 }

@@ -3,9 +3,9 @@
 use url::form_urlencoded;
 
 use super::error::{Code, Problem};
-use super::fields::Faults;
-use super::frame::decodes;
-use crate::domain::value::Invalid;
+use super::fields::FieldErrors;
+use super::request_log::is_decodable;
+use crate::domain::value::InvalidValue;
 use crate::projections::page::PageRequest;
 
 /// Maximum page size; larger values are clamped (contract 4).
@@ -14,7 +14,7 @@ pub const LIMIT_MAX: u64 = 1000;
 /// Query of one request.
 pub struct Query {
     pairs: Vec<(String, String)>,
-    faults: Faults,
+    errors: FieldErrors,
 }
 
 impl Query {
@@ -23,78 +23,85 @@ impl Query {
     /// # Errors
     /// If it does not decode to UTF-8 without control characters.
     pub fn parse(query: &str) -> Result<Self, Problem> {
-        if !decodes(query) {
+        if !is_decodable(query) {
             return Err(Problem::new(
                 Code::MalformedRequest,
                 "the query does not decode to UTF-8 without control characters",
             ));
         }
-        Ok(Self { pairs: form_urlencoded::parse(query.as_bytes()).into_owned().collect(), faults: Faults::default() })
+        Ok(Self {
+            pairs: form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
+            errors: FieldErrors::default(),
+        })
     }
 
     /// Returns the first value of a parameter.
     #[must_use]
-    pub fn one(&self, name: &str) -> Option<&str> {
+    pub fn first(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// Parses a required parameter.
-    pub fn required<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
-        let result = self.one(name).ok_or_else(|| Invalid::new("is required")).and_then(parse);
-        result.map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
+    pub fn required<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, InvalidValue>) -> Option<T> {
+        let result = self.first(name).ok_or_else(|| InvalidValue::new("is required")).and_then(parse);
+        result.map_err(|reason| self.errors.add(format!("/{name}"), reason)).ok()
     }
 
     /// Parses a boolean in any case; `None` if the parameter is absent.
     pub fn flag(&mut self, name: &str) -> Option<bool> {
-        let flag = self.one(name)?.to_ascii_lowercase().parse().ok();
+        let flag = self.first(name)?.to_ascii_lowercase().parse().ok();
         if flag.is_none() {
-            self.faults.add(format!("/{name}"), "must be true or false");
+            self.errors.add(format!("/{name}"), "must be true or false");
         }
         flag
     }
 
     /// Parses a parameter; `None` if it is absent or empty.
-    pub fn checked<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
-        let result = parse(self.one(name).map(str::trim).filter(|value| !value.is_empty())?);
-        result.map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
+    pub fn optional_non_empty<T>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, InvalidValue>,
+    ) -> Option<T> {
+        let result = parse(self.first(name).map(str::trim).filter(|value| !value.is_empty())?);
+        result.map_err(|reason| self.errors.add(format!("/{name}"), reason)).ok()
     }
 
     /// Parses a parameter; `None` if it is absent.
-    pub fn given<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
-        parse(self.one(name)?).map_err(|reason| self.faults.add(format!("/{name}"), reason)).ok()
+    pub fn optional<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, InvalidValue>) -> Option<T> {
+        parse(self.first(name)?).map_err(|reason| self.errors.add(format!("/{name}"), reason)).ok()
     }
 
     /// Returns all values of an array parameter: repeated, comma-separated, or as `name[]`.
     #[must_use]
-    pub fn many(&self, name: &str) -> Vec<&str> {
+    pub fn values(&self, name: &str) -> Vec<&str> {
         let named = self.pairs.iter().filter(|(key, _)| key.strip_suffix("[]").unwrap_or(key) == name);
         named.flat_map(|(_, value)| value.split(',')).map(str::trim).filter(|value| !value.is_empty()).collect()
     }
 
     /// Parses all values of an array parameter; returns the valid ones.
-    pub fn many_checked<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Vec<T> {
-        let (good, bad): (Vec<_>, Vec<_>) = self.many(name).into_iter().map(parse).partition(Result::is_ok);
+    pub fn parsed_values<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, InvalidValue>) -> Vec<T> {
+        let (good, bad): (Vec<_>, Vec<_>) = self.values(name).into_iter().map(parse).partition(Result::is_ok);
         for reason in bad.into_iter().filter_map(Result::err) {
-            self.faults.add(format!("/{name}"), reason);
+            self.errors.add(format!("/{name}"), reason);
         }
         good.into_iter().filter_map(Result::ok).collect()
     }
 
     /// Reads page number and page size; sizes above [`LIMIT_MAX`] are clamped.
     pub fn page(&mut self, default_limit: u64) -> PageRequest {
-        let page = self.counting_number("page", 1);
-        let limit = self.counting_number("limit", default_limit).min(LIMIT_MAX);
+        let page = self.positive_integer("page", 1);
+        let limit = self.positive_integer("limit", default_limit).min(LIMIT_MAX);
         PageRequest { page, limit }
     }
 
     /// Parses an integer from 1.
-    fn counting_number(&mut self, name: &str, default: u64) -> u64 {
-        let Some(text) = self.one(name) else { return default };
+    fn positive_integer(&mut self, name: &str, default: u64) -> u64 {
+        let Some(text) = self.first(name) else { return default };
         let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
         match text.parse().unwrap_or(u64::MAX) {
             number @ 1.. if digits => number,
             _ => {
-                self.faults.add(format!("/{name}"), "must be a whole number from 1");
+                self.errors.add(format!("/{name}"), "must be a whole number from 1");
                 default
             }
         }
@@ -102,12 +109,12 @@ impl Query {
 
     /// Reads the page size, from 1.
     pub fn limit(&mut self, default: u64) -> u64 {
-        self.counting_number("limit", default)
+        self.positive_integer("limit", default)
     }
 
     /// Adds an error of a parameter.
-    pub fn fault(&mut self, name: &str, reason: &str) {
-        self.faults.add(format!("/{name}"), reason);
+    pub fn add_error(&mut self, name: &str, reason: &str) {
+        self.errors.add(format!("/{name}"), reason);
     }
 
     /// Ends the reading.
@@ -115,13 +122,13 @@ impl Query {
     /// # Errors
     /// All collected errors.
     pub fn finish(self) -> Result<(), Problem> {
-        self.faults.settle(Some(()))
+        self.errors.finish(Some(()))
     }
 }
 
 /// Restores plus signs that form decoding turned into spaces, for values that cannot contain spaces.
 #[must_use]
-pub fn with_plus(text: &str) -> String {
+pub fn restore_plus_signs(text: &str) -> String {
     text.replace(' ', "+")
 }
 
@@ -132,7 +139,7 @@ mod tests {
     #[test]
     fn arrays_repeat_or_have_commas_or_brackets() {
         let query = Query::parse("sort=a&sort=b;desc&sort[]=c&sort%5B%5D=d,e,&other=x").unwrap();
-        assert_eq!(query.many("sort"), ["a", "b;desc", "c", "d", "e"]);
+        assert_eq!(query.values("sort"), ["a", "b;desc", "c", "d", "e"]);
     }
 
     #[test]

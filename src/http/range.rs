@@ -9,24 +9,24 @@ const RANGES_MAX: usize = 16;
 
 /// Meaning of a Range header for a file of known length.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ranges {
+pub enum ByteRangeSelection {
     /// Send the whole file: the header is invalid or asks for more bytes than the file has. RFC 9110 allows ignoring
     /// it.
     Whole,
     /// No range overlaps the file.
     Unsatisfiable,
     /// Send these parts, in the order of the header; at least one.
-    Parts(Vec<Span>),
+    Parts(Vec<ByteRange>),
 }
 
 /// Non-empty byte range of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct ByteRange {
     pub start: u64,
     pub length: u64,
 }
 
-impl Span {
+impl ByteRange {
     /// Returns the value of `Content-Range`; `of` is the length of the file.
     #[must_use]
     pub fn content_range(self, of: u64) -> String {
@@ -36,84 +36,87 @@ impl Span {
 
 /// Part of a response body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
-    Ready(Bytes),
-    OfFile(Span),
+pub enum RangeBodyPiece {
+    Literal(Bytes),
+    FileRange(ByteRange),
 }
 
 /// Parses a Range header for a file of `length` bytes.
 #[must_use]
-pub fn parse(header: &str, length: u64) -> Ranges {
+pub fn parse(header: &str, length: u64) -> ByteRangeSelection {
     let unit = header.split_once('=').filter(|(unit, _)| unit.trim().eq_ignore_ascii_case("bytes"));
-    let Some((_, set)) = unit else { return Ranges::Whole };
+    let Some((_, set)) = unit else { return ByteRangeSelection::Whole };
 
-    let asked: Option<Vec<_>> = set.split(',').map(str::trim).filter(|one| !one.is_empty()).map(read_one).collect();
-    let Some(asked) = asked.filter(|asked| (1..=RANGES_MAX).contains(&asked.len())) else { return Ranges::Whole };
+    let asked: Option<Vec<_>> =
+        set.split(',').map(str::trim).filter(|one| !one.is_empty()).map(parse_range_spec).collect();
+    let Some(asked) = asked.filter(|asked| (1..=RANGES_MAX).contains(&asked.len())) else {
+        return ByteRangeSelection::Whole;
+    };
 
-    let parts: Vec<Span> = asked.into_iter().filter_map(|one| one.within(length)).collect();
+    let parts: Vec<ByteRange> = asked.into_iter().filter_map(|one| one.resolve(length)).collect();
     let total = parts.iter().fold(0_u64, |total, part| total.saturating_add(part.length));
 
     match parts.len() {
-        0 => Ranges::Unsatisfiable,
-        1 => Ranges::Parts(parts),
-        _ if total > length => Ranges::Whole,
-        _ => Ranges::Parts(parts),
+        0 => ByteRangeSelection::Unsatisfiable,
+        1 => ByteRangeSelection::Parts(parts),
+        _ if total > length => ByteRangeSelection::Whole,
+        _ => ByteRangeSelection::Parts(parts),
     }
 }
 
 /// Range as requested.
-enum Asked {
+enum ByteRangeSpec {
     From { first: u64, last: u64 },
     LastBytes(u64),
 }
 
-impl Asked {
-    fn within(self, length: u64) -> Option<Span> {
+impl ByteRangeSpec {
+    fn resolve(self, length: u64) -> Option<ByteRange> {
         let (start, end) = match self {
             Self::From { first, last } => (first, last.saturating_add(1).min(length)),
             Self::LastBytes(count) => (length.saturating_sub(count), length),
         };
-        (start < end).then(|| Span { start, length: end - start })
+        (start < end).then(|| ByteRange { start, length: end - start })
     }
 }
 
-fn read_one(text: &str) -> Option<Asked> {
+fn parse_range_spec(text: &str) -> Option<ByteRangeSpec> {
     let number = |text: &str| -> Option<u64> {
         let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
         digits.then(|| text.parse().unwrap_or(u64::MAX))
     };
 
     match text.split_once('-')? {
-        ("", count) => Some(Asked::LastBytes(number(count)?)),
-        (first, "") => Some(Asked::From { first: number(first)?, last: u64::MAX }),
+        ("", count) => Some(ByteRangeSpec::LastBytes(number(count)?)),
+        (first, "") => Some(ByteRangeSpec::From { first: number(first)?, last: u64::MAX }),
         (first, last) => {
             let first = number(first)?;
             let last = number(last)?;
-            (first <= last).then_some(Asked::From { first, last })
+            (first <= last).then_some(ByteRangeSpec::From { first, last })
         }
     }
 }
 
 /// Builds the pieces of a `multipart/byteranges` body.
 #[must_use]
-pub fn multipart(parts: &[Span], of: u64, content_type: &str, boundary: &str) -> VecDeque<Piece> {
+pub fn multipart(parts: &[ByteRange], of: u64, content_type: &str, boundary: &str) -> VecDeque<RangeBodyPiece> {
     let mut pieces = VecDeque::new();
     for part in parts {
         let range = part.content_range(of);
         let head = format!("\r\n--{boundary}\r\nContent-Type: {content_type}\r\nContent-Range: {range}\r\n\r\n");
-        pieces.push_back(Piece::Ready(Bytes::from(head)));
-        pieces.push_back(Piece::OfFile(*part));
+        pieces.push_back(RangeBodyPiece::Literal(Bytes::from(head)));
+        pieces.push_back(RangeBodyPiece::FileRange(*part));
     }
-    pieces.push_back(Piece::Ready(Bytes::from(format!("\r\n--{boundary}--\r\n"))));
+    pieces.push_back(RangeBodyPiece::Literal(Bytes::from(format!("\r\n--{boundary}--\r\n"))));
     pieces
 }
 
 /// Returns the total length of the pieces in bytes.
 #[must_use]
-pub fn length_of(pieces: &VecDeque<Piece>) -> u64 {
+pub fn total_length(pieces: &VecDeque<RangeBodyPiece>) -> u64 {
     let lengths = pieces.iter().map(|piece| match piece {
-        Piece::Ready(bytes) => bytes.len() as u64,
-        Piece::OfFile(span) => span.length,
+        RangeBodyPiece::Literal(bytes) => bytes.len() as u64,
+        RangeBodyPiece::FileRange(span) => span.length,
     });
     lengths.sum()
 }
@@ -124,7 +127,7 @@ mod tests {
 
     fn parts(header: &str) -> Vec<(u64, u64)> {
         match parse(header, 100) {
-            Ranges::Parts(parts) => parts.into_iter().map(|part| (part.start, part.length)).collect(),
+            ByteRangeSelection::Parts(parts) => parts.into_iter().map(|part| (part.start, part.length)).collect(),
             other => panic!("{header}: {other:?}"),
         }
     }
@@ -145,32 +148,32 @@ mod tests {
         for header in
             ["", "bytes", "items=0-1", "bytes=", "bytes=a-b", "bytes=5-1", "bytes=1", "bytes=--1", "bytes=+1-2"]
         {
-            assert_eq!(parse(header, 100), Ranges::Whole, "{header}");
+            assert_eq!(parse(header, 100), ByteRangeSelection::Whole, "{header}");
         }
         let many = vec!["1-1"; RANGES_MAX + 1].join(",");
-        assert_eq!(parse(&format!("bytes={many}"), 100), Ranges::Whole);
-        assert_eq!(parse("bytes=0-99,0-99", 100), Ranges::Whole);
+        assert_eq!(parse(&format!("bytes={many}"), 100), ByteRangeSelection::Whole);
+        assert_eq!(parse("bytes=0-99,0-99", 100), ByteRangeSelection::Whole);
     }
 
     #[test]
     fn a_range_behind_the_end_cannot_be_satisfied() {
-        assert_eq!(parse("bytes=100-", 100), Ranges::Unsatisfiable);
-        assert_eq!(parse("bytes=-0", 100), Ranges::Unsatisfiable);
-        assert_eq!(parse("bytes=0-", 0), Ranges::Unsatisfiable);
+        assert_eq!(parse("bytes=100-", 100), ByteRangeSelection::Unsatisfiable);
+        assert_eq!(parse("bytes=-0", 100), ByteRangeSelection::Unsatisfiable);
+        assert_eq!(parse("bytes=0-", 0), ByteRangeSelection::Unsatisfiable);
     }
 
     #[test]
     fn a_multipart_body_has_a_head_for_each_part() {
-        let spans = [Span { start: 0, length: 2 }, Span { start: 5, length: 1 }];
+        let spans = [ByteRange { start: 0, length: 2 }, ByteRange { start: 5, length: 1 }];
         let pieces = multipart(&spans, 9, "image/png", "b");
         let text: Vec<u8> = pieces
             .iter()
             .flat_map(|piece| match piece {
-                Piece::Ready(bytes) => bytes.to_vec(),
-                Piece::OfFile(span) => vec![b'x'; usize::try_from(span.length).unwrap()],
+                RangeBodyPiece::Literal(bytes) => bytes.to_vec(),
+                RangeBodyPiece::FileRange(span) => vec![b'x'; usize::try_from(span.length).unwrap()],
             })
             .collect();
-        assert_eq!(length_of(&pieces), text.len() as u64);
+        assert_eq!(total_length(&pieces), text.len() as u64);
         assert_eq!(
             String::from_utf8(text).unwrap(),
             "\r\n--b\r\nContent-Type: image/png\r\nContent-Range: bytes 0-1/9\r\n\r\nxx\

@@ -2,23 +2,23 @@
 
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::Problem;
-use super::gate::Call;
-use super::node_change::with_view;
+use super::node_change::reply_with_node;
+use super::pipeline::Call;
 use crate::domain::node::{NodeCommand, Stars};
 use crate::domain::policy::Action;
 
 /// `POST /nodes/{node_id}/reviews?star=`: 1 to 5 stars; replaces an earlier review of the same user.
-pub async fn give(call: Call<{ Action::ReviewNode as u8 }>) -> Result<Answer, Problem> {
+pub async fn submit(call: Call<{ Action::ReviewNode as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.known_node()?;
     let mut query = call.query()?;
     let stars = query.required("star", |text| Stars::new(text.parse().unwrap_or_default()));
     query.finish()?;
     let stars = stars.ok_or_else(|| Problem::internal("a review without stars was let through"))?;
     let command = NodeCommand::Review { user: call.user()?.id, stars };
-    call.services().dispatch.node(&node, command, call.why()).await?;
-    with_view(&call, &node, |view| Answer::ok(view))
+    call.services().dispatch.node(&node, command, call.command_context()).await?;
+    reply_with_node(&call, &node, |view| ApiResponse::ok(view))
 }
 
 /// Review of the caller.
@@ -29,10 +29,10 @@ struct OwnReview {
 }
 
 /// `GET /nodes/{node_id}/reviews/mine`: the caller's stars; an empty object without a review.
-pub async fn own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Answer, Problem> {
+pub async fn show_own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.known_node()?;
     let user = call.user()?.id;
     let models = call.services().models.read();
-    let stars = models.nodes.get(&node).and_then(|node| node.reviews.of(user));
-    Answer::ok(&OwnReview { star: stars.map(Stars::get) })
+    let stars = models.nodes.get(&node).and_then(|node| node.reviews.stars_of(user));
+    ApiResponse::ok(&OwnReview { star: stars.map(Stars::get) })
 }

@@ -11,52 +11,52 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::account_pool::AccountPool;
+use super::allowed_hosts::AllowedHosts;
 use super::audit_stream::AUDIT_STREAMS_MAX;
 use super::body::BodyBudget;
 use super::connection::{self, ConnectionLimit, ConnectionOptions};
+use super::csrf::OriginPolicy;
 use super::daily_quotas::DailyQuotas;
 use super::error::Code;
 use super::file::DOWNLOADS_MAX;
-use super::foreign::Pages;
-use super::front::Front;
-use super::host::AllowedHosts;
-use super::limits::Limits;
-use super::node::ReadyPages;
+use super::middleware_stack::MiddlewareStack;
+use super::node::PageCaches;
+use super::rate_limit::RateLimiters;
 use super::sse::{TASK_STREAMS_MAX, TASK_STREAMS_PER_ACCOUNT};
-use super::state::Prober;
-use super::submissions::Submissions;
-use super::uploads::Uploads;
+use super::state::LogProber;
+use super::task_quota::PendingSubmissions;
+use super::upload_limiter::UploadLimiter;
 use super::{metrics, routes};
-use crate::actors::hints::Hints;
-use crate::actors::live::Live;
-use crate::actors::musician::Musician;
+use crate::actors::music_vendor::GuardedMusicVendor;
 use crate::actors::poller::VendorState;
 use crate::actors::system::Dispatch;
-use crate::actors::tally::Tally;
+use crate::actors::task_progress::TaskProgress;
+use crate::actors::usage_counters::UsageCounters;
+use crate::actors::vendor_webhooks::VendorWebhooks;
 use crate::audit::Audit;
-use crate::clock::Surroundings;
+use crate::disk_space::{DiskSpace, StorageState};
 use crate::domain::ids::UserId;
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::Tariff;
+use crate::environment::Environment;
 use crate::fairness::FairSemaphore;
-use crate::media::archive::store::Archives;
-use crate::media::archive::ticket::UploadKey;
-use crate::media::store::Store;
-use crate::oidc::Oidc;
-use crate::personal::Keyring;
+use crate::media::archive::store::ArchiveStore;
+use crate::media::archive::upload_token::UploadKey;
+use crate::media::store::MediaStore;
+use crate::oidc::OidcAuthenticator;
+use crate::pii::Keyring;
 use crate::priority::BackgroundThreads;
-use crate::priority::Work::Inspection;
+use crate::priority::BackgroundWork::Inspection;
 use crate::projections::ReadModels;
 use crate::quota::{Account, DailyQuota};
-use crate::space::{Space, StorageState};
-use crate::telemetry::ClientAddress;
+use crate::telemetry::ClientAddressDetail;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::trace::Tracer;
 
 pub use super::daily_quotas::DailyLimits;
-pub use super::idempotency::Keys;
-pub use super::limits::{ForwardedHeader, Rate, Rates, TrustedProxies};
-pub use super::submissions::Quotas;
+pub use super::idempotency::IdempotencyKeys;
+pub use super::rate_limit::{ForwardedHeader, Rate, RateLimits, TrustedProxies};
+pub use super::task_quota::TaskQuotas;
 
 /// Maximum that the framework accepts; it panics above this.
 pub const WORKERS_MAX: u16 = 512;
@@ -66,25 +66,25 @@ pub const WORKERS_MAX: u16 = 512;
 pub struct Services {
     pub dispatch: Dispatch,
     pub models: ReadModels,
-    pub store: Store,
-    pub keys: Keys,
-    pub archives: Archives,
+    pub store: MediaStore,
+    pub idempotency_keys: IdempotencyKeys,
+    pub archives: ArchiveStore,
     pub upload_key: UploadKey,
-    pub tally: Tally,
+    pub usage_counters: UsageCounters,
     /// Keys that decrypt the personal fields of users.
-    pub personal: Keyring,
-    pub surroundings: Surroundings,
+    pub keyring: Keyring,
+    pub environment: Environment,
     pub admin: AdminCredential,
     /// Validates tokens of an `OpenID` Connect issuer, if one is configured.
-    pub oidc: Option<Oidc>,
+    pub oidc: Option<OidcAuthenticator>,
     /// Checked before every change: rejects writes while the disk is full.
-    pub space: Space,
+    pub space: DiskSpace,
     /// Reports the storage state to administrators.
     pub storage: StorageProbe,
     /// Readiness probe; its error has a reason for the operator.
     pub readiness: Readiness,
     /// Reads the state of the log.
-    pub prober: Prober,
+    pub prober: LogProber,
     /// Runs audit queries.
     pub audit: Audit,
     /// `true` once the service shuts down; ends open-ended streams.
@@ -96,13 +96,13 @@ pub struct Services {
     /// Public key of the webhook signatures, as text.
     pub webhook_key: String,
     /// Receives vendor webhooks.
-    pub hints: Hints,
+    pub vendor_webhooks: VendorWebhooks,
     /// Vendor of the music gateway.
-    pub musician: Musician,
+    pub music_vendor: GuardedMusicVendor,
     /// State of each vendor, for operators.
     pub vendors: Vec<VendorState>,
     /// Progress of the running vendor tasks.
-    pub live: Live,
+    pub task_progress: TaskProgress,
     pub metrics: Metrics,
     /// Records trace spans.
     pub tracer: Tracer,
@@ -114,22 +114,22 @@ pub struct Services {
 }
 
 /// Readiness probe.
-pub type Readiness = Arc<dyn Fn() -> Result<(), Unready> + Send + Sync>;
+pub type Readiness = Arc<dyn Fn() -> Result<(), ReadinessFailure> + Send + Sync>;
 
 /// Reason why the service is not ready.
 #[derive(Debug, Clone)]
-pub struct Unready {
+pub struct ReadinessFailure {
     /// Kind of the reason.
-    pub by: Hindered,
+    pub kind: ReadinessFailureKind,
     /// Message for anonymous callers; contains no paths or internals.
-    pub told: String,
+    pub public_message: String,
     /// Details for the operator's log.
     pub reason: String,
 }
 
 /// Kind of a failed readiness probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hindered {
+pub enum ReadinessFailureKind {
     /// The disk is full or file descriptors have run out. Temporary.
     Full,
     /// The log rejects writes until a restart.
@@ -175,11 +175,11 @@ pub struct HttpOptions {
     /// Worker threads: 1 to [`WORKERS_MAX`].
     pub workers: usize,
     /// Maximum number of open connections.
-    pub connections: usize,
+    pub max_connections: usize,
     /// Maximum number of open connections of one address; trusted proxies are exempt.
     pub connections_per_address: usize,
     /// Maximum time without write progress before a connection is closed.
-    pub write_within: Duration,
+    pub write_timeout: Duration,
     pub cors_origins: CorsOrigins,
     /// `true` if only approved users may submit media tasks.
     pub require_approval: bool,
@@ -188,15 +188,15 @@ pub struct HttpOptions {
     /// Maximum length of `images` of a video task, for endpoints that take several.
     pub video_max_images: usize,
     /// Quotas of one caller for media tasks.
-    pub quotas: Quotas,
+    pub quotas: TaskQuotas,
     /// Daily quotas of one account or publisher in the registry.
     pub daily_limits: DailyLimits,
     /// Rate limits of one caller.
-    pub rates: Rates,
+    pub rate_limits: RateLimits,
     /// Proxies whose forwarding headers are trusted.
     pub proxies: TrustedProxies,
     /// Detail of client addresses in log lines.
-    pub log_client: ClientAddress,
+    pub log_client: ClientAddressDetail,
     /// Retention of task results after the task has ended.
     pub media_retention: Duration,
     /// Maximum number of pending webhook deliveries of one account.
@@ -205,12 +205,12 @@ pub struct HttpOptions {
     pub moderation: bool,
     /// Heartbeat interval of event streams, and maximum interval between checks of the reader's permission.
     pub heartbeat: Duration,
-    pub music: MusicOptions,
+    pub music: MusicGatewayOptions,
 }
 
 /// Settings of the music gateway.
 #[derive(Debug, Clone, Copy)]
-pub struct MusicOptions {
+pub struct MusicGatewayOptions {
     /// Maximum number of concurrent streams.
     pub streams: usize,
     /// Maximum duration of one stream.
@@ -220,25 +220,25 @@ pub struct MusicOptions {
 }
 
 /// State shared by all workers.
-pub struct Shared {
+pub struct AppState {
     pub services: Services,
     /// Rate limiters.
-    pub limits: Limits,
+    pub rate_limiters: RateLimiters,
     /// Daily quotas of accounts and publishers.
-    pub daily: DailyQuotas,
+    pub daily_quotas: DailyQuotas,
     /// Submissions being validated.
-    pub submissions: Submissions,
+    pub pending_submissions: PendingSubmissions,
     /// Memory budget of request bodies.
-    pub bodies: BodyBudget,
+    pub body_budget: BodyBudget,
     /// Limits the submissions whose pictures are decoded concurrently. Accounts take turns, and one account leaves room
     /// for the next.
     pub decoders: FairSemaphore<Option<UserId>>,
     /// Threads that check submitted pictures, videos and archives.
     pub inspectors: BackgroundThreads,
     /// Page cache of node lists.
-    pub ready_pages: ReadyPages,
+    pub page_caches: PageCaches,
     /// Limits concurrent archive uploads.
-    pub uploads: Arc<Uploads>,
+    pub upload_limiter: Arc<UploadLimiter>,
     /// Limits concurrent file downloads.
     pub downloads: AccountPool,
     /// Limits open audit log streams.
@@ -249,7 +249,7 @@ pub struct Shared {
     pub music_streams: AccountPool,
 }
 
-impl Shared {
+impl AppState {
     /// Creates the shared state with empty counters.
     ///
     /// # Errors
@@ -259,13 +259,13 @@ impl Shared {
         let decoders = FairSemaphore::with_share(2 * per_account as u64, per_account as u64);
         // As many again as may decode: a thread still waits for the disk after it has decoded.
         let inspectors = BackgroundThreads::start(Inspection, 4 * per_account).map_err(std::io::Error::other)?;
-        let submissions = Submissions::default();
+        let submissions = PendingSubmissions::default();
         let bodies = BodyBudget::default();
         let uploads = Arc::default();
 
-        let limits = Limits::new(&services.options.rates, services.options.proxies.clone());
+        let limits = RateLimiters::new(&services.options.rate_limits, services.options.proxies.clone());
         let bytes = services.bytes_per_day.clone();
-        let clock = &services.surroundings;
+        let clock = &services.environment;
         let daily = DailyQuotas::new(bytes, services.options.daily_limits, &services.models, clock);
 
         let downloads = AccountPool::new(DOWNLOADS_MAX, Code::TooManyTransfers, "downloads");
@@ -276,14 +276,14 @@ impl Shared {
 
         Ok(Self {
             services,
-            limits,
-            daily,
-            submissions,
-            bodies,
+            rate_limiters: limits,
+            daily_quotas: daily,
+            pending_submissions: submissions,
+            body_budget: bodies,
             decoders,
             inspectors,
-            ready_pages: ReadyPages::default(),
-            uploads,
+            page_caches: PageCaches::default(),
+            upload_limiter: uploads,
             downloads,
             audit_streams,
             task_streams,
@@ -300,21 +300,21 @@ pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Serve
     let options = services.options.clone();
     let workers = options.workers.clamp(1, usize::from(WORKERS_MAX));
 
-    services.keys.keep_swept(services.surroundings.clone());
-    services.metrics.foresee(&metrics::foreseen(&services));
+    services.idempotency_keys.spawn_sweeper(services.environment.clone());
+    services.metrics.register_known_series(&metrics::known_labels(&services));
 
-    let shared = Data::new(Shared::new(services)?);
-    let pages = Arc::new(Pages::new(options.cors_origins, &options.public_url));
+    let shared = Data::new(AppState::new(services)?);
+    let pages = Arc::new(OriginPolicy::new(options.cors_origins, &options.public_url));
 
     let bounds = ConnectionOptions {
         workers,
-        connections: options.connections,
+        max_connections: options.max_connections,
         per_address: ConnectionLimit::new(options.connections_per_address, options.proxies),
-        write_within: options.write_within,
+        write_timeout: options.write_timeout,
     };
 
     connection::serve(listener, bounds, move || {
-        let front = Front { shared: shared.clone(), pages: Arc::clone(&pages) };
+        let front = MiddlewareStack { shared: shared.clone(), origins: Arc::clone(&pages) };
         App::new().wrap(front).configure(|config| routes::register(config, shared.clone()))
     })
 }

@@ -4,10 +4,10 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 
-use super::answer::identity;
+use super::api_response::identity_encoding;
 use super::audit::read_position;
 use super::error::Problem;
-use super::fields::Fault;
+use super::fields::FieldError;
 use crate::audit::Position;
 
 /// Reconnection delay of clients, in milliseconds.
@@ -19,14 +19,14 @@ pub const TASK_STREAMS_PER_ACCOUNT: usize = 64;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Pointer of errors in the `Last-Event-ID` header.
-pub const OF_LAST_SEEN: &str = "/Last-Event-ID";
+pub const LAST_EVENT_ID_POINTER: &str = "/Last-Event-ID";
 /// Disables response buffering in proxies.
 pub const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Starts the response of a stream.
-pub fn opened() -> HttpResponseBuilder {
+pub fn start_response() -> HttpResponseBuilder {
     let mut response = HttpResponse::build(StatusCode::OK);
-    response.content_type("text/event-stream").insert_header(identity());
+    response.content_type("text/event-stream").insert_header(identity_encoding());
     response.insert_header((CACHE_CONTROL, "no-store"));
     response.insert_header((X_ACCEL_BUFFERING, HeaderValue::from_static("no")));
     response
@@ -36,10 +36,10 @@ pub fn opened() -> HttpResponseBuilder {
 ///
 /// # Errors
 /// If the header is not a position.
-pub fn last_seen(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
+pub fn last_event_id(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
     let Some(value) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
     let position = read_position(value.to_str().unwrap_or_default());
-    position.map(Some).map_err(|reason| Problem::invalid(vec![Fault::new(OF_LAST_SEEN, reason)]))
+    position.map(Some).map_err(|reason| Problem::invalid(vec![FieldError::new(LAST_EVENT_ID_POINTER, reason)]))
 }
 
 /// Checks that the log has reached a position; otherwise the position belongs to another log. `pointer` names the
@@ -47,18 +47,18 @@ pub fn last_seen(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
 ///
 /// # Errors
 /// If `after` is beyond `head`.
-pub fn check_reached(after: Position, head: Position, pointer: &str) -> Result<(), Problem> {
+pub fn check_within_log(after: Position, head: Position, pointer: &str) -> Result<(), Problem> {
     if after <= head {
         return Ok(());
     }
     let reason = format!("is beyond the last event, which has position {head}: this is another history");
-    Err(Problem::invalid(vec![Fault::new(pointer, reason)]))
+    Err(Problem::invalid(vec![FieldError::new(pointer, reason)]))
 }
 
 /// Returns the last event of a stream that failed; `path` is that of the request.
 #[must_use]
-pub fn failed(problem: &Problem, path: &str) -> String {
-    format!("event: failed\ndata: {}\n\n", problem.written(path))
+pub fn failed_event(problem: &Problem, path: &str) -> String {
+    format!("event: failed\ndata: {}\n\n", problem.to_json(path))
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn what_ends_a_stream_is_told_as_every_failure_is() {
-        let told = failed(&Problem::internal("a test"), "/admin/events/stream");
+        let told = failed_event(&Problem::internal("a test"), "/admin/events/stream");
         let data = told.strip_prefix("event: failed\ndata: ").and_then(|rest| rest.strip_suffix("\n\n")).unwrap();
         let problem: serde_json::Value = serde_json::from_str(data).unwrap();
         assert_eq!(

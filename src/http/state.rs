@@ -5,40 +5,40 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::Problem;
-use super::gate::Call;
+use super::pipeline::Call;
 use super::server::Services;
+use crate::disk_space::{StorageState, StorageStatus};
 use crate::domain::policy::Action;
 use crate::domain::value::Timestamp;
-use crate::space::{StorageKind, StorageState};
 
 /// State of the log and of the startup, as seen by the composition root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probe {
+pub struct LogProbe {
     /// Position of the last event.
     pub head: u64,
     /// Position up to which the index of the log has followed the journal.
     pub indexed: u64,
     /// Appends waiting for the writer.
-    pub waiting: usize,
+    pub queued_appends: usize,
     /// Repairs of the startup, one sentence each.
-    pub mended: Vec<String>,
+    pub repairs: Vec<String>,
     /// Start time of the service.
     pub started_at: Timestamp,
     /// Size of the index on disk in bytes, if known.
     pub index_bytes: Option<u64>,
     /// Position up to which the end of the journal is signed.
     pub signed: u64,
-    pub verification: Verification,
+    pub verification: LogVerification,
     /// Time that the current commit has been waiting for the disk; zero if there is none.
     pub sync_pending: Duration,
 }
 
 /// Progress and result of the verification of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verification {
-    pub state: VerificationKind,
+pub struct LogVerification {
+    pub state: LogVerificationState,
     /// Position up to which all events were verified; 0 if none.
     pub position: u64,
     /// Position at which the verification ends: the last event at startup.
@@ -53,7 +53,7 @@ pub struct Verification {
 /// Result of the verification of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum VerificationKind {
+pub enum LogVerificationState {
     /// Running; events after the reported position are not verified yet.
     Checking,
     /// All events present at startup are valid.
@@ -63,7 +63,7 @@ pub enum VerificationKind {
     Unverified,
 }
 
-impl VerificationKind {
+impl LogVerificationState {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::Checking, Self::Sound, Self::Damaged, Self::Unverified];
 
@@ -80,12 +80,12 @@ impl VerificationKind {
 }
 
 /// Reads the current state.
-pub type Prober = Arc<dyn Fn() -> Probe + Send + Sync>;
+pub type LogProber = Arc<dyn Fn() -> LogProbe + Send + Sync>;
 
 #[derive(Serialize)]
 struct StateView {
     log: LogView,
-    verification: Verification,
+    verification: LogVerification,
     /// Position of the read models.
     read_models: ReachView,
     /// Position of the log index, which follows the journal.
@@ -123,7 +123,7 @@ struct QueuesView {
 
 #[derive(Serialize)]
 struct StorageView {
-    state: StorageKind,
+    state: StorageStatus,
     /// Reason why changes are rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -150,26 +150,26 @@ struct StartView {
 pub const STORAGE_STATES: [&str; 3] = ["ok", "full", "read_only"];
 /// Names of the verification states in responses.
 pub const VERIFICATION_STATES: [&str; 4] = {
-    let [one, two, three, four] = VerificationKind::ALL;
+    let [one, two, three, four] = LogVerificationState::ALL;
     [one.name(), two.name(), three.name(), four.name()]
 };
 
 /// State of the service at one time.
-pub(super) struct Seen {
+pub(super) struct ServiceSnapshot {
     /// Position of the read models.
     pub read_models: u64,
     pub tasks: usize,
     pub deliveries: usize,
-    pub probe: Probe,
+    pub probe: LogProbe,
     pub storage: StorageState,
 }
 
-impl Seen {
+impl ServiceSnapshot {
     /// Reads the current state. The read models are read first, so that the log is never behind them.
-    pub(super) fn now(services: &Services) -> Self {
+    pub(super) fn read(services: &Services) -> Self {
         let (read_models, tasks, deliveries) = {
             let models = services.models.read();
-            (models.position.0, models.tasks.unfinished_count(), models.deliveries.pending())
+            (models.position.0, models.tasks.unfinished_count(), models.deliveries.pending_count())
         };
 
         Self { read_models, tasks, deliveries, probe: (services.prober)(), storage: (services.storage)() }
@@ -177,18 +177,27 @@ impl Seen {
 }
 
 /// `GET /admin/state`.
-pub(super) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<Answer, Problem> {
+pub(super) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let services = call.services();
-    let Seen { read_models, tasks, deliveries, probe, storage } = Seen::now(services);
-    let Probe { head, indexed, waiting, mended, started_at, index_bytes: _, signed, verification, sync_pending: _ } =
-        probe;
+    let ServiceSnapshot { read_models, tasks, deliveries, probe, storage } = ServiceSnapshot::read(services);
+    let LogProbe {
+        head,
+        indexed,
+        queued_appends: waiting,
+        repairs: mended,
+        started_at,
+        index_bytes: _,
+        signed,
+        verification,
+        sync_pending: _,
+    } = probe;
     let StorageState { state, reason, free_bytes, reserve_bytes } = storage;
 
     let vendors = services.vendors.iter();
     let vendors = vendors.map(|vendor| VendorView { name: vendor.name, circuit: vendor.circuit().name() }).collect();
     let reach = |position: u64| ReachView { position, lag: head.saturating_sub(position) };
 
-    Answer::ok(&StateView {
+    ApiResponse::ok(&StateView {
         log: LogView { head, signed },
         verification,
         read_models: reach(read_models),

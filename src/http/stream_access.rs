@@ -9,22 +9,22 @@ use tokio::time::Instant;
 
 use super::authorize::{self, Identity};
 use super::error::Problem;
-use super::gate::Call;
-use super::server::Shared;
+use super::pipeline::Call;
+use super::server::AppState;
 use crate::audit::Position;
 
 /// Credentials that opened a stream, and must stay valid while it is open.
 #[derive(Clone)]
 pub struct StreamAccess {
-    shared: Data<Shared>,
+    shared: Data<AppState>,
     secret: String,
     /// Banned users may read their own data; a later ban ends the stream.
     was_banned: bool,
     changes: watch::Receiver<Position>,
     /// `true` if access may have changed since the last check.
     is_stale: bool,
-    checked: Instant,
-    check_every: Duration,
+    checked_at: Instant,
+    check_interval: Duration,
 }
 
 impl StreamAccess {
@@ -39,18 +39,18 @@ impl StreamAccess {
         changes.mark_changed();
 
         Ok(Self {
-            secret: authorize::bearer(call.headers())?.unwrap_or_default().to_owned(),
+            secret: authorize::bearer_token(call.headers())?.unwrap_or_default().to_owned(),
             was_banned: call.identity().ban().is_some(),
             changes,
             is_stale: false,
-            checked: Instant::now(),
-            check_every: shared.services.options.heartbeat,
+            checked_at: Instant::now(),
+            check_interval: shared.services.options.heartbeat,
             shared,
         })
     }
 
     /// Waits until access may have changed.
-    pub async fn changed(&mut self) {
+    pub async fn wait_for_change(&mut self) {
         if self.changes.changed().await.is_err() {
             // The service is stopping; streams notice that by other means.
             pending::<()>().await;
@@ -61,14 +61,14 @@ impl StreamAccess {
     /// Returns `true` if the credentials are valid and `permits` accepts their owner.
     pub async fn allows(&mut self, permits: impl FnOnce(&Identity) -> bool) -> bool {
         let may_have_changed = self.is_stale || self.changes.has_changed().unwrap_or(false);
-        if !may_have_changed && self.checked.elapsed() < self.check_every {
+        if !may_have_changed && self.checked_at.elapsed() < self.check_interval {
             return true;
         }
         self.changes.borrow_and_update();
         self.is_stale = false;
-        self.checked = Instant::now();
+        self.checked_at = Instant::now();
 
-        let identity = authorize::identify(&self.secret, &self.shared.services, None).await;
+        let identity = authorize::authenticate(&self.secret, &self.shared.services, None).await;
         identity.is_ok_and(|identity| (self.was_banned || identity.ban().is_none()) && permits(&identity))
     }
 }

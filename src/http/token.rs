@@ -3,19 +3,19 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::authorize;
 use super::error::Problem;
 use super::fields;
-use super::gate::{Admitted, Call};
+use super::pipeline::{Call, RequestContext};
+use crate::domain::bearer_secret::{self, SecretKind};
 use crate::domain::ids::TokenId;
 use crate::domain::policy::Action;
-use crate::domain::secret::{self, Kind};
 use crate::domain::token::{TokenCommand, TokenGrant, TokenRecord, TokenSubject};
-use crate::domain::value::{Invalid, Label, Name, Text, Timestamp};
+use crate::domain::value::{InvalidValue, Label, Name, Text, Timestamp};
 
 /// Token that was just issued.
-pub struct Issued {
+pub struct IssuedToken {
     pub grant: TokenGrant,
     /// Secret that the bearer presents.
     pub secret: String,
@@ -37,7 +37,7 @@ pub struct IssuedTokenView {
 impl IssuedTokenView {
     /// Renders the token with its secret, which is shown only once.
     #[must_use]
-    pub fn new(issued: &Issued) -> Self {
+    pub fn new(issued: &IssuedToken) -> Self {
         Self {
             id: issued.grant.id.to_string(),
             name: issued.grant.name.to_string(),
@@ -51,7 +51,7 @@ impl IssuedTokenView {
 /// `PersonalAccessToken` of the API in lists. The secret is not stored, so the mask shows only the prefix.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct KeptTokenView<'m> {
+pub struct ListedTokenView<'m> {
     id: String,
     name: &'m str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ pub struct KeptTokenView<'m> {
     token: String,
 }
 
-impl<'m> KeptTokenView<'m> {
+impl<'m> ListedTokenView<'m> {
     /// Renders the token without its secret.
     #[must_use]
     pub fn new(record: &'m TokenRecord) -> Self {
@@ -73,89 +73,93 @@ impl<'m> KeptTokenView<'m> {
             description: grant.description.as_ref().map(Text::as_str),
             created_at: issued_at.to_string(),
             last_used_at: last_used_at.map(|at| at.to_string()),
-            token: format!("{}********", kind(&grant.subject).prefix()),
+            token: format!("{}********", secret_kind(&grant.subject).prefix()),
         }
     }
 }
 
 #[derive(Serialize)]
-struct TokenOnly {
+struct TokenSecretView {
     token: String,
 }
 
 /// `POST /publishers/{publisher_id}/tokens`: issues a personal access token of the publisher.
-pub async fn issue(mut call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<Answer, Problem> {
+pub async fn issue(mut call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let subject = TokenSubject::Publisher { publisher: call.publisher()?.id.clone(), issued_by: call.user()?.id };
-    let issued = hand_out(&call, &body, subject).await?;
-    Answer::created(&TokenOnly { token: issued.secret })
+    let issued = issue_token(&call, &body, subject).await?;
+    ApiResponse::created(&TokenSecretView { token: issued.secret })
 }
 
 /// `GET /publishers/{publisher_id}/tokens`: the valid tokens, oldest first.
-pub async fn list(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<Answer, Problem> {
+pub async fn list(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<ApiResponse, Problem> {
     let publisher = &call.publisher()?.id;
     let tokens: Vec<_> = {
         let models = call.services().models.read();
         // Tokens issued by an erased user are invalid.
-        let opens = |token: &&TokenRecord| authorize::speaker(token, &models).is_ok();
+        let opens = |token: &&TokenRecord| authorize::identity_of_token(token, &models).is_ok();
         models.tokens.of_publisher(publisher).filter(opens).cloned().collect()
     };
-    Answer::ok(&tokens.iter().map(KeptTokenView::new).collect::<Vec<_>>())
+    ApiResponse::ok(&tokens.iter().map(ListedTokenView::new).collect::<Vec<_>>())
 }
 
 /// `DELETE /publishers/{publisher_id}/tokens/{token_id}`: effective from the next request.
-pub async fn revoke(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<Answer, Problem> {
+pub async fn revoke(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<ApiResponse, Problem> {
     let own = &call.publisher()?.id;
-    take_back(&call, |subject| matches!(subject, TokenSubject::Publisher { publisher, .. } if publisher == own)).await
+    revoke_token(&call, |subject| matches!(subject, TokenSubject::Publisher { publisher, .. } if publisher == own))
+        .await
 }
 
 /// Revokes the token of the path.
 ///
 /// # Errors
 /// 404 if there is no such token, or `belongs` returns `false` for its subject.
-pub async fn take_back(call: &Admitted, belongs: impl FnOnce(&TokenSubject) -> bool) -> Result<Answer, Problem> {
+pub async fn revoke_token(
+    call: &RequestContext,
+    belongs: impl FnOnce(&TokenSubject) -> bool,
+) -> Result<ApiResponse, Problem> {
     let not_found = || Problem::not_found("token");
-    let id = TokenId::parse(&call.segment("token_id")).map_err(|_| not_found())?;
+    let id = TokenId::parse(&call.path_param("token_id")).map_err(|_| not_found())?;
     let services = call.services();
     let known = services.models.read().tokens.get(id).is_some_and(|record| belongs(&record.grant.subject));
     if !known {
         return Err(not_found());
     }
-    services.dispatch.token(id, TokenCommand::Revoke, call.why()).await?;
-    Ok(Answer::no_content())
+    services.dispatch.token(id, TokenCommand::Revoke, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
 }
 
-fn kind(subject: &TokenSubject) -> Kind {
+fn secret_kind(subject: &TokenSubject) -> SecretKind {
     match subject {
-        TokenSubject::User(_) => Kind::User,
-        TokenSubject::Publisher { .. } => Kind::Publisher,
+        TokenSubject::User(_) => SecretKind::User,
+        TokenSubject::Publisher { .. } => SecretKind::Publisher,
     }
 }
 
 /// Parses the name of a token, which must not be blank.
-fn read_name(text: &str) -> Result<Name, Invalid> {
-    if text.trim().is_empty() { Err(Invalid::new("must not be blank")) } else { Name::parse(text) }
+fn parse_token_name(text: &str) -> Result<Name, InvalidValue> {
+    if text.trim().is_empty() { Err(InvalidValue::new("must not be blank")) } else { Name::parse(text) }
 }
 
 /// Issues a token for `subject`, with name and description from `body`.
 ///
 /// # Errors
 /// If the body is invalid, or the command fails.
-pub async fn hand_out(call: &Admitted, body: &Value, subject: TokenSubject) -> Result<Issued, Problem> {
+pub async fn issue_token(call: &RequestContext, body: &Value, subject: TokenSubject) -> Result<IssuedToken, Problem> {
     let (name, description) = fields::read(body, |fields| {
-        let name = fields.required_text("name", read_name);
+        let name = fields.required_text("name", parse_token_name);
         let description = fields.text("description", Label::parse);
         Some((name?, description))
     })?;
 
     let services = call.services();
-    let secret = secret::mint(kind(&subject), services.surroundings.secret());
-    let id = TokenId(services.surroundings.uuid());
-    let grant = TokenGrant { id, subject, name, description, secret_hash: secret::hash(&secret) };
-    services.dispatch.token(id, TokenCommand::Issue(grant.clone()), call.why()).await?;
+    let secret = bearer_secret::mint(secret_kind(&subject), services.environment.random_bytes());
+    let id = TokenId(services.environment.uuid());
+    let grant = TokenGrant { id, subject, name, description, secret_hash: bearer_secret::hash(&secret) };
+    services.dispatch.token(id, TokenCommand::Issue(grant.clone()), call.command_context()).await?;
 
     // The recorded time: a repeated request is later than its token.
     let at = services.models.read().tokens.get(id).map(|token| token.issued_at);
     let at = at.ok_or_else(|| Problem::not_found("token"))?;
-    Ok(Issued { grant, secret, at })
+    Ok(IssuedToken { grant, secret, at })
 }

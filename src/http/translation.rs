@@ -1,17 +1,17 @@
 //! Translations of a node's texts.
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::Problem;
 use super::fields;
-use super::gate::Call;
 use super::node_body::read_translations;
-use super::node_change::with_view;
+use super::node_change::reply_with_node;
+use super::pipeline::Call;
 use crate::domain::node::NodeCommand;
 use crate::domain::policy::Action;
 
 /// `POST /nodes/{node_id}/translations`: replaces the texts of the given languages; a language without texts is
 /// removed. The body is `{language: {field: text}}`, bare or as `translations`.
-pub async fn merge(mut call: Call<{ Action::TranslateNode as u8 }>) -> Result<Answer, Problem> {
+pub async fn merge(mut call: Call<{ Action::TranslateNode as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let node = call.known_node()?;
     let translations = fields::read(&body, |fields| match fields.value("translations") {
@@ -21,6 +21,6 @@ pub async fn merge(mut call: Call<{ Action::TranslateNode as u8 }>) -> Result<An
 
     let publisher = (!call.identity().is_admin()).then(|| call.publisher().map(|publisher| publisher.id.clone()));
     let command = NodeCommand::Translate { publisher: publisher.transpose()?, translations };
-    call.services().dispatch.node(&node, command, call.why()).await?;
-    with_view(&call, &node, |view| Answer::ok(view))
+    call.services().dispatch.node(&node, command, call.command_context()).await?;
+    reply_with_node(&call, &node, |view| ApiResponse::ok(view))
 }

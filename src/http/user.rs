@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::Problem;
-use super::gate::{Admitted, Call};
-use super::personal::{self, Contact};
+use super::personal_fields::{self, Contact};
+use super::pipeline::{Call, RequestContext};
 use crate::domain::ids::UserId;
 use crate::domain::policy::Action;
 use crate::domain::user::{Tombstone, User, UserProfile};
 use crate::domain::value::Text;
-use crate::personal::Keyring;
+use crate::pii::Keyring;
 
 /// `User` of the API.
 #[derive(Debug, Serialize)]
@@ -40,20 +40,20 @@ impl UserView {
     pub fn new(user: &User, keyring: &Keyring) -> Option<Self> {
         match user {
             User::Absent => None,
-            User::Present(profile) => Some(Self::of(profile, Contact::new(user, true, keyring))),
+            User::Present(profile) => Some(Self::from_profile(profile, Contact::new(user, true, keyring))),
             User::Erased(tombstone) => Some(Self::tombstone(tombstone)),
         }
     }
 
-    fn of(profile: &UserProfile, Contact { email, name, erased }: Contact) -> Self {
+    fn from_profile(profile: &UserProfile, Contact { email, name, erased }: Contact) -> Self {
         Self {
             id: profile.id.to_string(),
             email,
             name,
             is_admin: profile.is_admin,
             is_approved: profile.is_approved,
-            status: profile.banned.as_ref().map(|_| "UserStatusBanned"),
-            status_reason: profile.banned.as_ref().map(Text::to_string),
+            status: profile.ban_reason.as_ref().map(|_| "UserStatusBanned"),
+            status_reason: profile.ban_reason.as_ref().map(Text::to_string),
             erased,
         }
     }
@@ -73,34 +73,34 @@ impl UserView {
 }
 
 /// `GET /users`: the caller.
-pub async fn own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Answer, Problem> {
-    show(&call, call.user()?.clone(), Answer::ok).await
+pub async fn show_own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<ApiResponse, Problem> {
+    reply_with_user(&call, call.user()?.clone(), ApiResponse::ok).await
 }
 
 /// Responds with a user.
 ///
 /// # Errors
 /// Errors of `answer`.
-pub async fn show(
-    call: &Admitted,
+pub async fn reply_with_user(
+    call: &RequestContext,
     profile: UserProfile,
-    answer: impl FnOnce(&UserView) -> Result<Answer, Problem>,
-) -> Result<Answer, Problem> {
-    let keyring = &call.services().personal;
-    personal::ready(keyring, [&profile]).await;
+    answer: impl FnOnce(&UserView) -> Result<ApiResponse, Problem>,
+) -> Result<ApiResponse, Problem> {
+    let keyring = &call.services().keyring;
+    personal_fields::preload_keys(keyring, [&profile]).await;
     let view = UserView::new(&User::Present(profile), keyring);
     answer(&view.ok_or_else(|| Problem::not_found("user"))?)
 }
 
-impl Admitted {
+impl RequestContext {
     /// Returns the user of the path.
     ///
     /// # Errors
     /// 404 if the user does not exist or was erased.
     pub fn known_user(&self) -> Result<UserId, Problem> {
-        match self.named_user()? {
+        match self.user_in_path()? {
             User::Present(profile) => Ok(profile.id),
-            User::Absent | User::Erased(_) => Err(Problem::erased()),
+            User::Absent | User::Erased(_) => Err(Problem::user_erased()),
         }
     }
 
@@ -108,8 +108,8 @@ impl Admitted {
     ///
     /// # Errors
     /// 404 if the id was never used.
-    pub fn named_user(&self) -> Result<User, Problem> {
-        let id = UserId::parse(&self.segment("user_id")).ok();
+    pub fn user_in_path(&self) -> Result<User, Problem> {
+        let id = UserId::parse(&self.path_param("user_id")).ok();
         let user = id.and_then(|id| self.services().models.read().users.find(id).cloned());
         user.ok_or_else(|| Problem::not_found("user"))
     }

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::authorize;
 use super::error::Problem;
 use super::fields;
-use super::gate::{Admitted, Call};
 use super::node_body::read_publication;
+use super::pipeline::{Call, RequestContext};
 use super::upload::signed_url;
-use super::version_body::{read_ruling, read_version_revision};
-use super::version_list::view;
+use super::version_body::{read_moderation_patch, read_version_revision};
+use super::version_list::version_view;
 use crate::domain::ids::{NodeId, NodeKey};
 use crate::domain::node::NodeCommand;
 use crate::domain::policy::Action;
@@ -18,7 +18,7 @@ use crate::domain::version::{VersionRef, VersionStatus};
 use crate::projections::node::view::VersionView;
 
 #[derive(Serialize)]
-struct Published<'m> {
+struct PublishedVersionView<'m> {
     #[serde(rename = "signedUrl")]
     signed_url: String,
     node_version: &'m VersionView<'m>,
@@ -26,13 +26,13 @@ struct Published<'m> {
 
 /// `POST /publishers/{publisher_id}/nodes/{node_id}/versions`: registers a version, and its node if that is new. The
 /// version is pending until its archive is uploaded.
-pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result<Answer, Problem> {
+pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
-    authorize::refuse_bad_token(&body, call.services())?;
+    authorize::check_body_token(&body, call.services())?;
 
     let is_admin = call.identity().is_admin();
-    let surroundings = &call.services().surroundings;
-    let new = read_publication(&body, &call.segment("node_id"), is_admin, surroundings)?;
+    let environment = &call.services().environment;
+    let new = read_publication(&body, &call.path_param("node_id"), is_admin, environment)?;
     let node = new.id.key();
     let id = new.version.draft.id;
     let signed_url = signed_url(&call, id)?;
@@ -41,66 +41,66 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
     let is_new_node = call.services().models.read().nodes.get(&node).is_none();
     let charges = call.charge_registration(&publisher, u64::from(is_new_node), 1)?;
 
-    call.services().dispatch.node(&node, new.into_command(publisher), call.why()).await?;
+    call.services().dispatch.node(&node, new.into_command(publisher), call.command_context()).await?;
     charges.keep();
 
-    with_view(&call, &node, &VersionRef::Id(id), is_admin, |node_version| {
-        Answer::created(&Published { signed_url, node_version })
+    reply_with_version(&call, &node, &VersionRef::Id(id), is_admin, |node_version| {
+        ApiResponse::created(&PublishedVersionView { signed_url, node_version })
     })
 }
 
 /// `PUT /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: changes changelog and deprecation; for
 /// administrators also facts and status.
-pub async fn revise(mut call: Call<{ Action::ReviseVersion as u8 }>) -> Result<Answer, Problem> {
-    let (node, version) = of_path(&call)?;
+pub async fn revise(mut call: Call<{ Action::ReviseVersion as u8 }>) -> Result<ApiResponse, Problem> {
+    let (node, version) = version_in_path(&call)?;
     let body = call.json().await?;
     let publisher = call.publisher()?.id.clone();
     let is_admin = call.identity().is_admin();
 
     let command = fields::read(&body, |fields| {
         let change = read_version_revision(fields);
-        let ruling = read_ruling(fields, is_admin);
+        let ruling = read_moderation_patch(fields, is_admin);
         let version = version.clone();
         Some(if ruling.moderates() {
             ruling.into_command(version, change)
         } else {
-            NodeCommand::ReviseVersion { publisher, version, change, facts: ruling.facts }
+            NodeCommand::ReviseVersion { publisher, version, change, admin_fields: ruling.facts }
         })
     })?;
 
-    call.services().dispatch.node(&node, command, call.why()).await?;
-    with_view(&call, &node, &version, is_admin, |view| Answer::ok(view))
+    call.services().dispatch.node(&node, command, call.command_context()).await?;
+    reply_with_version(&call, &node, &version, is_admin, |view| ApiResponse::ok(view))
 }
 
 /// `DELETE /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: final; the number is never reused.
-pub async fn delete(call: Call<{ Action::DeleteVersion as u8 }>) -> Result<Answer, Problem> {
-    let (node, version) = of_path(&call)?;
+pub async fn delete(call: Call<{ Action::DeleteVersion as u8 }>) -> Result<ApiResponse, Problem> {
+    let (node, version) = version_in_path(&call)?;
     let publisher = Some(call.publisher()?.id.clone());
     let status = VersionStatus::Deleted;
     let command = NodeCommand::SetVersionStatus { publisher, version, status, reason: None };
-    call.services().dispatch.node(&node, command, call.why()).await?;
-    Ok(Answer::no_content())
+    call.services().dispatch.node(&node, command, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
 }
 
 /// Returns the node and the version of the path; 404 if the version is missing or deleted.
-fn of_path(call: &Admitted) -> Result<(NodeKey, VersionRef), Problem> {
-    let node = NodeId::parse(&call.segment("node_id")).map_err(|_| Problem::not_found("node"))?.key();
+fn version_in_path(call: &RequestContext) -> Result<(NodeKey, VersionRef), Problem> {
+    let node = NodeId::parse(&call.path_param("node_id")).map_err(|_| Problem::not_found("node"))?.key();
     let models = call.services().models.read();
     let profile = models.nodes.get(&node).ok_or_else(|| Problem::not_found("node"))?;
-    let reference = VersionRef::parse(&call.segment("version_id"));
+    let reference = VersionRef::parse(&call.path_param("version_id"));
     let version = reference.as_ref().and_then(|reference| profile.version(reference));
     let there = version.is_some_and(|version| version.status != VersionStatus::Deleted);
     reference.filter(|_| there).map(|reference| (node, reference)).ok_or_else(|| Problem::not_found("node version"))
 }
 
 /// Renders the current state of a version.
-pub fn with_view(
-    call: &Admitted,
+pub fn reply_with_version(
+    call: &RequestContext,
     node: &NodeKey,
     version: &VersionRef,
     reasoned: bool,
-    answer: impl FnOnce(&VersionView<'_>) -> Result<Answer, Problem>,
-) -> Result<Answer, Problem> {
+    answer: impl FnOnce(&VersionView<'_>) -> Result<ApiResponse, Problem>,
+) -> Result<ApiResponse, Problem> {
     let (entry, links) = {
         let models = call.services().models.read();
         (models.nodes.entry(node), models.nodes.links().clone())
@@ -112,5 +112,5 @@ pub fn with_view(
     });
 
     let (entry, node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
-    answer(&view(entry, node, version, reasoned, &links))
+    answer(&version_view(entry, node, version, reasoned, &links))
 }

@@ -2,28 +2,30 @@
 //! callers (contract 4: output-only fields).
 
 use super::fields::Fields;
-use crate::clock::Surroundings;
 use crate::domain::ids::VersionId;
 use crate::domain::node::NodeCommand;
 use crate::domain::value::{Label, Labels, Reason, Timestamp};
-use crate::domain::version::{Changelog, SemVer, VersionDraft, VersionFacts, VersionFields, VersionRef, VersionStatus};
+use crate::domain::version::{
+    Changelog, SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionRef, VersionStatus,
+};
+use crate::environment::Environment;
 
 /// Version to register.
 #[derive(Debug)]
 pub struct NewVersion {
     pub draft: VersionDraft,
-    pub ruling: Ruling,
+    pub moderation: ModerationPatch,
 }
 
 /// Administrator's fields of a version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ruling {
-    pub facts: VersionFacts,
+pub struct ModerationPatch {
+    pub facts: VersionAdminFields,
     pub status: Option<VersionStatus>,
     pub reason: Option<Reason>,
 }
 
-impl Ruling {
+impl ModerationPatch {
     /// Returns `true` if it changes the moderation status.
     #[must_use]
     pub fn moderates(&self) -> bool {
@@ -34,18 +36,18 @@ impl Ruling {
     #[must_use]
     pub fn into_command(self, version: VersionRef, change: VersionFields) -> NodeCommand {
         let Self { facts, status, reason } = self;
-        NodeCommand::AdministerVersion { version, change, facts, status, reason }
+        NodeCommand::AdministerVersion { version, change, admin_fields: facts, status, reason }
     }
 
     /// Returns the command for a version just registered; `None` if nothing is set.
     #[must_use]
-    pub fn on_new(self, version: VersionId) -> Option<NodeCommand> {
+    pub fn for_new_version(self, version: VersionId) -> Option<NodeCommand> {
         (self != Self::default()).then(|| self.into_command(VersionRef::Id(version), VersionFields::default()))
     }
 }
 
 /// Compatibility fields that nodes and versions share.
-pub struct Support {
+pub struct CompatibilityFields {
     pub accelerators: Option<Labels>,
     pub host_frontend_version: Option<Label>,
     pub host_version: Option<Label>,
@@ -53,8 +55,8 @@ pub struct Support {
 }
 
 /// Reads the compatibility fields.
-pub fn read_support(fields: &mut Fields<'_, '_>) -> Support {
-    Support {
+pub fn read_compatibility(fields: &mut Fields<'_, '_>) -> CompatibilityFields {
+    CompatibilityFields {
         accelerators: fields.labels("supported_accelerators"),
         host_frontend_version: fields.text("supported_host_frontend_version", Label::parse),
         host_version: fields.text("supported_host_version", Label::parse),
@@ -63,21 +65,17 @@ pub fn read_support(fields: &mut Fields<'_, '_>) -> Support {
 }
 
 /// Reads a version to register.
-pub fn read_new_version(
-    fields: &mut Fields<'_, '_>,
-    is_admin: bool,
-    surroundings: &Surroundings,
-) -> Option<NewVersion> {
+pub fn read_new_version(fields: &mut Fields<'_, '_>, is_admin: bool, environment: &Environment) -> Option<NewVersion> {
     let number = fields.required_text("version", SemVer::parse);
     let said = read_version_fields(fields);
-    let ruling = read_ruling(fields, is_admin);
-    let draft = VersionDraft { id: VersionId(surroundings.uuid()), number: number?, fields: said };
-    Some(NewVersion { draft, ruling })
+    let ruling = read_moderation_patch(fields, is_admin);
+    let draft = VersionDraft { id: VersionId(environment.uuid()), number: number?, fields: said };
+    Some(NewVersion { draft, moderation: ruling })
 }
 
 /// Reads all fields of a version.
 pub fn read_version_fields(fields: &mut Fields<'_, '_>) -> VersionFields {
-    let support = read_support(fields);
+    let support = read_compatibility(fields);
     VersionFields {
         dependencies: fields.labels("dependencies"),
         supported_accelerators: support.accelerators,
@@ -99,12 +97,12 @@ pub fn read_version_revision(fields: &mut Fields<'_, '_>) -> VersionFields {
 }
 
 /// Reads the administrator's fields of a version; empty for other callers.
-pub fn read_ruling(fields: &mut Fields<'_, '_>, is_admin: bool) -> Ruling {
+pub fn read_moderation_patch(fields: &mut Fields<'_, '_>, is_admin: bool) -> ModerationPatch {
     if !is_admin {
-        return Ruling::default();
+        return ModerationPatch::default();
     }
-    Ruling {
-        facts: VersionFacts {
+    ModerationPatch {
+        facts: VersionAdminFields {
             created_at: fields.text("createdAt", Timestamp::parse),
             tags_admin: fields.labels("tags_admin"),
             host_node_extract_status: fields.text("host_node_extract_status", Label::parse),

@@ -4,29 +4,29 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::error::Problem;
-use super::gate::{Admitted, Call};
+use super::pipeline::{Call, RequestContext};
 use crate::domain::ids::{NodeId, NodeKey};
 use crate::domain::node::NodeProfile;
 use crate::domain::policy::Action;
 use crate::domain::version::{NodeVersion, SemVer, VersionRef, VersionStatus};
-use crate::projections::node::entry::Entry;
+use crate::projections::node::entry::NodeEntry;
 use crate::projections::node::view::{Links, VersionView};
-use crate::projections::version::{Held, VersionQuery};
+use crate::projections::version::{VersionHandle, VersionQuery};
 
 /// Default page size.
 const LIMIT_DEFAULT: u64 = 10;
 
 /// Renders a version, with the reason of its status if `reasoned`.
-pub fn view<'m>(
-    entry: &Entry,
+pub fn version_view<'m>(
+    entry: &NodeEntry,
     node: &'m NodeProfile,
     version: &'m NodeVersion,
     reasoned: bool,
     links: &Links,
 ) -> VersionView<'m> {
-    let view = VersionView::new(node, version, entry.owner_is_banned(), links);
+    let view = VersionView::new(node, version, entry.is_owner_banned(), links);
     if reasoned { view.with_status_reason(version) } else { view }
 }
 
@@ -42,44 +42,44 @@ struct VersionPage<'m> {
 }
 
 /// `GET /nodes/{node_id}/versions`: highest version first; only active ones unless `statuses` is given.
-pub async fn of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+pub async fn list_of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
-    let mut statuses = query.many_checked("statuses", VersionStatus::parse);
+    let mut statuses = query.parsed_values("statuses", VersionStatus::parse);
     let reasoned = query.flag("include_status_reason").unwrap_or(false);
     query.finish()?;
     if statuses.is_empty() {
         statuses.push(VersionStatus::Active);
     }
 
-    look_up(&call, "/versions", |entry, node, links| {
+    reply_for_node(&call, "/versions", |entry, node, links| {
         let mut versions: Vec<_> = node.versions.iter().filter(|version| statuses.contains(&version.status)).collect();
-        versions.sort_by(|a, b| b.number.precedence(&a.number));
-        let views = versions.into_iter().map(|version| view(entry, node, version, reasoned, links));
-        Answer::ok(&views.collect::<Vec<_>>())
+        versions.sort_by(|a, b| b.number.cmp_precedence(&a.number));
+        let views = versions.into_iter().map(|version| version_view(entry, node, version, reasoned, links));
+        ApiResponse::ok(&views.collect::<Vec<_>>())
     })
 }
 
 /// `GET /nodes/{node_id}/versions/{version}`: one version in any status except deleted.
-pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let reasoned = query.flag("include_status_reason").unwrap_or(false);
     query.finish()?;
     let not_found = || Problem::not_found("node version");
-    let number = call.segment("version");
+    let number = call.path_param("version");
     let wanted = VersionRef::Number(SemVer::parse(&number).map_err(|_| not_found())?);
-    look_up(&call, &format!("/versions/{number}"), |entry, node, links| {
+    reply_for_node(&call, &format!("/versions/{number}"), |entry, node, links| {
         let version = node.version(&wanted).filter(|version| version.status != VersionStatus::Deleted);
-        Answer::ok(&view(entry, node, version.ok_or_else(not_found)?, reasoned, links))
+        ApiResponse::ok(&version_view(entry, node, version.ok_or_else(not_found)?, reasoned, links))
     })
 }
 
 /// `GET /versions`: versions of all nodes, newest first, in any status unless `statuses` is given.
-pub async fn all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, Problem> {
+pub async fn list_all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let request = query.page(LIMIT_DEFAULT);
-    let statuses = query.many_checked("statuses", VersionStatus::parse);
+    let statuses = query.parsed_values("statuses", VersionStatus::parse);
     let reasoned = query.flag("include_status_reason").unwrap_or(false);
-    let named = query.many("node_id");
+    let named = query.values("node_id");
     // An id that cannot exist matches no node; ignoring it would widen the list to all nodes.
     let nodes: Vec<NodeKey> = named.iter().filter_map(|id| NodeId::parse(id).ok()).map(|id| id.key()).collect();
     let nodes = (!named.is_empty()).then_some(nodes);
@@ -91,43 +91,45 @@ pub async fn all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Answer, P
         (page, models.nodes.links().clone())
     };
 
-    let versions = page.entries.iter().filter_map(Held::look);
-    Answer::ok(&VersionPage {
+    let versions = page.entries.iter().filter_map(VersionHandle::resolve);
+    ApiResponse::ok(&VersionPage {
         page: request.page,
         limit: request.limit,
         total: page.total,
         total_pages: page.total_pages(),
-        versions: versions.map(|(entry, node, version)| view(entry, node, version, reasoned, &links)).collect(),
+        versions: versions.map(|(entry, node, version)| version_view(entry, node, version, reasoned, &links)).collect(),
     })
 }
 
 /// Responds with the node of the path after releasing the read models. Redirects an id in the wrong case; `rest` is the
 /// end of the path.
-fn look_up(
-    call: &Admitted,
+fn reply_for_node(
+    call: &RequestContext,
     rest: &str,
-    answer: impl FnOnce(&Entry, &NodeProfile, &Links) -> Result<Answer, Problem>,
-) -> Result<Answer, Problem> {
-    match asked(call, rest)? {
-        Asked::Here(entry, links) => answer(&entry, entry.profile().ok_or_else(|| Problem::not_found("node"))?, &links),
-        Asked::Elsewhere(answer) => Ok(answer),
+    answer: impl FnOnce(&NodeEntry, &NodeProfile, &Links) -> Result<ApiResponse, Problem>,
+) -> Result<ApiResponse, Problem> {
+    match look_up_node(call, rest)? {
+        NodeLookup::Found(entry, links) => {
+            answer(&entry, entry.profile().ok_or_else(|| Problem::not_found("node"))?, &links)
+        }
+        NodeLookup::Redirect(answer) => Ok(answer),
     }
 }
 
 /// Result of looking up the node id of a path.
-pub enum Asked {
-    Here(Arc<Entry>, Links),
+pub enum NodeLookup {
+    Found(Arc<NodeEntry>, Links),
     /// Redirect: the id is in the wrong case.
-    Elsewhere(Answer),
+    Redirect(ApiResponse),
 }
 
 /// Looks up the node of the path, or returns a redirect to the right case; `rest` is the end of the path.
 ///
 /// # Errors
 /// 404 if the node does not exist.
-pub fn asked(call: &Admitted, rest: &str) -> Result<Asked, Problem> {
+pub fn look_up_node(call: &RequestContext, rest: &str) -> Result<NodeLookup, Problem> {
     let not_found = || Problem::not_found("node");
-    let asked = NodeId::parse(&call.segment("node_id")).map_err(|_| not_found())?;
+    let asked = NodeId::parse(&call.path_param("node_id")).map_err(|_| not_found())?;
     let (entry, links) = {
         let models = call.services().models.read();
         (models.nodes.entry(&asked.key()).ok_or_else(not_found)?, models.nodes.links().clone())
@@ -135,9 +137,9 @@ pub fn asked(call: &Admitted, rest: &str) -> Result<Asked, Problem> {
 
     let own = entry.profile().ok_or_else(not_found)?.id.clone();
     if own == asked {
-        return Ok(Asked::Here(entry, links));
+        return Ok(NodeLookup::Found(entry, links));
     }
 
     let query = if call.query_string().is_empty() { String::new() } else { format!("?{}", call.query_string()) };
-    Answer::found_at(call.url(&format!("/nodes/{own}{rest}{query}"))).map(Asked::Elsewhere)
+    ApiResponse::redirect(call.url(&format!("/nodes/{own}{rest}{query}"))).map(NodeLookup::Redirect)
 }

@@ -8,108 +8,112 @@ use actix_web::web;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::answer::Answer;
+use super::api_response::ApiResponse;
 use super::authorize;
-use super::body::Json;
+use super::body::JsonBody;
 use super::error::{Code, Problem};
-use super::gate::{Admitted, Call};
-use super::image::{check_callbacks, drawn_from, inspect};
+use super::image::{check_pending_deliveries, derive_seed, inspect};
+use super::pipeline::{Call, RequestContext};
+use super::prefer_wait::PreferWait;
 use super::server::Services;
-use super::task::advanced;
-use super::waiting::Wait;
+use super::task::combined_progress;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::policy::Action;
-use crate::domain::task::{Gateway, Results, Stage, Submission, TaskCommand, TaskRecord, TaskStatus, Work};
-use crate::projections::task::{CreationsView, TaskMoment, VideoMoment};
+use crate::domain::task::{Gateway, Submission, TaskCommand, TaskRecord, TaskResults, TaskStage, TaskStatus, TaskWork};
+use crate::projections::task::{CreationsView, TaskAt, VideoTaskState};
 
 mod check;
 mod echo;
 mod jobs;
 
-use jobs::{Bounds, Known, ReadJob};
-pub use jobs::{EXTEND_IMAGES, REFERENCE_IMAGES, START_END_IMAGES};
+pub use jobs::{EXTEND_IMAGES_MAX, REFERENCE_IMAGES_MAX, START_END_IMAGES_MAX};
+use jobs::{VideoJobContext, VideoJobReader, VideoToExtend};
 
 /// Maximum wait for a turn to decode pictures.
-const DECODER_WITHIN: Duration = Duration::from_secs(30);
+const DECODER_WAIT_MAX: Duration = Duration::from_secs(30);
 
-type Submitting = Call<{ Action::SubmitVideoTask as u8 }>;
+type VideoSubmitCall = Call<{ Action::SubmitVideoTask as u8 }>;
 
 /// `POST /proxy/videovendor/start-end2video`
-pub async fn start_end(call: Submitting) -> Result<Answer, Problem> {
+pub async fn start_end(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
     submit(call, jobs::start_end).await
 }
 
 /// `POST /proxy/videovendor/reference2video`
-pub async fn reference(call: Submitting) -> Result<Answer, Problem> {
+pub async fn reference(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
     submit(call, jobs::reference).await
 }
 
 /// `POST /proxy/videovendor/extend`
-pub async fn extend(call: Submitting) -> Result<Answer, Problem> {
+pub async fn extend(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
     submit(call, jobs::extend).await
 }
 
 /// `POST /proxy/videovendor/multiframe`
-pub async fn multiframe(call: Submitting) -> Result<Answer, Problem> {
+pub async fn multiframe(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
     submit(call, jobs::multiframe).await
 }
 
 /// Submits a task and returns it; with `Prefer: wait`, in the state after the wait.
-async fn submit(mut call: Submitting, read: ReadJob) -> Result<Answer, Problem> {
+async fn submit(mut call: VideoSubmitCall, read: VideoJobReader) -> Result<ApiResponse, Problem> {
     let owner = submitter(&call)?;
     let shared = call.shared().clone();
     let services = &shared.services;
-    let task = TaskId(call.services().surroundings.random_uuid());
-    call.check_room(owner, task)?;
+    let task = TaskId(call.services().environment.random_uuid());
+    call.check_task_quota(owner, task)?;
 
     let body = call.body().await?.json().await?;
     // After the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
-    let place = call.reserve(owner, task)?;
+    let place = call.reserve_task(owner, task)?;
     if owner.is_none() {
         call.charge_anonymous_task()?;
     }
 
-    let bounds = Bounds { max_images: services.options.video_max_images, known: known(&call, &body).await? };
-    let turn = timeout(DECODER_WITHIN, shared.decoders.acquire(owner, 1)).await;
+    let bounds = VideoJobContext {
+        max_images: services.options.video_max_images,
+        video_to_extend: find_video_to_extend(&call, &body).await?,
+    };
+    let turn = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(owner, 1)).await;
     let turn = turn.map_err(|_| Problem::overloaded())?;
 
     let store = services.store.clone();
     let space = services.space.clone();
     let tariff = Arc::clone(&services.tariff);
-    let drawn = drawn_from(task);
+    let seed = derive_seed(task);
     // The thread continues if the client disconnects; it holds the turn and the place until it ends.
     let work = move || {
         let checked = check::check(&body, read, &bounds, &tariff, store.decoders())?;
         let callback = checked.callback.clone();
-        let kept = checked.keep(&store, &space, drawn);
+        let kept = checked.store_in(&store, &space, seed);
         drop(turn);
         kept.map(|kept| (kept, callback, body, place))
     };
     let (work, callback, mut body, place) = shared.inspectors.run(work).await.map_err(Problem::internal)??;
 
     if callback.is_some() {
-        check_callbacks(services, owner)?;
+        check_pending_deliveries(services, owner)?;
     }
-    call.charge(&place, work.credits)?;
-    let submission = Submission { task, owner, work: Work::Video(work.clone()), webhook: callback };
-    let why = call.why();
+    call.charge_credits(&place, work.credits)?;
+    let submission = Submission { task, owner, work: TaskWork::Video(work.clone()), webhook: callback };
+    let why = call.command_context();
     let at = why.at;
     services.dispatch.task(task, TaskCommand::Submit(submission), why).await?;
     drop(place);
 
-    let wait = Wait::of(call.headers());
+    let wait = PreferWait::from_headers(call.headers());
     // The response repeats the request fields. If their memory budget is exhausted, it is sent without waiting.
-    let wait = if wait.is_asked() && !body.release_for_waiting(&shared.bodies) { Wait::NONE } else { wait };
-    let waited = if wait.is_asked() { wait.for_end(services, task).await? } else { None };
+    let wait =
+        if wait.is_requested() && !body.move_charge_to_waiting(&shared.body_budget) { PreferWait::NONE } else { wait };
+    let waited = if wait.is_requested() { wait.until_ended(services, task).await? } else { None };
     let state = waited.map_or(TaskStatus::Created, |record| record.status);
-    wait.told_in(Answer::ok(&echo::submitted(task, at, &work, &body, state))?)
+    wait.add_preference_applied(ApiResponse::ok(&echo::submission_view(task, at, &work, &body, state))?)
 }
 
 /// Returns the owner of a new task; `None` for anonymous callers, where those are allowed.
-fn submitter(call: &Admitted) -> Result<Option<UserId>, Problem> {
+fn submitter(call: &RequestContext) -> Result<Option<UserId>, Problem> {
     let options = &call.services().options;
     match call.identity().user() {
-        None if options.video_needs_token || options.require_approval => Err(authorize::no_credentials()),
+        None if options.video_needs_token || options.require_approval => Err(authorize::missing_credentials()),
         None => Ok(None),
         Some(user) if options.require_approval && !user.is_approved && !user.is_admin => {
             Err(Problem::new(Code::ApprovalRequired, "an administrator must approve this account first"))
@@ -119,59 +123,59 @@ fn submitter(call: &Admitted) -> Result<Option<UserId>, Problem> {
 }
 
 /// Looks up the video to extend.
-async fn known(call: &Submitting, body: &Json) -> Result<Known, Problem> {
+async fn find_video_to_extend(call: &VideoSubmitCall, body: &JsonBody) -> Result<VideoToExtend, Problem> {
     let named = body.get("video_creation_id").and_then(Value::as_str).map(TaskId::parse);
-    let Some(Ok(creation)) = named else { return Ok(Known::Unnamed) };
+    let Some(Ok(creation)) = named else { return Ok(VideoToExtend::NotGiven) };
     let task = call.services().models.task(creation).await?.filter(|task| may_see(call, task));
     Ok(match task.as_ref().and_then(TaskRecord::results) {
-        Some(Results::Video(made)) => Known::Own { creation, at_vendor: made.at_vendor.clone() },
-        _ => Known::Nothing,
+        Some(TaskResults::Video(made)) => VideoToExtend::Found { creation, at_vendor: made.vendor_id.clone() },
+        _ => VideoToExtend::NotFound,
     })
 }
 
 /// `GET /proxy/videovendor/tasks/{task_id}/creations`
-pub async fn creations(call: Call<{ Action::ReadVideoTask as u8 }>) -> Result<Answer, Problem> {
-    let id = own_video(&call).await?;
-    let wait = Wait::of(call.headers());
-    wait.for_end(call.services(), id).await?;
-    wait.told_in(shown(&call, id).await?)
+pub async fn creations(call: Call<{ Action::ReadVideoTask as u8 }>) -> Result<ApiResponse, Problem> {
+    let id = visible_video_task(&call).await?;
+    let wait = PreferWait::from_headers(call.headers());
+    wait.until_ended(call.services(), id).await?;
+    wait.add_preference_applied(creations_response(&call, id).await?)
 }
 
 /// `POST /proxy/videovendor/tasks/{task_id}/cancel`: no effect on a task that has ended.
-pub async fn cancel(call: Call<{ Action::CancelVideoTask as u8 }>) -> Result<Answer, Problem> {
-    let id = own_video(&call).await?;
-    call.services().dispatch.task(id, TaskCommand::Cancel, call.why()).await?;
-    shown(&call, id).await
+pub async fn cancel(call: Call<{ Action::CancelVideoTask as u8 }>) -> Result<ApiResponse, Problem> {
+    let id = visible_video_task(&call).await?;
+    call.services().dispatch.task(id, TaskCommand::Cancel, call.command_context()).await?;
+    creations_response(&call, id).await
 }
 
 /// Returns the video task of the path, if the caller may see it.
-async fn own_video(call: &Admitted) -> Result<TaskId, Problem> {
+async fn visible_video_task(call: &RequestContext) -> Result<TaskId, Problem> {
     let not_found = || Problem::not_found("task");
-    let id = TaskId::parse(&call.segment("task_id")).map_err(|_| not_found())?;
+    let id = TaskId::parse(&call.path_param("task_id")).map_err(|_| not_found())?;
     let task = call.services().models.task(id).await?.ok_or_else(not_found)?;
     let is_video = task.submission.work.gateway() == Gateway::Video;
     if is_video && may_see(call, &task) { Ok(id) } else { Err(not_found()) }
 }
 
 /// Returns `true` for the owner and administrators; tasks of anonymous callers are visible to all.
-fn may_see(call: &Admitted, task: &TaskRecord) -> bool {
+fn may_see(call: &RequestContext, task: &TaskRecord) -> bool {
     let user = call.identity().user();
     let is_admin = user.is_some_and(|user| user.is_admin);
     task.submission.owner.is_none_or(|owner| is_admin || user.is_some_and(|user| user.id == owner))
 }
 
-async fn shown(call: &Admitted, id: TaskId) -> Result<Answer, Problem> {
+async fn creations_response(call: &RequestContext, id: TaskId) -> Result<ApiResponse, Problem> {
     let services = call.services();
-    let now = services.models.task_now(id).await?.ok_or_else(|| Problem::not_found("task"))?;
-    Answer::ok(&view(&now, services).await)
+    let now = services.models.task_with_history(id).await?.ok_or_else(|| Problem::not_found("task"))?;
+    ApiResponse::ok(&creations_view(&now, services).await)
 }
 
-async fn view(TaskMoment { record, states, .. }: &TaskMoment, services: &Services) -> CreationsView {
+async fn creations_view(TaskAt { record, states, .. }: &TaskAt, services: &Services) -> CreationsView {
     let Submission { task, work, .. } = &record.submission;
-    let failure = if let Stage::Failed { failure } = &record.stage { Some(failure) } else { None };
+    let failure = if let TaskStage::Failed { failure } = &record.stage { Some(failure) } else { None };
     let reached = states.iter().map(|(state, _)| *state).filter(|state| !state.is_terminal()).max();
 
-    let moment = VideoMoment {
+    let moment = VideoTaskState {
         task: *task,
         status: record.status,
         reached: reached.unwrap_or(TaskStatus::Created),
@@ -180,13 +184,13 @@ async fn view(TaskMoment { record, states, .. }: &TaskMoment, services: &Service
         failure,
     };
 
-    let payload = if let Work::Video(work) = work { work.payload } else { None };
+    let payload = if let TaskWork::Video(work) = work { work.payload } else { None };
     let store = services.store.clone();
     // Payloads are deleted with the files of their tasks.
     let read = move || payload.and_then(|document| store.read_document(&document).ok());
     let payload = web::block(read).await.ok().flatten();
 
     let view = CreationsView::new(moment, payload, &services.options.public_url);
-    let progress = advanced(view.progress, services.live.permille(*task));
+    let progress = combined_progress(view.progress, services.task_progress.permille(*task));
     CreationsView { progress, ..view }
 }

@@ -5,23 +5,23 @@
 
 use std::time::Duration;
 
-use crate::domain::value::Invalid;
+use crate::domain::value::InvalidValue;
 use crate::fairness::{FairPermit, FairSemaphore};
 
-use super::input::{Decoded, Inspected, Measured};
+use super::input::{Decoded, MeasuredPicture, PictureInfo};
 
 /// Default budget: one picture of 100 megapixels with 8 bits in any format, except CMYK and progressive JPEG.
 pub const DECODE_MEMORY: u64 = 1 << 30;
 
 /// Longest wait for the budget. Decoding the largest picture takes seconds.
-const WAIT: Duration = Duration::from_secs(20);
+const BUDGET_WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Reason why a picture was not decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
+pub enum PictureDecodeError {
     /// The picture cannot be decoded, or is not allowed.
     #[error("{0}")]
-    Invalid(Invalid),
+    Invalid(InvalidValue),
     /// Other pictures held the budget for too long. The picture may be fine.
     #[error("the memory for decoding pictures is in use; try again later")]
     Busy,
@@ -29,25 +29,25 @@ pub enum DecodeError {
 
 /// Decoders that share one budget. Cheap to clone; each call blocks the thread.
 #[derive(Clone)]
-pub struct Decoders {
+pub struct PictureDecoders {
     /// In bytes. Turns by account are unnecessary: callers are few, because each already holds a permit of another
     /// limit.
     budget: FairSemaphore<()>,
 }
 
-impl From<Invalid> for DecodeError {
-    fn from(reason: Invalid) -> Self {
+impl From<InvalidValue> for PictureDecodeError {
+    fn from(reason: InvalidValue) -> Self {
         Self::Invalid(reason)
     }
 }
 
-impl Default for Decoders {
+impl Default for PictureDecoders {
     fn default() -> Self {
         Self::new(DECODE_MEMORY)
     }
 }
 
-impl Decoders {
+impl PictureDecoders {
     /// Creates decoders that use at most `memory` bytes together.
     #[must_use]
     pub fn new(memory: u64) -> Self {
@@ -58,22 +58,22 @@ impl Decoders {
     ///
     /// # Errors
     /// If the picture cannot be decoded or needs more than the budget, or the budget stays in use.
-    pub fn inspect(&self, bytes: &[u8]) -> Result<Inspected, DecodeError> {
-        let measured = Measured::read(bytes)?;
+    pub fn inspect(&self, bytes: &[u8]) -> Result<PictureInfo, PictureDecodeError> {
+        let measured = MeasuredPicture::read(bytes)?;
         // A picture that cannot be decoded later is rejected now.
-        self.check(measured.memory_to_decode())?;
-        let _permit = self.admit(measured.memory_to_inspect())?;
+        self.check_budget(measured.memory_to_decode())?;
+        let _permit = self.reserve(measured.memory_to_inspect())?;
         measured.inspect(bytes)?;
-        Ok(measured.inspected())
+        Ok(measured.info())
     }
 
     /// Decodes a picture and applies its orientation.
     ///
     /// # Errors
-    /// As [`Decoders::inspect`].
-    pub fn decode(&self, bytes: &[u8]) -> Result<Decoded, DecodeError> {
-        let measured = Measured::read(bytes)?;
-        let _permit = self.admit(measured.memory_to_decode())?;
+    /// As [`PictureDecoders::inspect`].
+    pub fn decode(&self, bytes: &[u8]) -> Result<Decoded, PictureDecodeError> {
+        let measured = MeasuredPicture::read(bytes)?;
+        let _permit = self.reserve(measured.memory_to_decode())?;
         Ok(measured.decode(bytes)?)
     }
 
@@ -81,29 +81,29 @@ impl Decoders {
     ///
     /// # Errors
     /// If the header cannot be read, or the picture needs more than the budget.
-    pub fn memory_needed(&self, bytes: &[u8]) -> Result<u64, Invalid> {
-        let measured = Measured::read(bytes)?;
+    pub fn memory_needed(&self, bytes: &[u8]) -> Result<u64, InvalidValue> {
+        let measured = MeasuredPicture::read(bytes)?;
         let needed = measured.memory_to_decode().max(measured.memory_to_inspect());
-        self.check(needed)?;
+        self.check_budget(needed)?;
         Ok(needed)
     }
 
-    fn check(&self, needed: u64) -> Result<(), Invalid> {
+    fn check_budget(&self, needed: u64) -> Result<(), InvalidValue> {
         let allowed = self.budget.capacity();
         if needed <= allowed {
             return Ok(());
         }
         let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
-        Err(Invalid::new(format!(
+        Err(InvalidValue::new(format!(
             "needs {} MB of memory to be decoded; at most {} MB are allowed",
             megabytes(needed),
             megabytes(allowed)
         )))
     }
 
-    fn admit(&self, needed: u64) -> Result<FairPermit<()>, DecodeError> {
-        self.check(needed)?;
-        self.budget.acquire_blocking((), needed, WAIT).ok_or(DecodeError::Busy)
+    fn reserve(&self, needed: u64) -> Result<FairPermit<()>, PictureDecodeError> {
+        self.check_budget(needed)?;
+        self.budget.acquire_blocking((), needed, BUDGET_WAIT_MAX).ok_or(PictureDecodeError::Busy)
     }
 }
 
@@ -111,6 +111,6 @@ impl Decoders {
 ///
 /// # Errors
 /// If there are too many bytes, the format is unknown, or the picture has no pixels or too many.
-pub fn measure(bytes: &[u8]) -> Result<Inspected, Invalid> {
-    Measured::read(bytes).map(|measured| measured.inspected())
+pub fn read_picture_info(bytes: &[u8]) -> Result<PictureInfo, InvalidValue> {
+    MeasuredPicture::read(bytes).map(|measured| measured.info())
 }

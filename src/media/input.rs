@@ -21,15 +21,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageError, ImageReader, Limits};
 
-use header::Header;
+use header::PictureHeader;
 
 use crate::domain::image::{INPUT_BYTES_MAX, ImageFormat};
-use crate::domain::value::Invalid;
+use crate::domain::value::InvalidValue;
 
-pub use super::field::Given;
+pub use super::picture_input::PictureInput;
 pub use mediary_engine::{Decoded, Pixels};
 
-use super::field::too_many_bytes;
+use super::picture_input::too_many_bytes_error;
 
 mod convert;
 mod header;
@@ -43,7 +43,7 @@ const DECODER_SLACK: u64 = 1 << 20;
 
 /// Properties of an accepted picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Inspected {
+pub struct PictureInfo {
     pub format: ImageFormat,
     /// Width of the upright picture in pixels.
     pub width: u32,
@@ -61,37 +61,37 @@ struct SourcePixels {
 
 /// Header of a picture whose size is allowed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Measured {
+pub(super) struct MeasuredPicture {
     codec: image::ImageFormat,
-    header: Header,
+    header: PictureHeader,
 }
 
-impl Measured {
+impl MeasuredPicture {
     /// Reads the header: format, size, orientation, and memory needed to decode. Allocates nothing.
     ///
     /// # Errors
     /// If there are too many bytes, the format is unknown, or the picture has no pixels or too many.
-    pub fn read(bytes: &[u8]) -> Result<Self, Invalid> {
+    pub fn read(bytes: &[u8]) -> Result<Self, InvalidValue> {
         if bytes.len() > INPUT_BYTES_MAX {
-            return Err(too_many_bytes());
+            return Err(too_many_bytes_error());
         }
-        let (format, codec) = format_of(bytes)?;
-        Ok(Self { codec, header: Header::read(format, bytes)? })
+        let (format, codec) = detect_format(bytes)?;
+        Ok(Self { codec, header: PictureHeader::read(format, bytes)? })
     }
 
     /// Returns format and size of the upright picture.
-    pub fn inspected(&self) -> Inspected {
-        let Header { format, width, height, .. } = self.header;
-        let (width, height) = if self.header.is_turned() { (height, width) } else { (width, height) };
-        Inspected { format, width, height }
+    pub fn info(&self) -> PictureInfo {
+        let PictureHeader { format, width, height, .. } = self.header;
+        let (width, height) = if self.header.swaps_dimensions() { (height, width) } else { (width, height) };
+        PictureInfo { format, width, height }
     }
 
-    /// Returns the peak memory of [`Measured::inspect`] in bytes.
+    /// Returns the peak memory of [`MeasuredPicture::inspect`] in bytes.
     pub fn memory_to_inspect(&self) -> u64 {
         self.header.memory_to_inspect()
     }
 
-    /// Returns the peak memory of [`Measured::decode`] in bytes.
+    /// Returns the peak memory of [`MeasuredPicture::decode`] in bytes.
     pub fn memory_to_decode(&self) -> u64 {
         self.header.memory_to_decode()
     }
@@ -100,77 +100,81 @@ impl Measured {
     ///
     /// # Errors
     /// If the picture is truncated or damaged.
-    pub fn inspect(&self, bytes: &[u8]) -> Result<(), Invalid> {
-        guarded(|| match self.header.format {
+    pub fn inspect(&self, bytes: &[u8]) -> Result<(), InvalidValue> {
+        catch_decoder_panic(|| match self.header.format {
             ImageFormat::Png => png::inspect(&self.header, bytes),
-            _ => self.pixels(bytes, self.header.memory.source).map(drop),
+            _ => self.decode_pixels(bytes, self.header.memory.source).map(drop),
         })
     }
 
     /// Decodes the picture and applies its orientation.
     ///
     /// # Errors
-    /// As [`Measured::inspect`].
-    pub fn decode(&self, bytes: &[u8]) -> Result<Decoded, Invalid> {
-        guarded(|| {
-            let Header { width, height, memory, orientation, .. } = self.header;
-            let SourcePixels { buffer, color, profile } = self.pixels(bytes, memory.source.max(memory.output))?;
-            let pixels = convert::into_pixels(buffer, color, (width, height)).ok_or_else(contradiction)?;
-            let profile = profile.filter(|profile| is_usable(profile));
-            Ok(Decoded { pixels: upright(pixels, orientation), profile })
+    /// As [`MeasuredPicture::inspect`].
+    pub fn decode(&self, bytes: &[u8]) -> Result<Decoded, InvalidValue> {
+        catch_decoder_panic(|| {
+            let PictureHeader { width, height, memory, orientation, .. } = self.header;
+            let SourcePixels { buffer, color, profile } =
+                self.decode_pixels(bytes, memory.source.max(memory.output))?;
+            let pixels = convert::into_pixels(buffer, color, (width, height)).ok_or_else(contradictory_header_error)?;
+            let profile = profile.filter(|profile| is_usable_profile(profile));
+            Ok(Decoded { pixels: apply_orientation(pixels, orientation), profile })
         })
     }
 
     /// Decodes into the end of a new buffer with `pixel_bytes` per pixel.
-    fn pixels(&self, bytes: &[u8], pixel_bytes: u64) -> Result<SourcePixels, Invalid> {
-        let length = usize::try_from(self.header.pixels() * pixel_bytes).map_err(|_| needs_too_much())?;
+    fn decode_pixels(&self, bytes: &[u8], pixel_bytes: u64) -> Result<SourcePixels, InvalidValue> {
+        let length = usize::try_from(self.header.pixel_count() * pixel_bytes).map_err(|_| too_much_memory_error())?;
         if self.header.format == ImageFormat::Png {
             let mut buffer = vec![0; length];
             let (color, profile) = png::decode(&self.header, bytes, &mut buffer)?;
             return Ok(SourcePixels { buffer, color, profile });
         }
 
-        if self.header.format == ImageFormat::Jpeg && !reaches_its_end(bytes) {
-            return Err(Invalid::new("is a truncated picture: the JPEG ends before its end marker"));
+        if self.header.format == ImageFormat::Jpeg && !has_end_marker(bytes) {
+            return Err(InvalidValue::new("is a truncated picture: the JPEG ends before its end marker"));
         }
         let reader = ImageReader::with_format(Cursor::new(bytes), self.codec);
-        let mut decoder = reader.into_decoder().map_err(|error| refusal(&error))?;
+        let mut decoder = reader.into_decoder().map_err(|error| decode_error(&error))?;
         // The memory estimate relies on this module's reading of the header.
-        let Header { width, height, .. } = self.header;
+        let PictureHeader { width, height, .. } = self.header;
         let source = decoder.total_bytes();
         if decoder.dimensions() != (width, height) || source > self.header.source_bytes() {
-            return Err(contradiction());
+            return Err(contradictory_header_error());
         }
         let mut limits = Limits::default();
         limits.max_alloc = Some(self.header.memory.decoder + source + DECODER_SLACK);
-        decoder.set_limits(limits).map_err(|error| refusal(&error))?;
+        decoder.set_limits(limits).map_err(|error| decode_error(&error))?;
 
         let color = decoder.color_type();
         let profile = decoder.icc_profile().ok().flatten();
         let mut buffer = vec![0; length];
         let start = usize::try_from(source).ok().and_then(|source| length.checked_sub(source));
-        decoder.read_image(&mut buffer[start.ok_or_else(contradiction)?..]).map_err(|error| refusal(&error))?;
+        decoder
+            .read_image(&mut buffer[start.ok_or_else(contradictory_header_error)?..])
+            .map_err(|error| decode_error(&error))?;
         Ok(SourcePixels { buffer, color, profile })
     }
 }
 
-fn upright(pixels: Pixels, orientation: Orientation) -> Pixels {
-    let turned = |mut picture: DynamicImage| {
+fn apply_orientation(pixels: Pixels, orientation: Orientation) -> Pixels {
+    let oriented = |mut picture: DynamicImage| {
         picture.apply_orientation(orientation);
         picture
     };
     match pixels {
-        Pixels::Opaque(pixels) => Pixels::Opaque(turned(pixels.into()).into_rgb8()),
-        Pixels::Transparent(pixels) => Pixels::Transparent(turned(pixels.into()).into_rgba8()),
+        Pixels::Opaque(pixels) => Pixels::Opaque(oriented(pixels.into()).into_rgb8()),
+        Pixels::Transparent(pixels) => Pixels::Transparent(oriented(pixels.into()).into_rgba8()),
     }
 }
 
 /// Turns a panic of a decoder on malformed bytes into an error.
-fn guarded<T>(read: impl FnOnce() -> Result<T, Invalid>) -> Result<T, Invalid> {
-    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(Invalid::new("cannot be decoded: the file is damaged")))
+fn catch_decoder_panic<T>(read: impl FnOnce() -> Result<T, InvalidValue>) -> Result<T, InvalidValue> {
+    catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| Err(InvalidValue::new("cannot be decoded: the file is damaged")))
 }
 
-fn format_of(bytes: &[u8]) -> Result<(ImageFormat, image::ImageFormat), Invalid> {
+fn detect_format(bytes: &[u8]) -> Result<(ImageFormat, image::ImageFormat), InvalidValue> {
     let codec = image::guess_format(bytes).ok();
     let format = match codec {
         Some(image::ImageFormat::Png) => Some(ImageFormat::Png),
@@ -181,37 +185,37 @@ fn format_of(bytes: &[u8]) -> Result<(ImageFormat, image::ImageFormat), Invalid>
         Some(image::ImageFormat::Tiff) => Some(ImageFormat::Tiff),
         _ => None,
     };
-    format.zip(codec).ok_or_else(|| Invalid::new("must be a png, jpeg, webp, gif, bmp or tiff picture"))
+    format.zip(codec).ok_or_else(|| InvalidValue::new("must be a png, jpeg, webp, gif, bmp or tiff picture"))
 }
 
-fn refusal(error: &ImageError) -> Invalid {
+fn decode_error(error: &ImageError) -> InvalidValue {
     match error {
-        ImageError::Limits(_) => needs_too_much(),
-        ImageError::Unsupported(_) => Invalid::new(format!("cannot be decoded: {error}")),
-        _ => truncated(error),
+        ImageError::Limits(_) => too_much_memory_error(),
+        ImageError::Unsupported(_) => InvalidValue::new(format!("cannot be decoded: {error}")),
+        _ => damaged_file_error(error),
     }
 }
 
-fn needs_too_much() -> Invalid {
-    Invalid::new("needs too much memory to be decoded")
+fn too_much_memory_error() -> InvalidValue {
+    InvalidValue::new("needs too much memory to be decoded")
 }
 
-fn truncated(reason: impl Display) -> Invalid {
-    Invalid::new(format!("cannot be decoded, the file is damaged or truncated: {reason}"))
+fn damaged_file_error(reason: impl Display) -> InvalidValue {
+    InvalidValue::new(format!("cannot be decoded, the file is damaged or truncated: {reason}"))
 }
 
 /// Returns the error for a header that the decoder reads differently.
-fn contradiction() -> Invalid {
-    truncated("its header contradicts itself")
+fn contradictory_header_error() -> InvalidValue {
+    damaged_file_error("its header contradicts itself")
 }
 
 /// Returns `true` if the profile is for RGB, like the decoded pixels.
-fn is_usable(profile: &[u8]) -> bool {
+fn is_usable_profile(profile: &[u8]) -> bool {
     profile.len() <= PROFILE_BYTES_MAX && profile.get(16..20) == Some(b"RGB ")
 }
 
 /// Scans the segments of a JPEG for its end marker. The end marker of a thumbnail inside a segment does not count.
-fn reaches_its_end(jpeg: &[u8]) -> bool {
+fn has_end_marker(jpeg: &[u8]) -> bool {
     let mut at = 2;
 
     loop {

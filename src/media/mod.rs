@@ -1,8 +1,8 @@
 //! Files outside of the log: pictures, videos, archives of node versions, and their stores.
 
 pub mod archive;
-pub mod contents;
+pub mod content_check;
 pub mod decoders;
-pub mod field;
 pub mod input;
+pub mod picture_input;
 pub mod store;

@@ -2,7 +2,7 @@
 //!
 //! Inputs and results are in separate areas, so that no name, guessed or known, serves a client's input: only results
 //! are served. A file is complete or absent: it is written under a temporary name, synced and renamed, and the
-//! directory is synced before [`Store::put`] returns. All calls block on the disk; call them from a blocking thread.
+//! directory is synced before [`MediaStore::put`] returns. All calls block on the disk; call them from a blocking thread.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -15,24 +15,24 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
-use crate::clock::{Step, Surroundings};
 use crate::data_dir::create_durably;
 use crate::domain::image::{ImageFormat, Picture};
 use crate::domain::value::{Digest, Timestamp};
-use crate::domain::video::{Clip, Document, VideoFormat};
+use crate::domain::video::{AttachedDocument, Clip, VideoFormat};
+use crate::environment::{CommitStep, Environment};
 
-use super::decoders::Decoders;
+use super::decoders::PictureDecoders;
 
 /// Area of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Area {
+pub enum MediaArea {
     /// Sent by a client; never served.
     Input,
     /// Made by a vendor; served to every client that knows the name.
     Result,
 }
 
-impl Area {
+impl MediaArea {
     const ALL: [Self; 2] = [Self::Input, Self::Result];
 
     const fn directory(self) -> &'static str {
@@ -44,70 +44,70 @@ impl Area {
 }
 
 /// Suffix of a file that is still being written.
-const UNFINISHED: &str = ".part";
+const PART_SUFFIX: &str = ".part";
 
 /// Time for which an unreferenced new file is kept, so that an event referring to it can be recorded.
-pub const FRESH: Duration = Duration::from_hours(2);
+pub const GRACE_PERIOD: Duration = Duration::from_hours(2);
 
 /// Result of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Swept {
+pub struct MediaSweepReport {
     pub files: u64,
     pub bytes: u64,
 }
 
 /// The file store. Cheap to clone; only one process may use a root.
 #[derive(Clone)]
-pub struct Store {
+pub struct MediaStore {
     root: Arc<Path>,
-    unfinished: Arc<AtomicU64>,
+    part_file_counter: Arc<AtomicU64>,
     /// New files with their times, about to be referenced by events. Locked while a file is removed.
-    fresh: Arc<Mutex<HashMap<PathBuf, Timestamp>>>,
-    surroundings: Surroundings,
-    decoders: Decoders,
+    recent_files: Arc<Mutex<HashMap<PathBuf, Timestamp>>>,
+    environment: Environment,
+    decoders: PictureDecoders,
 }
 
-impl Store {
+impl MediaStore {
     /// Opens or creates the store below `root`, and removes unfinished files left by a crash.
     ///
     /// # Errors
     /// If a directory cannot be created, read or synced.
     pub fn open(root: &Path) -> io::Result<Self> {
-        for area in Area::ALL {
+        for area in MediaArea::ALL {
             let area_root = root.join(area.directory());
             create_durably(&area_root)?;
             for prefix in 0..=u8::MAX {
                 let directory = area_root.join(format!("{prefix:02x}"));
                 fs::create_dir_all(&directory)?;
-                remove_unfinished(&directory)?;
+                remove_part_files(&directory)?;
             }
             sync_directory(&area_root)?;
         }
 
         sync_directory(root)?;
-        let surroundings = Surroundings::real();
-        let unfinished = Arc::default();
-        let fresh = Arc::default();
-        let decoders = Decoders::default();
+        let environment = Environment::system();
+        let part_file_counter = Arc::default();
+        let recent_files = Arc::default();
+        let decoders = PictureDecoders::default();
 
-        Ok(Self { root: root.into(), unfinished, fresh, surroundings, decoders })
+        Ok(Self { root: root.into(), part_file_counter, recent_files, environment, decoders })
     }
 
     /// Replaces the clock and the fail points.
     #[must_use]
-    pub fn in_surroundings(self, surroundings: Surroundings) -> Self {
-        Self { surroundings, ..self }
+    pub fn with_environment(self, environment: Environment) -> Self {
+        Self { environment, ..self }
     }
 
     /// Replaces the decoders.
     #[must_use]
-    pub fn with_decoders(self, decoders: Decoders) -> Self {
+    pub fn with_decoders(self, decoders: PictureDecoders) -> Self {
         Self { decoders, ..self }
     }
 
     /// Returns the decoders for all pictures of this store, with one memory budget.
     #[must_use]
-    pub fn decoders(&self) -> &Decoders {
+    pub fn decoders(&self) -> &PictureDecoders {
         &self.decoders
     }
 
@@ -115,52 +115,59 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be written or synced; no readable file remains then.
-    pub fn put(&self, area: Area, bytes: &[u8], format: ImageFormat, width: u32, height: u32) -> io::Result<Picture> {
+    pub fn put(
+        &self,
+        area: MediaArea,
+        bytes: &[u8],
+        format: ImageFormat,
+        width: u32,
+        height: u32,
+    ) -> io::Result<Picture> {
         let picture = Picture { digest: digest_of(bytes), format, bytes: bytes.len() as u64, width, height };
         self.put_file(area, bytes, &picture.file_name())?;
         Ok(picture)
     }
 
-    /// Stores a video, as [`Store::put`].
+    /// Stores a video, as [`MediaStore::put`].
     ///
     /// # Errors
-    /// As [`Store::put`].
-    pub fn put_clip(&self, area: Area, bytes: &[u8], format: VideoFormat) -> io::Result<Clip> {
+    /// As [`MediaStore::put`].
+    pub fn put_clip(&self, area: MediaArea, bytes: &[u8], format: VideoFormat) -> io::Result<Clip> {
         let clip = Clip { digest: digest_of(bytes), format, bytes: bytes.len() as u64 };
         self.put_file(area, bytes, &clip.file_name())?;
         Ok(clip)
     }
 
-    /// Stores text that a client sent, as [`Store::put`].
+    /// Stores text that a client sent, as [`MediaStore::put`].
     ///
     /// # Errors
-    /// As [`Store::put`].
-    pub fn put_document(&self, text: &str) -> io::Result<Document> {
-        let document = Document { digest: digest_of(text.as_bytes()), bytes: text.len() as u64 };
-        self.put_file(Area::Input, text.as_bytes(), &document.file_name())?;
+    /// As [`MediaStore::put`].
+    pub fn put_document(&self, text: &str) -> io::Result<AttachedDocument> {
+        let document = AttachedDocument { digest: digest_of(text.as_bytes()), bytes: text.len() as u64 };
+        self.put_file(MediaArea::Input, text.as_bytes(), &document.file_name())?;
         Ok(document)
     }
 
     /// Stores a file. `file_name` must begin with the hash of `bytes`.
-    fn put_file(&self, area: Area, bytes: &[u8], file_name: &str) -> io::Result<()> {
+    fn put_file(&self, area: MediaArea, bytes: &[u8], file_name: &str) -> io::Result<()> {
         let path = self.path(area, file_name);
         let directory = path.parent().unwrap_or(&self.root);
 
         // From here on a sweep skips the file. If it was removed just before, it is written again.
-        self.fresh.lock().insert(path.clone(), self.surroundings.now());
+        self.recent_files.lock().insert(path.clone(), self.environment.now());
 
         if !is_complete(&path, bytes.len() as u64)? {
-            let number = self.unfinished.fetch_add(1, Ordering::Relaxed);
-            let unfinished = path.with_extension(format!("{number}{UNFINISHED}"));
+            let number = self.part_file_counter.fetch_add(1, Ordering::Relaxed);
+            let unfinished = path.with_extension(format!("{number}{PART_SUFFIX}"));
             if let Err(error) = self.write_synced(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, &path)) {
                 let _ = fs::remove_file(&unfinished);
                 return Err(error);
             }
-            self.surroundings.mishaps().done(Step::PictureRenamed);
+            self.environment.fail_points().hit_after(CommitStep::MediaFileRenamed);
         }
 
         sync_directory(directory)?;
-        self.surroundings.mishaps().done(Step::PictureNamed);
+        self.environment.fail_points().hit_after(CommitStep::MediaDirSynced);
         Ok(())
     }
 
@@ -168,28 +175,28 @@ impl Store {
     ///
     /// # Errors
     /// `NotFound` if it does not exist; `InvalidData` if its bytes do not have the hash in its name.
-    pub fn read(&self, area: Area, picture: &Picture) -> io::Result<Vec<u8>> {
+    pub fn read(&self, area: MediaArea, picture: &Picture) -> io::Result<Vec<u8>> {
         self.read_file(area, &picture.digest, &picture.file_name())
     }
 
-    /// Reads a video, as [`Store::read`].
+    /// Reads a video, as [`MediaStore::read`].
     ///
     /// # Errors
-    /// As [`Store::read`].
-    pub fn read_clip(&self, area: Area, clip: &Clip) -> io::Result<Vec<u8>> {
+    /// As [`MediaStore::read`].
+    pub fn read_clip(&self, area: MediaArea, clip: &Clip) -> io::Result<Vec<u8>> {
         self.read_file(area, &clip.digest, &clip.file_name())
     }
 
-    /// Reads text that a client sent, as [`Store::read`].
+    /// Reads text that a client sent, as [`MediaStore::read`].
     ///
     /// # Errors
-    /// As [`Store::read`].
-    pub fn read_document(&self, document: &Document) -> io::Result<String> {
-        let bytes = self.read_file(Area::Input, &document.digest, &document.file_name())?;
+    /// As [`MediaStore::read`].
+    pub fn read_document(&self, document: &AttachedDocument) -> io::Result<String> {
+        let bytes = self.read_file(MediaArea::Input, &document.digest, &document.file_name())?;
         String::from_utf8(bytes).map_err(io::Error::other)
     }
 
-    fn read_file(&self, area: Area, digest: &Digest, file_name: &str) -> io::Result<Vec<u8>> {
+    fn read_file(&self, area: MediaArea, digest: &Digest, file_name: &str) -> io::Result<Vec<u8>> {
         let bytes = fs::read(self.path(area, file_name))?;
         if digest_of(&bytes) != *digest {
             let reason = format!("file {file_name} is damaged: its bytes do not have the hash of its name");
@@ -198,38 +205,38 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Removes the files that `keep` rejects, except those stored within [`FRESH`].
+    /// Removes the files that `keep` rejects, except those stored within [`GRACE_PERIOD`].
     ///
     /// # Errors
     /// If a directory cannot be read or a file cannot be removed.
-    pub fn sweep(&self, keep: &dyn Fn(&Digest) -> bool) -> io::Result<Swept> {
-        let now = self.surroundings.now();
-        self.fresh.lock().retain(|_, put| now.since(*put) < FRESH);
+    pub fn sweep(&self, keep: &dyn Fn(&Digest) -> bool) -> io::Result<MediaSweepReport> {
+        let now = self.environment.now();
+        self.recent_files.lock().retain(|_, put| now.since(*put) < GRACE_PERIOD);
 
-        let mut swept = Swept::default();
+        let mut report = MediaSweepReport::default();
 
-        for directory in Area::ALL.iter().flat_map(|area| self.directories(*area)) {
+        for directory in MediaArea::ALL.iter().flat_map(|area| self.directories(*area)) {
             for entry in fs::read_dir(directory)? {
                 let entry = entry?;
                 let name = entry.file_name();
                 let digest = name.to_str().and_then(|name| name.split_once('.')).map(|(stem, _)| Digest::parse(stem));
                 let Some(Ok(digest)) = digest else { continue };
-                if keep(&digest) || name.to_string_lossy().ends_with(UNFINISHED) {
+                if keep(&digest) || name.to_string_lossy().ends_with(PART_SUFFIX) {
                     continue;
                 }
                 let bytes = entry.metadata()?.len();
-                let fresh = self.fresh.lock();
+                let fresh = self.recent_files.lock();
                 if !fresh.contains_key(&entry.path()) {
                     fs::remove_file(entry.path())?;
-                    swept = Swept { files: swept.files + 1, bytes: swept.bytes + bytes };
+                    report = MediaSweepReport { files: report.files + 1, bytes: report.bytes + bytes };
                 }
             }
         }
 
-        Ok(swept)
+        Ok(report)
     }
 
-    fn directories(&self, area: Area) -> impl Iterator<Item = PathBuf> + use<> {
+    fn directories(&self, area: MediaArea) -> impl Iterator<Item = PathBuf> + use<> {
         let root = self.root.join(area.directory());
         (0..=u8::MAX).map(move |prefix| root.join(format!("{prefix:02x}")))
     }
@@ -237,16 +244,16 @@ impl Store {
     fn write_synced(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut file = File::create(path)?;
         file.write_all(bytes)?;
-        self.surroundings.mishaps().done(Step::PictureWritten);
+        self.environment.fail_points().hit_after(CommitStep::MediaFileWritten);
         file.sync_all()?;
-        self.surroundings.mishaps().done(Step::PictureSynced);
+        self.environment.fail_points().hit_after(CommitStep::MediaFileSynced);
         Ok(())
     }
 
     /// Returns the path of a file, whether it exists or not. `None` unless the name consists of 64 lowercase
     /// hexadecimal digits, a dot and a known extension, so that no name leads out of the area.
     #[must_use]
-    pub fn path_of(&self, area: Area, file_name: &str) -> Option<PathBuf> {
+    pub fn path_of(&self, area: MediaArea, file_name: &str) -> Option<PathBuf> {
         let (digest, extension) = file_name.split_once('.')?;
         Digest::parse(digest).ok()?;
         ImageFormat::parse(extension).map(drop).or_else(|_| VideoFormat::parse(extension).map(drop)).ok()?;
@@ -254,7 +261,7 @@ impl Store {
     }
 
     /// Returns the path. `file_name` must begin with the hexadecimal digits of a hash.
-    fn path(&self, area: Area, file_name: &str) -> PathBuf {
+    fn path(&self, area: MediaArea, file_name: &str) -> PathBuf {
         self.root.join(area.directory()).join(&file_name[..2]).join(file_name)
     }
 }
@@ -276,10 +283,10 @@ pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-fn remove_unfinished(directory: &Path) -> io::Result<()> {
+fn remove_part_files(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if entry.file_name().to_string_lossy().ends_with(UNFINISHED) {
+        if entry.file_name().to_string_lossy().ends_with(PART_SUFFIX) {
             fs::remove_file(entry.path())?;
         }
     }
@@ -290,95 +297,97 @@ fn remove_unfinished(directory: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn store() -> (tempfile::TempDir, Store) {
+    fn store() -> (tempfile::TempDir, MediaStore) {
         let root = tempfile::tempdir().unwrap();
-        let store = Store::open(root.path()).unwrap();
+        let store = MediaStore::open(root.path()).unwrap();
         (root, store)
     }
 
     #[test]
     fn what_is_put_is_read_and_named_by_its_hash() {
         let (_root, store) = store();
-        let picture = store.put(Area::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
+        let picture = store.put(MediaArea::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
         assert_eq!(picture.file_name(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad.png");
         assert_eq!((picture.bytes, picture.width, picture.height), (3, 3, 1));
-        assert_eq!(store.read(Area::Result, &picture).unwrap(), b"abc");
+        assert_eq!(store.read(MediaArea::Result, &picture).unwrap(), b"abc");
     }
 
     #[test]
     fn videos_and_texts_are_read_as_they_were_put() {
         let (_root, store) = store();
-        let clip = store.put_clip(Area::Result, b"film", VideoFormat::Mp4).unwrap();
-        assert_eq!(store.read_clip(Area::Result, &clip).unwrap(), b"film");
+        let clip = store.put_clip(MediaArea::Result, b"film", VideoFormat::Mp4).unwrap();
+        assert_eq!(store.read_clip(MediaArea::Result, &clip).unwrap(), b"film");
         let text = "\u{1F3B5} \" \n".repeat(1000);
         let document = store.put_document(&text).unwrap();
         assert_eq!((document.bytes, store.read_document(&document).unwrap()), (text.len() as u64, text));
-        assert!(store.read_clip(Area::Input, &clip).is_err());
+        assert!(store.read_clip(MediaArea::Input, &clip).is_err());
     }
 
     #[test]
     fn inputs_are_not_among_the_results() {
         let (_root, store) = store();
-        let picture = store.put(Area::Input, b"abc", ImageFormat::Png, 3, 1).unwrap();
-        assert_eq!(store.read(Area::Result, &picture).unwrap_err().kind(), io::ErrorKind::NotFound);
-        assert!(!store.path_of(Area::Result, &picture.file_name()).unwrap().exists());
+        let picture = store.put(MediaArea::Input, b"abc", ImageFormat::Png, 3, 1).unwrap();
+        assert_eq!(store.read(MediaArea::Result, &picture).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(!store.path_of(MediaArea::Result, &picture.file_name()).unwrap().exists());
     }
 
     #[test]
     fn a_file_that_is_there_is_not_rewritten() {
         let (_root, store) = store();
-        let picture = store.put(Area::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
-        let path = store.path_of(Area::Result, &picture.file_name()).unwrap();
+        let picture = store.put(MediaArea::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
+        let path = store.path_of(MediaArea::Result, &picture.file_name()).unwrap();
         let written = fs::metadata(&path).unwrap().modified().unwrap();
-        assert_eq!(store.put(Area::Result, b"abc", ImageFormat::Png, 3, 1).unwrap(), picture);
+        assert_eq!(store.put(MediaArea::Result, b"abc", ImageFormat::Png, 3, 1).unwrap(), picture);
         assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), written);
     }
 
     #[test]
     fn damage_is_found_and_a_cut_file_is_replaced_by_the_next_put() {
         let (_root, store) = store();
-        let picture = store.put(Area::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
-        fs::write(store.path_of(Area::Result, &picture.file_name()).unwrap(), b"ab").unwrap();
-        assert_eq!(store.read(Area::Result, &picture).unwrap_err().kind(), io::ErrorKind::InvalidData);
-        store.put(Area::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
-        assert_eq!(store.read(Area::Result, &picture).unwrap(), b"abc");
+        let picture = store.put(MediaArea::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
+        fs::write(store.path_of(MediaArea::Result, &picture.file_name()).unwrap(), b"ab").unwrap();
+        assert_eq!(store.read(MediaArea::Result, &picture).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        store.put(MediaArea::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
+        assert_eq!(store.read(MediaArea::Result, &picture).unwrap(), b"abc");
     }
 
     #[test]
     fn opening_removes_what_a_crash_left_and_keeps_the_rest() {
         let (root, store) = store();
-        let picture = store.put(Area::Input, b"abc", ImageFormat::Jpeg, 3, 1).unwrap();
-        let left = store.path_of(Area::Input, &picture.file_name()).unwrap().with_file_name("x.7.part");
+        let picture = store.put(MediaArea::Input, b"abc", ImageFormat::Jpeg, 3, 1).unwrap();
+        let left = store.path_of(MediaArea::Input, &picture.file_name()).unwrap().with_file_name("x.7.part");
         fs::write(&left, b"half").unwrap();
-        let store = Store::open(root.path()).unwrap();
+        let store = MediaStore::open(root.path()).unwrap();
         assert!(!left.exists());
-        assert_eq!(store.read(Area::Input, &picture).unwrap(), b"abc");
+        assert_eq!(store.read(MediaArea::Input, &picture).unwrap(), b"abc");
     }
 
     #[test]
     fn a_sweep_removes_what_is_not_kept_once_it_is_not_fresh_any_more() {
-        let surroundings = Surroundings::manual(Timestamp::from_micros(0), 1);
+        let environment = Environment::manual(Timestamp::from_micros(0), 1);
         let (_root, store) = store();
-        let store = store.in_surroundings(surroundings.clone());
-        let kept = store.put(Area::Input, b"kept", ImageFormat::Png, 1, 1).unwrap();
-        let old = store.put(Area::Result, b"old", ImageFormat::Png, 1, 1).unwrap();
-        let again = store.put(Area::Result, b"again", ImageFormat::Png, 1, 1).unwrap();
+        let store = store.with_environment(environment.clone());
+        let kept = store.put(MediaArea::Input, b"kept", ImageFormat::Png, 1, 1).unwrap();
+        let old = store.put(MediaArea::Result, b"old", ImageFormat::Png, 1, 1).unwrap();
+        let again = store.put(MediaArea::Result, b"again", ImageFormat::Png, 1, 1).unwrap();
         let keep = |digest: &Digest| *digest == kept.digest;
-        assert_eq!(store.sweep(&keep).unwrap(), Swept::default());
+        assert_eq!(store.sweep(&keep).unwrap(), MediaSweepReport::default());
 
-        surroundings.advance(FRESH);
-        store.put(Area::Result, b"again", ImageFormat::Png, 1, 1).unwrap();
-        assert_eq!(store.sweep(&keep).unwrap(), Swept { files: 1, bytes: 3 });
-        assert!(store.read(Area::Input, &kept).is_ok() && store.read(Area::Result, &again).is_ok());
-        assert!(store.read(Area::Result, &old).is_err());
-        assert_eq!(store.sweep(&keep).unwrap(), Swept::default());
+        environment.advance(GRACE_PERIOD);
+        store.put(MediaArea::Result, b"again", ImageFormat::Png, 1, 1).unwrap();
+        assert_eq!(store.sweep(&keep).unwrap(), MediaSweepReport { files: 1, bytes: 3 });
+        assert!(store.read(MediaArea::Input, &kept).is_ok() && store.read(MediaArea::Result, &again).is_ok());
+        assert!(store.read(MediaArea::Result, &old).is_err());
+        assert_eq!(store.sweep(&keep).unwrap(), MediaSweepReport::default());
     }
 
     #[test]
     fn only_hashes_with_known_extensions_are_paths() {
         let (_root, store) = store();
         let hash = "a5".repeat(32);
-        assert!(["png", "mp4"].iter().all(|known| store.path_of(Area::Result, &format!("{hash}.{known}")).is_some()));
+        assert!(
+            ["png", "mp4"].iter().all(|known| store.path_of(MediaArea::Result, &format!("{hash}.{known}")).is_some())
+        );
 
         let upper = hash.to_uppercase();
 
@@ -394,7 +403,7 @@ mod tests {
             format!("{upper}.png"),
             format!("/etc/passwd.{hash}.png"),
         ] {
-            assert_eq!(store.path_of(Area::Result, &bad), None, "{bad}");
+            assert_eq!(store.path_of(MediaArea::Result, &bad), None, "{bad}");
         }
     }
 }

@@ -3,17 +3,17 @@
 
 use serde::Deserialize;
 
-use super::jwks::KeySet;
+use super::jwks::JwkSet;
 use crate::outbound::address::AddressRules;
-use crate::outbound::client::ClientFailure;
-use crate::outbound::document::Documents;
+use crate::outbound::client::ClientSetupError;
+use crate::outbound::document::DocumentFetcher;
 
 /// Path of the discovery document, relative to the issuer's URL.
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 
 /// An issuer, as configured.
 #[derive(Debug, Clone)]
-pub struct IssuerPlace {
+pub struct IssuerConfig {
     /// Exactly as in its tokens.
     pub issuer: String,
     /// URL of the keys; discovered if absent.
@@ -25,50 +25,50 @@ pub struct IssuerPlace {
 /// Reason why an issuer cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct PlaceError(#[from] ClientFailure);
+pub struct IssuerSetupError(#[from] ClientSetupError);
 
 /// Client of one issuer.
-pub struct Issuer {
-    place: IssuerPlace,
-    documents: Documents,
+pub struct IssuerClient {
+    config: IssuerConfig,
+    documents: DocumentFetcher,
 }
 
 #[derive(Deserialize)]
-struct Discovery {
+struct DiscoveryDocument {
     issuer: String,
     jwks_uri: String,
 }
 
-impl Issuer {
-    pub fn new(place: IssuerPlace) -> Result<Self, PlaceError> {
-        let named = [Some(&place.issuer), place.jwks_url.as_ref()].into_iter().flatten().map(String::as_str);
-        let documents = Documents::new(named, place.rules.clone())?;
-        Ok(Self { place, documents })
+impl IssuerClient {
+    pub fn new(config: IssuerConfig) -> Result<Self, IssuerSetupError> {
+        let named = [Some(&config.issuer), config.jwks_url.as_ref()].into_iter().flatten().map(String::as_str);
+        let documents = DocumentFetcher::new(named, config.rules.clone())?;
+        Ok(Self { config, documents })
     }
 
     /// Fetches the issuer's current keys.
     ///
     /// # Errors
     /// A message for operators.
-    pub async fn keys(&self) -> Result<KeySet, String> {
-        let url = match &self.place.jwks_url {
+    pub async fn fetch_keys(&self) -> Result<JwkSet, String> {
+        let url = match &self.config.jwks_url {
             Some(url) => url.clone(),
-            None => self.discover().await?,
+            None => self.discover_jwks_url().await?,
         };
         let document = self.documents.get(&url).await.map_err(|error| format!("the keys at {url}: {error}"))?;
-        KeySet::parse(&document).map_err(|reason| format!("the keys at {url}: {reason}"))
+        JwkSet::parse(&document).map_err(|reason| format!("the keys at {url}: {reason}"))
     }
 
-    async fn discover(&self) -> Result<String, String> {
-        let url = format!("{}{DISCOVERY}", self.place.issuer.trim_end_matches('/'));
+    async fn discover_jwks_url(&self) -> Result<String, String> {
+        let url = format!("{}{DISCOVERY}", self.config.issuer.trim_end_matches('/'));
         let document = self.documents.get(&url).await.map_err(|error| format!("the document at {url}: {error}"))?;
-        let said: Discovery =
+        let said: DiscoveryDocument =
             serde_json::from_slice(&document).map_err(|_| format!("the document at {url} is not one of an issuer"))?;
 
-        if said.issuer != self.place.issuer {
+        if said.issuer != self.config.issuer {
             return Err(format!("the document at {url} is of another issuer, {}", said.issuer));
         }
-        if self.place.issuer.starts_with("https:") && !said.jwks_uri.starts_with("https:") {
+        if self.config.issuer.starts_with("https:") && !said.jwks_uri.starts_with("https:") {
             return Err(format!("the document at {url} names keys that are not at an https URL"));
         }
 

@@ -5,25 +5,25 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde::Deserialize;
 
-use super::jwt::Algorithm;
+use super::jwt::JwtAlgorithm;
 
 /// Maximum number of keys read from a set. Issuers have a handful.
 const KEYS_MAX: usize = 64;
 /// Bytes of a coordinate on P-256.
-const COORDINATE: usize = 32;
+const COORDINATE_BYTES: usize = 32;
 
 /// Keys of an issuer at one time.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct KeySet(Vec<Key>);
+pub struct JwkSet(Vec<JwksKey>);
 
 #[derive(Debug, PartialEq, Eq)]
-struct Key {
+struct JwksKey {
     id: Option<String>,
-    material: Material,
+    material: KeyMaterial,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Material {
+enum KeyMaterial {
     Rsa {
         modulus: Vec<u8>,
         exponent: Vec<u8>,
@@ -34,20 +34,20 @@ enum Material {
 
 /// Result of checking a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verified {
-    Yes,
-    No,
+pub enum SignatureCheck {
+    Valid,
+    Invalid,
     /// No key has the id, or without an id several keys could match.
-    NoKey,
+    UnknownKey,
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct JwksDocument {
     keys: Vec<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct RawJwk {
     kty: String,
     kid: Option<String>,
     alg: Option<String>,
@@ -60,38 +60,44 @@ struct Written {
     y: Option<String>,
 }
 
-impl KeySet {
+impl JwkSet {
     /// Parses a set. Skips keys of other types and for other uses.
     ///
     /// # Errors
     /// If the text is not a key set, or contains no usable key.
     pub fn parse(text: &[u8]) -> Result<Self, &'static str> {
-        let document: Document = serde_json::from_slice(text).map_err(|_| "not a set of keys")?;
+        let document: JwksDocument = serde_json::from_slice(text).map_err(|_| "not a set of keys")?;
         let written = document.keys.into_iter().take(KEYS_MAX).filter_map(|key| serde_json::from_value(key).ok());
-        let keys: Vec<_> = written.filter_map(Key::of).collect();
+        let keys: Vec<_> = written.filter_map(JwksKey::from_jwk).collect();
         if keys.is_empty() { Err("no key for RS256 or ES256") } else { Ok(Self(keys)) }
     }
 
     /// Checks a message's signature. A token without a key id matches only if one key has its algorithm.
     #[must_use]
-    pub fn verify(&self, algorithm: Algorithm, id: Option<&str>, message: &[u8], signature: &[u8]) -> Verified {
+    pub fn verify(
+        &self,
+        algorithm: JwtAlgorithm,
+        id: Option<&str>,
+        message: &[u8],
+        signature: &[u8],
+    ) -> SignatureCheck {
         let mut fitting = self.0.iter().filter(|key| {
             key.algorithm() == algorithm
                 && (id.is_none() || key.id.as_deref() == id || (key.id.is_none() && self.0.len() == 1))
         });
 
         match (fitting.next(), fitting.next()) {
-            (Some(key), None) if key.signed(message, signature) => Verified::Yes,
-            (Some(_), None) => Verified::No,
+            (Some(key), None) if key.verifies(message, signature) => SignatureCheck::Valid,
+            (Some(_), None) => SignatureCheck::Invalid,
             // Ambiguous: the token must name the key.
-            (Some(_), Some(_)) | (None, _) => Verified::NoKey,
+            (Some(_), Some(_)) | (None, _) => SignatureCheck::UnknownKey,
         }
     }
 }
 
-impl Key {
-    fn of(written: Written) -> Option<Self> {
-        let Written { kty, kid, alg, purpose, crv, n, e, x, y } = written;
+impl JwksKey {
+    fn from_jwk(written: RawJwk) -> Option<Self> {
+        let RawJwk { kty, kid, alg, purpose, crv, n, e, x, y } = written;
         if purpose.is_some_and(|purpose| purpose != "sig") {
             return None;
         }
@@ -99,12 +105,12 @@ impl Key {
         let decoded = |part: Option<String>| URL_SAFE_NO_PAD.decode(part?).ok();
 
         let (material, usual) = match kty.as_str() {
-            "RSA" => (Material::Rsa { modulus: decoded(n)?, exponent: decoded(e)? }, "RS256"),
+            "RSA" => (KeyMaterial::Rsa { modulus: decoded(n)?, exponent: decoded(e)? }, "RS256"),
             "EC" if crv.as_deref() == Some("P-256") => {
                 let x = decoded(x)?;
                 let y = decoded(y)?;
-                let whole = x.len() == COORDINATE && y.len() == COORDINATE;
-                (Material::P256(whole.then(|| [&[4], x.as_slice(), &y].concat())?), "ES256")
+                let whole = x.len() == COORDINATE_BYTES && y.len() == COORDINATE_BYTES;
+                (KeyMaterial::P256(whole.then(|| [&[4], x.as_slice(), &y].concat())?), "ES256")
             }
             _ => return None,
         };
@@ -112,20 +118,20 @@ impl Key {
         alg.is_none_or(|alg| alg == usual).then_some(Self { id: kid, material })
     }
 
-    fn algorithm(&self) -> Algorithm {
+    fn algorithm(&self) -> JwtAlgorithm {
         match self.material {
-            Material::Rsa { .. } => Algorithm::Rs256,
-            Material::P256(_) => Algorithm::Es256,
+            KeyMaterial::Rsa { .. } => JwtAlgorithm::Rs256,
+            KeyMaterial::P256(_) => JwtAlgorithm::Es256,
         }
     }
 
-    fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
+    fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         match &self.material {
-            Material::Rsa { modulus, exponent } => {
-                let key = RsaPublicKeyComponents { n: without_zeros(modulus), e: without_zeros(exponent) };
+            KeyMaterial::Rsa { modulus, exponent } => {
+                let key = RsaPublicKeyComponents { n: strip_leading_zeros(modulus), e: strip_leading_zeros(exponent) };
                 key.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature).is_ok()
             }
-            Material::P256(point) => {
+            KeyMaterial::P256(point) => {
                 UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature).is_ok()
             }
         }
@@ -133,7 +139,7 @@ impl Key {
 }
 
 /// Removes leading zeros, which some issuers write and the library rejects.
-fn without_zeros(number: &[u8]) -> &[u8] {
+fn strip_leading_zeros(number: &[u8]) -> &[u8] {
     &number[number.iter().take_while(|byte| **byte == 0).count()..]
 }
 
@@ -144,7 +150,7 @@ mod tests {
     const POINT: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
     fn keys(written: &str) -> Result<usize, &'static str> {
-        KeySet::parse(format!("{{\"keys\": [{written}]}}").as_bytes()).map(|KeySet(keys)| keys.len())
+        JwkSet::parse(format!("{{\"keys\": [{written}]}}").as_bytes()).map(|JwkSet(keys)| keys.len())
     }
 
     #[test]
@@ -166,6 +172,6 @@ mod tests {
         for other in &others {
             assert_eq!(keys(other), Err("no key for RS256 or ES256"), "{other}");
         }
-        assert_eq!(KeySet::parse(b"[]"), Err("not a set of keys"));
+        assert_eq!(JwkSet::parse(b"[]"), Err("not a set of keys"));
     }
 }

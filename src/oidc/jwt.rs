@@ -4,33 +4,33 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
-use super::jwks::{KeySet, Verified};
+use super::jwks::{JwkSet, SignatureCheck};
 use crate::domain::value::Timestamp;
 
 /// Maximum size of a token. Only its identity claims are needed; groups and roles may make it larger.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// Tolerated clock skew in seconds (contract 3).
-const LEEWAY: f64 = 60.0;
+const CLOCK_SKEW_SECONDS: f64 = 60.0;
 /// Maximum length of a subject in characters (`OpenID` Connect Core, 2).
 const SUBJECT_MAX: usize = 255;
 
 /// Supported signature algorithms. `none` and shared-secret algorithms are excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Algorithm {
+pub enum JwtAlgorithm {
     Rs256,
     Es256,
 }
 
 /// Required issuer and audience.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expected {
+pub struct TokenRequirements {
     pub issuer: String,
     pub audience: String,
 }
 
 /// Identity claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Person {
+pub struct OidcIdentity {
     /// Permanent identifier of the person at the issuer.
     pub subject: String,
     pub name: Option<String>,
@@ -40,36 +40,36 @@ pub struct Person {
 
 /// Result of checking a token's signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judged {
-    Signed,
+pub enum SignatureVerdict {
+    Valid,
     /// No single key matches the token.
     UnknownKey,
-    Forged,
+    Invalid,
 }
 
-/// A well-formed token. No claim may be trusted before [`Token::check`] and [`Token::judge`].
+/// A well-formed token. No claim may be trusted before [`SignedJwt::validate_claims`] and [`SignedJwt::verify_signature`].
 #[derive(Debug)]
-pub struct Token<'t> {
-    algorithm: Algorithm,
+pub struct SignedJwt<'t> {
+    algorithm: JwtAlgorithm,
     key_id: Option<String>,
-    signed: &'t str,
+    signing_input: &'t str,
     signature: Vec<u8>,
-    claims: Claims,
+    claims: JwtClaims,
 }
 
 /// A duplicate of one of these members makes the token invalid, because serde rejects it.
 #[derive(Deserialize)]
-struct Header {
+struct JwtHeader {
     alg: String,
     kid: Option<String>,
     crit: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Claims {
+struct JwtClaims {
     iss: String,
     sub: String,
-    aud: Audience,
+    aud: JwtAudience,
     exp: f64,
     nbf: Option<f64>,
     name: Option<serde_json::Value>,
@@ -80,12 +80,12 @@ struct Claims {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Audience {
+enum JwtAudience {
     One(String),
     Many(Vec<String>),
 }
 
-impl<'t> Token<'t> {
+impl<'t> SignedJwt<'t> {
     /// Parses a token.
     ///
     /// # Errors
@@ -94,45 +94,45 @@ impl<'t> Token<'t> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err("the token is too large");
         }
-        let (signed, signature) = text.rsplit_once('.').ok_or("not three parts")?;
-        let (header, claims) = signed.split_once('.').ok_or("not three parts")?;
+        let (signing_input, signature) = text.rsplit_once('.').ok_or("not three parts")?;
+        let (header, claims) = signing_input.split_once('.').ok_or("not three parts")?;
 
         let decoded = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| "a part is not base64url");
-        let header: Header = serde_json::from_slice(&decoded(header)?).map_err(|_| "the header is malformed")?;
+        let header: JwtHeader = serde_json::from_slice(&decoded(header)?).map_err(|_| "the header is malformed")?;
 
         if header.crit.is_some() {
             return Err("the header has extensions that must be understood");
         }
 
         let algorithm = match header.alg.as_str() {
-            "RS256" => Algorithm::Rs256,
-            "ES256" => Algorithm::Es256,
+            "RS256" => JwtAlgorithm::Rs256,
+            "ES256" => JwtAlgorithm::Es256,
             _ => return Err("the algorithm is not RS256 or ES256"),
         };
 
         let claims = serde_json::from_slice(&decoded(claims)?).map_err(|_| "a claim is missing or malformed")?;
-        Ok(Self { algorithm, key_id: header.kid, signed, signature: decoded(signature)?, claims })
+        Ok(Self { algorithm, key_id: header.kid, signing_input, signature: decoded(signature)?, claims })
     }
 
     /// Checks issuer, audience, time and subject.
     ///
     /// # Errors
     /// Describes the first claim that does not hold.
-    pub fn check(&self, expected: &Expected, now: Timestamp) -> Result<(), &'static str> {
-        let Claims { iss, sub, aud, exp, nbf, .. } = &self.claims;
+    pub fn validate_claims(&self, expected: &TokenRequirements, now: Timestamp) -> Result<(), &'static str> {
+        let JwtClaims { iss, sub, aud, exp, nbf, .. } = &self.claims;
         #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are exact in 52 bits")]
         let now = now.seconds() as f64;
 
         if *iss != expected.issuer {
             return Err("another issuer");
         }
-        if !aud.names(&expected.audience) {
+        if !aud.contains(&expected.audience) {
             return Err("another audience");
         }
-        if now >= exp + LEEWAY {
+        if now >= exp + CLOCK_SKEW_SECONDS {
             return Err("expired");
         }
-        if nbf.is_some_and(|nbf| now < nbf - LEEWAY) {
+        if nbf.is_some_and(|nbf| now < nbf - CLOCK_SKEW_SECONDS) {
             return Err("not valid yet");
         }
         if sub.is_empty() || sub.chars().count() > SUBJECT_MAX {
@@ -143,30 +143,30 @@ impl<'t> Token<'t> {
 
     /// Checks the signature.
     #[must_use]
-    pub fn judge(&self, keys: &KeySet) -> Judged {
-        match keys.verify(self.algorithm, self.key_id.as_deref(), self.signed.as_bytes(), &self.signature) {
-            Verified::Yes => Judged::Signed,
-            Verified::No => Judged::Forged,
-            Verified::NoKey => Judged::UnknownKey,
+    pub fn verify_signature(&self, keys: &JwkSet) -> SignatureVerdict {
+        match keys.verify(self.algorithm, self.key_id.as_deref(), self.signing_input.as_bytes(), &self.signature) {
+            SignatureCheck::Valid => SignatureVerdict::Valid,
+            SignatureCheck::Invalid => SignatureVerdict::Invalid,
+            SignatureCheck::UnknownKey => SignatureVerdict::UnknownKey,
         }
     }
 
     /// Returns the person's identity claims.
     #[must_use]
-    pub fn person(self) -> Person {
-        let Claims { sub, name, preferred_username, email, email_verified, .. } = self.claims;
+    pub fn into_identity(self) -> OidcIdentity {
+        let JwtClaims { sub, name, preferred_username, email, email_verified, .. } = self.claims;
         let text = |claim: Option<serde_json::Value>| {
             claim.and_then(|claim| Some(claim.as_str()?.trim().to_owned())).filter(|text| !text.is_empty())
         };
         let is_refuted = matches!(email_verified, Some(serde_json::Value::Bool(false)))
             || email_verified.and_then(|said| Some(said.as_str()? == "false")) == Some(true);
         let email = text(email).filter(|_| !is_refuted);
-        Person { subject: sub, name: text(name).or_else(|| text(preferred_username)), email }
+        OidcIdentity { subject: sub, name: text(name).or_else(|| text(preferred_username)), email }
     }
 }
 
-impl Audience {
-    fn names(&self, audience: &str) -> bool {
+impl JwtAudience {
+    fn contains(&self, audience: &str) -> bool {
         match self {
             Self::One(one) => one == audience,
             Self::Many(many) => many.iter().any(|one| one == audience),

@@ -8,7 +8,7 @@
 mod issuer;
 mod jwks;
 mod jwt;
-mod keys;
+mod key_cache;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use std::time::Duration;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-pub use self::issuer::{IssuerPlace, PlaceError};
-pub use self::jwt::Person;
+pub use self::issuer::{IssuerConfig, IssuerSetupError};
+pub use self::jwt::OidcIdentity;
 
-use self::issuer::Issuer;
-use self::jwt::{Expected, Judged, Token};
-use self::keys::Keys;
+use self::issuer::IssuerClient;
+use self::jwt::{SignatureVerdict, SignedJwt, TokenRequirements};
+use self::key_cache::IssuerKeyCache;
 use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
 use crate::telemetry::metrics::Metrics;
@@ -31,80 +31,89 @@ pub const PURPOSE: &[u8] = b"mediary users of an issuer 1\n";
 
 /// Reason why a token identifies nobody. The details are for the log only, so that a forger learns nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum OidcRejection {
     #[error("{0}")]
     Token(&'static str),
     /// The issuer's keys are not known, and the next attempt is after this time.
     #[error("the issuer cannot be asked for its keys")]
-    Unavailable { again_after: Duration },
+    Unavailable { retry_after: Duration },
 }
 
 /// Authenticates people by the tokens of an issuer. Cheap to clone.
 #[derive(Clone)]
-pub struct Oidc(Arc<Inner>);
+pub struct OidcAuthenticator(Arc<OidcInner>);
 
-struct Inner {
-    expected: Expected,
-    keys: Arc<Keys>,
+struct OidcInner {
+    requirements: TokenRequirements,
+    keys: Arc<IssuerKeyCache>,
     id_key: [u8; 32],
 }
 
-impl Oidc {
+impl OidcAuthenticator {
     /// Trusts the issuer at a place. Fetches its keys with the first token. User ids derive from `id_key`.
     ///
     /// # Errors
-    /// Returns [`PlaceError`] if the place cannot be used.
-    pub fn new(place: IssuerPlace, audience: String, id_key: [u8; 32], metrics: Metrics) -> Result<Self, PlaceError> {
-        let expected = Expected { issuer: place.issuer.clone(), audience };
-        let keys = Arc::new(Keys::new(Issuer::new(place)?, metrics));
-        Ok(Self(Arc::new(Inner { expected, keys, id_key })))
+    /// Returns [`IssuerSetupError`] if the place cannot be used.
+    pub fn new(
+        config: IssuerConfig,
+        audience: String,
+        id_key: [u8; 32],
+        metrics: Metrics,
+    ) -> Result<Self, IssuerSetupError> {
+        let requirements = TokenRequirements { issuer: config.issuer.clone(), audience };
+        let keys = Arc::new(IssuerKeyCache::new(IssuerClient::new(config)?, metrics));
+        Ok(Self(Arc::new(OidcInner { requirements, keys, id_key })))
     }
 
     /// Returns `true` if a secret has the three parts of such a token. The service's own secrets contain no dots.
     #[must_use]
-    pub fn might_be(secret: &str) -> bool {
+    pub fn looks_like_jwt(secret: &str) -> bool {
         secret.bytes().filter(|byte| *byte == b'.').count() == 2
     }
 
     /// Returns the person that a token identifies at this time.
     ///
     /// # Errors
-    /// Returns [`Refused`].
-    pub async fn judge(&self, token: &str, now: Timestamp) -> Result<Person, Refused> {
-        let token = Token::parse(token).map_err(Refused::Token)?;
+    /// Returns [`OidcRejection`].
+    pub async fn authenticate(&self, token: &str, now: Timestamp) -> Result<OidcIdentity, OidcRejection> {
+        let token = SignedJwt::parse(token).map_err(OidcRejection::Token)?;
 
         // Claims are checked first, so that a token they rule out causes no fetch.
-        token.check(&self.0.expected, now).map_err(Refused::Token)?;
+        token.validate_claims(&self.0.requirements, now).map_err(OidcRejection::Token)?;
 
-        let known = self.0.keys.known(now).await;
-        let keys = known.map_err(|again_after| Refused::Unavailable { again_after })?;
+        let known = self.0.keys.current(now).await;
+        let keys = known.map_err(|retry_after| OidcRejection::Unavailable { retry_after })?;
 
-        match token.judge(&keys) {
-            Judged::Signed => {}
-            Judged::UnknownKey => {
-                let keys =
-                    self.0.keys.newer_than(&keys, now).await.ok_or(Refused::Token("no key of the issuer fits"))?;
-                if token.judge(&keys) != Judged::Signed {
-                    return Err(Refused::Token("no key of the issuer fits"));
+        match token.verify_signature(&keys) {
+            SignatureVerdict::Valid => {}
+            SignatureVerdict::UnknownKey => {
+                let keys = self
+                    .0
+                    .keys
+                    .newer_than(&keys, now)
+                    .await
+                    .ok_or(OidcRejection::Token("no key of the issuer fits"))?;
+                if token.verify_signature(&keys) != SignatureVerdict::Valid {
+                    return Err(OidcRejection::Token("no key of the issuer fits"));
                 }
             }
-            Judged::Forged => return Err(Refused::Token("the signature does not fit")),
+            SignatureVerdict::Invalid => return Err(OidcRejection::Token("the signature does not fit")),
         }
 
-        Ok(token.person())
+        Ok(token.into_identity())
     }
 
     /// The id of a person's account. An erased account is never reopened, so the next one is the `nth`.
     #[must_use]
-    pub fn user_id(&self, person: &Person, nth: u32) -> UserId {
-        let code = code(&self.0.id_key, &self.0.expected.issuer, &person.subject, nth);
+    pub fn user_id(&self, person: &OidcIdentity, nth: u32) -> UserId {
+        let code = user_id_mac(&self.0.id_key, &self.0.requirements.issuer, &person.subject, nth);
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&code[..16]);
         UserId(uuid::Builder::from_random_bytes(bytes).into_uuid())
     }
 }
 
-fn code(key: &[u8; 32], issuer: &str, subject: &str, nth: u32) -> [u8; 32] {
+fn user_id_mac(key: &[u8; 32], issuer: &str, subject: &str, nth: u32) -> [u8; 32] {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC accepts keys of any length");
     for part in [issuer.as_bytes(), subject.as_bytes()] {
         mac.update(&(part.len() as u64).to_be_bytes());

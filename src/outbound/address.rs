@@ -5,11 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::Host;
 
 use crate::domain::network::Network;
-use crate::domain::value::Invalid;
+use crate::domain::value::InvalidValue;
 
 /// Category of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum AddressClass {
     /// Public: always allowed.
     Public,
     /// Of this machine or its network: allowed with `allow_private`, for an allowed name, or if listed.
@@ -17,7 +17,7 @@ enum Reach {
     /// Link-local, metadata services, reserved and test networks: allowed only if the address itself is listed.
     Special,
     /// Not the address of a single host: never allowed.
-    Never,
+    NotAHost,
 }
 
 /// One entry of `egress.allow`.
@@ -34,7 +34,7 @@ impl AllowEntry {
     ///
     /// # Errors
     /// If the text is none of them, or a network address has bits set after its prefix.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         if text.contains('/') {
             return Network::parse(text).map(Self::Network);
         }
@@ -42,10 +42,10 @@ impl AllowEntry {
             return Ok(Self::single(address));
         }
         match Host::parse(text) {
-            Ok(Host::Domain(name)) => Ok(Self::Name(without_root(&name).to_owned())),
+            Ok(Host::Domain(name)) => Ok(Self::Name(strip_root_dot(&name).to_owned())),
             Ok(Host::Ipv4(address)) => Ok(Self::single(address.into())),
             Ok(Host::Ipv6(address)) => Ok(Self::single(address.into())),
-            Err(_) => Err(Invalid::new("must be an address, a network such as 10.0.0.0/8, or a host name")),
+            Err(_) => Err(InvalidValue::new("must be an address, a network such as 10.0.0.0/8, or a host name")),
         }
     }
 
@@ -53,12 +53,12 @@ impl AllowEntry {
         Self::Network(Network::single(address))
     }
 
-    fn holds(&self, ip: IpAddr) -> bool {
-        matches!(self, Self::Network(network) if network.holds(ip))
+    fn contains(&self, ip: IpAddr) -> bool {
+        matches!(self, Self::Network(network) if network.contains(ip))
     }
 
-    fn is_name(&self, host: &str) -> bool {
-        matches!(self, Self::Name(name) if name.eq_ignore_ascii_case(without_root(host)))
+    fn matches_name(&self, host: &str) -> bool {
+        matches!(self, Self::Name(name) if name.eq_ignore_ascii_case(strip_root_dot(host)))
     }
 }
 
@@ -75,44 +75,44 @@ impl AddressRules {
     /// Returns `true` if a URL with this IP address as its host may be called.
     #[must_use]
     pub fn permits(&self, ip: IpAddr) -> bool {
-        self.decide(ip, self.allow_private)
+        self.allows(ip, self.allow_private)
     }
 
     /// Returns `true` if a host of this name may be called at this resolved address.
     #[must_use]
     pub fn permits_named(&self, host: &str, ip: IpAddr) -> bool {
-        self.decide(ip, self.allow_private || self.allow.iter().any(|entry| entry.is_name(host)))
+        self.allows(ip, self.allow_private || self.allow.iter().any(|entry| entry.matches_name(host)))
     }
 
-    fn decide(&self, ip: IpAddr, allow_private: bool) -> bool {
+    fn allows(&self, ip: IpAddr, allow_private: bool) -> bool {
         let ip = ip.to_canonical();
-        let listed = || self.allow.iter().any(|entry| entry.holds(ip));
-        match reach(ip) {
-            Reach::Public => true,
-            Reach::Private => allow_private || listed(),
-            Reach::Special => listed(),
-            Reach::Never => false,
+        let listed = || self.allow.iter().any(|entry| entry.contains(ip));
+        match classify(ip) {
+            AddressClass::Public => true,
+            AddressClass::Private => allow_private || listed(),
+            AddressClass::Special => listed(),
+            AddressClass::NotAHost => false,
         }
     }
 }
 
 /// Returns the name without the trailing dot of the DNS root.
-fn without_root(name: &str) -> &str {
+fn strip_root_dot(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
-fn reach(ip: IpAddr) -> Reach {
+fn classify(ip: IpAddr) -> AddressClass {
     match ip {
-        IpAddr::V4(ip) => reach_v4(ip),
-        IpAddr::V6(ip) => reach_v6(ip),
+        IpAddr::V4(ip) => classify_v4(ip),
+        IpAddr::V6(ip) => classify_v6(ip),
     }
 }
 
 /// IANA's special-purpose registry of IPv4, and metadata services with addresses outside of it.
-fn reach_v4(ip: Ipv4Addr) -> Reach {
+fn classify_v4(ip: Ipv4Addr) -> AddressClass {
     match ip.octets() {
         // "This network", multicast, broadcast.
-        [0 | 224..=239, ..] | [255, 255, 255, 255] => Reach::Never,
+        [0 | 224..=239, ..] | [255, 255, 255, 255] => AddressClass::NotAHost,
         // Link-local and metadata; protocol assignments, documentation, relays, benchmarks, reserved.
         [169, 254, ..]
         | [100, 100, 100, 200]
@@ -122,30 +122,30 @@ fn reach_v4(ip: Ipv4Addr) -> Reach {
         | [203, 0, 113, _]
         | [192, 88, 99, _]
         | [198, 18..=19, ..]
-        | [240..=255, ..] => Reach::Special,
-        [10 | 127, ..] | [100, 64..=127, ..] | [172, 16..=31, ..] | [192, 168, ..] => Reach::Private,
-        _ => Reach::Public,
+        | [240..=255, ..] => AddressClass::Special,
+        [10 | 127, ..] | [100, 64..=127, ..] | [172, 16..=31, ..] | [192, 168, ..] => AddressClass::Private,
+        _ => AddressClass::Public,
     }
 }
 
 /// IANA's special-purpose registry of IPv6. An address that embeds an IPv4 address has the category of that one;
 /// outside of `2000::/3`, nothing is public.
-fn reach_v6(ip: Ipv6Addr) -> Reach {
+fn classify_v6(ip: Ipv6Addr) -> AddressClass {
     match ip.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 0] | [0xff00..=0xffff, ..] => Reach::Never,
-        [0, 0, 0, 0, 0, 0, 0, 1] => Reach::Private,
+        [0, 0, 0, 0, 0, 0, 0, 0] | [0xff00..=0xffff, ..] => AddressClass::NotAHost,
+        [0, 0, 0, 0, 0, 0, 0, 1] => AddressClass::Private,
         // Compatible and mapped, NAT64, 6to4.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
-            reach_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)))
+            classify_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)))
         }
         // Metadata; protocol assignments, documentation.
         [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254]
         | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254]
         | [0x2001, 0..=0x1ff | 0xdb8, ..]
-        | [0x3fff, 0..=0xfff, ..] => Reach::Special,
-        [0xfc00..=0xfdff, ..] => Reach::Private,
-        [0x2000..=0x3fff, ..] => Reach::Public,
-        _ => Reach::Special,
+        | [0x3fff, 0..=0xfff, ..] => AddressClass::Special,
+        [0xfc00..=0xfdff, ..] => AddressClass::Private,
+        [0x2000..=0x3fff, ..] => AddressClass::Public,
+        _ => AddressClass::Special,
     }
 }
 

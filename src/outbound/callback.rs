@@ -9,8 +9,8 @@ use chrono::NaiveDateTime;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue, RETRY_AFTER};
 use zeroize::Zeroizing;
 
-use super::client::{Answer, Client};
-use super::signature::{Message, WebhookKey, sign};
+use super::client::{OutboundClient, ResponseHead};
+use super::signature::{WebhookKey, WebhookMessage, sign};
 use crate::domain::delivery::{AttemptOutcome, RETRY_AFTER_MAX};
 use crate::domain::value::{CallbackUrl, Text, Timestamp};
 
@@ -19,7 +19,7 @@ const HTTP_DATES: [&str; 3] = ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:
 
 /// One delivery attempt.
 #[derive(Clone)]
-pub struct Callback {
+pub struct CallbackAttempt {
     pub url: CallbackUrl,
     /// The same for all attempts; contains no dot.
     pub webhook_id: String,
@@ -34,31 +34,33 @@ pub struct Callback {
 /// Sends webhooks. Cheap to clone.
 #[derive(Clone)]
 pub struct CallbackSender {
-    client: Client,
+    client: OutboundClient,
     key: Arc<WebhookKey>,
 }
 
 impl CallbackSender {
     /// Returns a sender that signs with `key`.
     #[must_use]
-    pub fn new(client: Client, key: Arc<WebhookKey>) -> Self {
+    pub fn new(client: OutboundClient, key: Arc<WebhookKey>) -> Self {
         Self { client, key }
     }
 
     /// Makes one attempt. Failures are outcomes too; their reason contains only what the owner of the receiver may
     /// know.
-    pub async fn send(&self, callback: Callback) -> AttemptOutcome {
+    pub async fn send(&self, callback: CallbackAttempt) -> AttemptOutcome {
         let Ok(headers) = self.headers(&callback) else {
-            return unreachable("the webhook id does not fit into a header");
+            return unreachable_outcome("the webhook id does not fit into a header");
         };
         match self.client.post(callback.url.as_str(), headers, callback.body).await {
-            Ok(answer) => AttemptOutcome::Answered { status: answer.status, retry_after: pause(&answer, callback.at) },
-            Err(failure) => unreachable(&failure.to_string()),
+            Ok(answer) => {
+                AttemptOutcome::Answered { status: answer.status, retry_after: retry_after(&answer, callback.at) }
+            }
+            Err(failure) => unreachable_outcome(&failure.to_string()),
         }
     }
 
-    fn headers(&self, callback: &Callback) -> Result<HeaderMap, InvalidHeaderValue> {
-        let message = Message { id: &callback.webhook_id, at: callback.at, body: &callback.body };
+    fn headers(&self, callback: &CallbackAttempt) -> Result<HeaderMap, InvalidHeaderValue> {
+        let message = WebhookMessage { id: &callback.webhook_id, at: callback.at, body: &callback.body };
         let secrets: Vec<&[u8]> = callback.secrets.iter().map(|secret| &secret[..]).collect();
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -69,23 +71,23 @@ impl CallbackSender {
     }
 }
 
-fn unreachable(reason: &str) -> AttemptOutcome {
+fn unreachable_outcome(reason: &str) -> AttemptOutcome {
     let reason = reason.chars().filter(|c| !c.is_control()).take(1000).collect();
-    AttemptOutcome::Unreachable { reason: Text::recorded(reason) }
+    AttemptOutcome::Unreachable { reason: Text::from_recorded(reason) }
 }
 
 /// Returns the pause that a server asks for, up to the maximum that is honoured.
-pub(super) fn pause(answer: &Answer, at: Timestamp) -> Option<Duration> {
+pub(super) fn retry_after(answer: &ResponseHead, at: Timestamp) -> Option<Duration> {
     let text = answer.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let asked = if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         Duration::from_secs(text.parse().unwrap_or(u64::MAX))
     } else {
-        http_date(text)?.since(at)
+        parse_http_date(text)?.since(at)
     };
     Some(asked.min(RETRY_AFTER_MAX))
 }
 
-fn http_date(text: &str) -> Option<Timestamp> {
+fn parse_http_date(text: &str) -> Option<Timestamp> {
     let date = HTTP_DATES.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok())?;
     Some(Timestamp::from_micros(date.and_utc().timestamp_micros()))
 }
@@ -93,9 +95,9 @@ fn http_date(text: &str) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Surroundings;
+    use crate::environment::Environment;
     use crate::outbound::address::{AddressRules, AllowEntry};
-    use crate::outbound::client::Limits;
+    use crate::outbound::client::ClientLimits;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
     use tokio::sync::mpsc;
@@ -107,7 +109,7 @@ mod tests {
 
     /// Behaviour of a receiver after it has read a request.
     #[derive(Clone)]
-    enum Reply {
+    enum ReceiverReply {
         Text(String),
         /// Sends this head, then repeats the line while the client reads.
         Endless(&'static str),
@@ -115,7 +117,7 @@ mod tests {
         Stall(&'static str),
     }
 
-    impl Reply {
+    impl ReceiverReply {
         fn status(line: &str) -> Self {
             Self::Text(format!("HTTP/1.1 {line}\r\ncontent-length: 0\r\n\r\n"))
         }
@@ -139,7 +141,7 @@ mod tests {
     }
 
     /// Starts a receiver on loopback; also returns the requests that it received.
-    async fn receiver(reply: Reply) -> (u16, mpsc::UnboundedReceiver<String>) {
+    async fn receiver(reply: ReceiverReply) -> (u16, mpsc::UnboundedReceiver<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (sender, requests) = mpsc::unbounded_channel();
@@ -160,28 +162,28 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            Reply::Stall("220 mail server ready\r\n").write(&mut stream).await;
+            ReceiverReply::Stall("220 mail server ready\r\n").write(&mut stream).await;
         });
         port
     }
 
-    fn sender(rules: AddressRules, limits: Limits) -> CallbackSender {
+    fn sender(rules: AddressRules, limits: ClientLimits) -> CallbackSender {
         let folder = tempfile::tempdir().unwrap();
-        let key = WebhookKey::open(&folder.path().join("key"), &Surroundings::manual(AT, 1)).unwrap();
-        CallbackSender::new(Client::new(rules, limits).unwrap(), Arc::new(key))
+        let key = WebhookKey::load_or_create(&folder.path().join("key"), &Environment::manual(AT, 1)).unwrap();
+        CallbackSender::new(OutboundClient::new(rules, limits).unwrap(), Arc::new(key))
     }
 
     fn open() -> AddressRules {
         AddressRules { allow_private: true, allow: Vec::new() }
     }
 
-    fn hurried() -> Limits {
-        Limits { total: Duration::from_millis(200), ..Limits::default() }
+    fn hurried() -> ClientLimits {
+        ClientLimits { total: Duration::from_millis(200), ..ClientLimits::default() }
     }
 
-    fn callback(url: &str) -> Callback {
-        let url = CallbackUrl::recorded(url.to_owned());
-        Callback { url, webhook_id: "evt-1".to_owned(), body: BODY.into(), at: AT, secrets: Vec::new() }
+    fn callback(url: &str) -> CallbackAttempt {
+        let url = CallbackUrl::from_recorded(url.to_owned());
+        CallbackAttempt { url, webhook_id: "evt-1".to_owned(), body: BODY.into(), at: AT, secrets: Vec::new() }
     }
 
     async fn outcome_with(sender: &CallbackSender, url: &str) -> AttemptOutcome {
@@ -189,7 +191,7 @@ mod tests {
     }
 
     /// Returns the outcome of an attempt at a receiver that replies like this.
-    async fn outcome(reply: Reply, limits: Limits) -> AttemptOutcome {
+    async fn outcome(reply: ReceiverReply, limits: ClientLimits) -> AttemptOutcome {
         let (port, _requests) = receiver(reply).await;
         outcome_with(&sender(open(), limits), &format!("http://127.0.0.1:{port}/hook")).await
     }
@@ -212,13 +214,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_callback_is_a_signed_post() {
-        let (port, mut requests) = receiver(Reply::status("204 No Content")).await;
-        let sender = sender(open(), Limits::default());
+        let (port, mut requests) = receiver(ReceiverReply::status("204 No Content")).await;
+        let sender = sender(open(), ClientLimits::default());
         assert_eq!(outcome_with(&sender, &format!("http://127.0.0.1:{port}/hook?a=b")).await, answered(204));
 
         let request = requests.recv().await.unwrap();
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
-        let message = Message { id: "evt-1", at: AT, body: BODY.as_bytes() };
+        let message = WebhookMessage { id: "evt-1", at: AT, body: BODY.as_bytes() };
         let signature = sign(message, &sender.key, &[]);
 
         for line in [
@@ -238,16 +240,16 @@ mod tests {
     #[tokio::test]
     async fn refusals_are_answers() {
         for (line, status) in [("500 Internal Server Error", 500), ("410 Gone", 410), ("404 Not Found", 404)] {
-            assert_eq!(outcome(Reply::status(line), Limits::default()).await, answered(status));
+            assert_eq!(outcome(ReceiverReply::status(line), ClientLimits::default()).await, answered(status));
         }
     }
 
     #[tokio::test]
     async fn redirects_are_not_followed() {
-        let (port, mut elsewhere) = receiver(Reply::status("200 OK")).await;
+        let (port, mut elsewhere) = receiver(ReceiverReply::status("200 OK")).await;
         for status in [301, 302, 307, 308] {
             let head = format!("{status} Moved\r\nlocation: http://127.0.0.1:{port}/");
-            assert_eq!(outcome(Reply::status(&head), Limits::default()).await, answered(status));
+            assert_eq!(outcome(ReceiverReply::status(&head), ClientLimits::default()).await, answered(status));
         }
         assert!(elsewhere.try_recv().is_err());
     }
@@ -267,8 +269,9 @@ mod tests {
             ("soon", None),
             ("", None),
         ] {
-            let reply = Reply::status(&format!("503 Busy\r\nretry-after: {value}"));
-            let AttemptOutcome::Answered { status: 503, retry_after } = outcome(reply, Limits::default()).await else {
+            let reply = ReceiverReply::status(&format!("503 Busy\r\nretry-after: {value}"));
+            let AttemptOutcome::Answered { status: 503, retry_after } = outcome(reply, ClientLimits::default()).await
+            else {
                 panic!("{value}")
             };
             assert_eq!(retry_after.map(|pause| pause.as_secs()), expected, "{value}");
@@ -277,28 +280,33 @@ mod tests {
 
     #[tokio::test]
     async fn endless_answers_are_cut_off() {
-        let generous = Limits { total: PATIENCE * 2, ..Limits::default() };
-        let body = Reply::Endless("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n");
+        let generous = ClientLimits { total: PATIENCE * 2, ..ClientLimits::default() };
+        let body = ReceiverReply::Endless("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n");
         assert_eq!(outcome(body, generous).await, answered(200));
-        assert!(reason(outcome(Reply::Endless("HTTP/1.1 200 OK\r\n"), generous).await).starts_with("no answer"));
+        assert!(
+            reason(outcome(ReceiverReply::Endless("HTTP/1.1 200 OK\r\n"), generous).await).starts_with("no answer")
+        );
     }
 
     #[tokio::test]
     async fn slow_receivers_meet_the_deadline() {
-        assert_eq!(reason(outcome(Reply::Stall(""), hurried()).await), "no answer within 0.2 s");
-        assert_eq!(reason(outcome(Reply::Stall("HTTP/1.1 200 OK\r\n"), hurried()).await), "no answer within 0.2 s");
-        let head_only = Reply::Stall("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n");
+        assert_eq!(reason(outcome(ReceiverReply::Stall(""), hurried()).await), "no answer within 0.2 s");
+        assert_eq!(
+            reason(outcome(ReceiverReply::Stall("HTTP/1.1 200 OK\r\n"), hurried()).await),
+            "no answer within 0.2 s"
+        );
+        let head_only = ReceiverReply::Stall("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n");
         assert_eq!(outcome(head_only, hurried()).await, answered(200));
     }
 
     #[tokio::test]
     async fn what_is_no_answer_has_a_reason() {
         let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        let sender = sender(open(), Limits::default());
+        let sender = sender(open(), ClientLimits::default());
         let refused = reason(outcome_with(&sender, &format!("http://{free}/")).await);
         assert!(refused.starts_with("no connection: ") && refused.contains("refused"), "{refused}");
 
-        let garbled = reason(outcome(Reply::Text("what?\r\n\r\n".to_owned()), Limits::default()).await);
+        let garbled = reason(outcome(ReceiverReply::Text("what?\r\n\r\n".to_owned()), ClientLimits::default()).await);
         assert!(garbled.starts_with("no answer: "), "{garbled}");
 
         let untrusted = reason(outcome_with(&sender, &format!("https://127.0.0.1:{}/", without_tls().await)).await);
@@ -350,9 +358,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_is_listed_may_be_private() {
-        let (port, _requests) = receiver(Reply::status("200 OK")).await;
+        let (port, _requests) = receiver(ReceiverReply::status("200 OK")).await;
         let rules = AddressRules { allow_private: false, allow: vec![AllowEntry::parse("localhost").unwrap()] };
-        let sender = sender(rules, Limits::default());
+        let sender = sender(rules, ClientLimits::default());
         assert_eq!(outcome_with(&sender, &format!("http://localhost:{port}/")).await, answered(200));
         assert!(reason(outcome_with(&sender, &format!("http://127.0.0.1:{port}/")).await).contains("egress rules"));
     }

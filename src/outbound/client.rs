@@ -11,8 +11,8 @@ use reqwest::{ClientBuilder, Method, Response};
 use url::{Host, Url};
 
 use super::address::AddressRules;
-use super::resolver::PermittedAddresses;
-use crate::clock::Names;
+use super::resolver::FilteringResolver;
+use crate::environment::HostResolver;
 
 /// `User-Agent` of all requests.
 const USER_AGENT: &str = concat!("mediary/", env!("CARGO_PKG_VERSION"));
@@ -21,11 +21,11 @@ const USER_AGENT: &str = concat!("mediary/", env!("CARGO_PKG_VERSION"));
 const HEADERS_MAX: usize = 64;
 
 /// Timeout of streaming responses: practically unlimited.
-const ENDLESS: Duration = Duration::from_hours(24 * 365);
+const STREAM_TIMEOUT: Duration = Duration::from_hours(24 * 365);
 
 /// Limits of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ClientLimits {
     /// Time to connect, including TLS.
     pub connect: Duration,
     /// Time from the DNS lookup to the last byte read.
@@ -35,7 +35,7 @@ pub struct Limits {
 }
 
 /// Limits of webhooks: 15 s in total (contract 8).
-impl Default for Limits {
+impl Default for ClientLimits {
     fn default() -> Self {
         Self { connect: Duration::from_secs(5), total: Duration::from_secs(15), body_bytes: 64 * 1024 }
     }
@@ -43,7 +43,7 @@ impl Default for Limits {
 
 /// A response without its body.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ResponseHead {
     pub status: u16,
     pub headers: HeaderMap,
 }
@@ -54,7 +54,7 @@ pub struct Answer {
 pub enum CallFailure {
     /// The URL is not allowed.
     #[error("the URL {0}")]
-    Url(&'static str),
+    InvalidUrl(&'static str),
     /// The address rules forbid all addresses of the host.
     #[error("refused by the egress rules: this service may not call that address")]
     Forbidden,
@@ -63,96 +63,101 @@ pub enum CallFailure {
     Unresolved,
     /// The connection failed.
     #[error("no connection: {0}")]
-    NoConnection(String),
+    ConnectFailed(String),
     /// The time limit was exceeded.
     #[error("no answer within {} s", .0.as_secs_f32())]
-    TooSlow(Duration),
+    TimedOut(Duration),
     /// The body exceeds the size limit.
     #[error("the answer is larger than {0} bytes")]
     TooLarge(usize),
     /// Other fetches use all of the buffer space.
     #[error("too much is being fetched at this time")]
-    NoRoom,
+    BufferFull,
     /// The connection ended before the response was complete, or the response was not HTTP.
     #[error("no answer: {0}")]
-    Broken(String),
+    BrokenResponse(String),
 }
 
 /// Error: the client could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("the HTTP client could not be set up: {0}")]
-pub struct ClientFailure(#[source] reqwest::Error);
+pub struct ClientSetupError(#[source] reqwest::Error);
 
 /// Sends requests. Cheap to clone.
 #[derive(Clone)]
-pub struct Client {
+pub struct OutboundClient {
     http: reqwest::Client,
     rules: Arc<AddressRules>,
-    limits: Limits,
+    limits: ClientLimits,
 }
 
 /// A streaming response body.
-pub struct Incoming {
+pub struct ResponseBodyStream {
     response: Response,
-    silence: Duration,
+    idle_timeout: Duration,
 }
 
-impl Incoming {
+impl ResponseBodyStream {
     /// Returns the next chunk; `None` at the end.
     ///
     /// # Errors
     /// Returns [`CallFailure`] if the connection broke or was silent for too long.
     pub async fn next(&mut self) -> Result<Option<Bytes>, CallFailure> {
-        let next = tokio::time::timeout(self.silence, self.response.chunk()).await;
-        let next = next.map_err(|_| CallFailure::TooSlow(self.silence))?;
-        next.map_err(|error| CallFailure::Broken(root_cause(&error)))
+        let next = tokio::time::timeout(self.idle_timeout, self.response.chunk()).await;
+        let next = next.map_err(|_| CallFailure::TimedOut(self.idle_timeout))?;
+        next.map_err(|error| CallFailure::BrokenResponse(root_cause(&error)))
     }
 }
 
-impl Client {
+impl OutboundClient {
     /// Creates a client with these rules and limits. It trusts the certificates that the machine trusts.
     ///
     /// # Errors
-    /// Returns [`ClientFailure`] if TLS cannot be set up.
-    pub fn new(rules: AddressRules, limits: Limits) -> Result<Self, ClientFailure> {
-        Self::resolving(rules, limits, None)
+    /// Returns [`ClientSetupError`] if TLS cannot be set up.
+    pub fn new(rules: AddressRules, limits: ClientLimits) -> Result<Self, ClientSetupError> {
+        Self::with_resolver(rules, limits, None)
     }
 
     /// Creates a client whose names are resolved by `names`, if given, for tests.
     ///
     /// # Errors
-    /// Returns [`ClientFailure`] if TLS cannot be set up.
-    pub fn resolving(rules: AddressRules, limits: Limits, names: Option<&Names>) -> Result<Self, ClientFailure> {
-        Self::keeping(rules, limits, names, 0)
+    /// Returns [`ClientSetupError`] if TLS cannot be set up.
+    pub fn with_resolver(
+        rules: AddressRules,
+        limits: ClientLimits,
+        names: Option<&HostResolver>,
+    ) -> Result<Self, ClientSetupError> {
+        Self::with_idle_connections(rules, limits, names, 0)
     }
 
     /// Creates a client that keeps up to `idle` connections per host. Reused connections skip the lookup and its check,
     /// so this is only for hosts chosen by the operator.
-    pub(super) fn keeping(
+    pub(super) fn with_idle_connections(
         rules: AddressRules,
-        limits: Limits,
-        names: Option<&Names>,
+        limits: ClientLimits,
+        names: Option<&HostResolver>,
         idle: usize,
-    ) -> Result<Self, ClientFailure> {
+    ) -> Result<Self, ClientSetupError> {
         install_tls();
         let rules = Arc::new(rules);
-        let builder = || builder(&rules, names, limits).pool_max_idle_per_host(idle);
+        let builder = || client_builder(&rules, names, limits).pool_max_idle_per_host(idle);
         let http = builder().build().or_else(|error| {
             tracing::warn!(%error, "no trusted certificates on this machine: https will not be reachable");
             builder().tls_certs_only([]).build()
         });
 
-        Ok(Self { http: http.map_err(ClientFailure)?, rules, limits })
+        Ok(Self { http: http.map_err(ClientSetupError)?, rules, limits })
     }
 
     /// Posts `body` and returns the response without its body. Redirects are returned like any other response.
     ///
     /// # Errors
     /// Returns [`CallFailure`] if the rules forbid the call or no response came within the limits.
-    pub async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<Answer, CallFailure> {
+    pub async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<ResponseHead, CallFailure> {
         let mut response = self.send(Method::POST, url, headers, body, self.limits.total).await?;
-        let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
-        drain(response, self.limits.body_bytes).await;
+        let answer =
+            ResponseHead { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
+        drain_body(response, self.limits.body_bytes).await;
         Ok(answer)
     }
 
@@ -167,46 +172,47 @@ impl Client {
         url: &str,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<(Answer, Bytes), CallFailure> {
+    ) -> Result<(ResponseHead, Bytes), CallFailure> {
         let response = self.send(method, url, headers, body, self.limits.total).await?;
-        self.read_whole(response, |_| true).await
+        self.read_body(response, |_| true).await
     }
 
-    /// Sends a GET request. Before more of the body is buffered, `room` is called with the resulting number of bytes
+    /// Sends a GET request. Before more of the body is buffered, `buffer_budget` is called with the resulting number of bytes
     /// and may refuse.
     ///
     /// # Errors
-    /// As [`Client::exchange`], and [`CallFailure::NoRoom`] if `room` returned `false`.
+    /// As [`OutboundClient::exchange`], and [`CallFailure::BufferFull`] if `buffer_budget` returned `false`.
     pub async fn get(
         &self,
         url: &str,
         headers: HeaderMap,
         room: impl FnMut(usize) -> bool,
-    ) -> Result<(Answer, Bytes), CallFailure> {
+    ) -> Result<(ResponseHead, Bytes), CallFailure> {
         let response = self.send(Method::GET, url, headers, Bytes::new(), self.limits.total).await?;
-        self.read_whole(response, room).await
+        self.read_body(response, room).await
     }
 
-    async fn read_whole(
+    async fn read_body(
         &self,
         mut response: Response,
         mut room: impl FnMut(usize) -> bool,
-    ) -> Result<(Answer, Bytes), CallFailure> {
+    ) -> Result<(ResponseHead, Bytes), CallFailure> {
         let most = self.limits.body_bytes;
         if response.content_length().is_some_and(|length| length > most as u64) {
             return Err(CallFailure::TooLarge(most));
         }
 
-        let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
+        let answer =
+            ResponseHead { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
         let mut body = Vec::new();
 
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&error))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.classify_error(&error))? {
             let length = body.len() + chunk.len();
             if length > most {
                 return Err(CallFailure::TooLarge(most));
             }
             if !room(length) {
-                return Err(CallFailure::NoRoom);
+                return Err(CallFailure::BufferFull);
             }
             body.extend_from_slice(&chunk);
         }
@@ -214,21 +220,23 @@ impl Client {
         Ok((answer, body.into()))
     }
 
-    /// Opens a streaming response. It must begin within the limits and ends after `silence` without data.
+    /// Opens a streaming response. It must begin within the limits and ends after `idle_timeout` without data.
     ///
     /// # Errors
     /// Returns [`CallFailure`] if the rules forbid the call or no response began.
-    pub async fn open(
+    pub async fn open_stream(
         &self,
         method: Method,
         url: &str,
         (headers, body): (HeaderMap, Bytes),
-        silence: Duration,
-    ) -> Result<(Answer, Incoming), CallFailure> {
-        let begun = tokio::time::timeout(self.limits.total, self.send(method, url, headers, body, ENDLESS)).await;
-        let mut response = begun.map_err(|_| CallFailure::TooSlow(self.limits.total)).flatten()?;
-        let answer = Answer { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
-        Ok((answer, Incoming { response, silence }))
+        idle_timeout: Duration,
+    ) -> Result<(ResponseHead, ResponseBodyStream), CallFailure> {
+        let begun =
+            tokio::time::timeout(self.limits.total, self.send(method, url, headers, body, STREAM_TIMEOUT)).await;
+        let mut response = begun.map_err(|_| CallFailure::TimedOut(self.limits.total)).flatten()?;
+        let answer =
+            ResponseHead { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
+        Ok((answer, ResponseBodyStream { response, idle_timeout }))
     }
 
     async fn send(
@@ -239,28 +247,28 @@ impl Client {
         body: Bytes,
         total: Duration,
     ) -> Result<Response, CallFailure> {
-        let url = self.check(url)?;
+        let url = self.check_url(url)?;
         let request = self.http.request(method, url.clone()).headers(headers).body(body).timeout(total);
-        let response = request.send().await.map_err(|error| self.failure(&error))?;
+        let response = request.send().await.map_err(|error| self.classify_error(&error))?;
         self.check_peer(&url, response.remote_addr())?;
         Ok(response)
     }
 
     /// Checks scheme, user name and address. The resolver is not called for IP addresses, so they are checked here.
-    fn check(&self, url: &str) -> Result<Url, CallFailure> {
-        let url = Url::parse(url).map_err(|_| CallFailure::Url("is malformed"))?;
+    fn check_url(&self, url: &str) -> Result<Url, CallFailure> {
+        let url = Url::parse(url).map_err(|_| CallFailure::InvalidUrl("is malformed"))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(CallFailure::Url("must be http or https"));
+            return Err(CallFailure::InvalidUrl("must be http or https"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(CallFailure::Url("must not carry a user name or password"));
+            return Err(CallFailure::InvalidUrl("must not carry a user name or password"));
         }
 
         let permitted = match url.host() {
             Some(Host::Ipv4(ip)) => self.rules.permits(ip.into()),
             Some(Host::Ipv6(ip)) => self.rules.permits(ip.into()),
             Some(Host::Domain(_)) => true,
-            None => return Err(CallFailure::Url("must have a host")),
+            None => return Err(CallFailure::InvalidUrl("must have a host")),
         };
 
         if permitted { Ok(url) } else { Err(CallFailure::Forbidden) }
@@ -276,19 +284,19 @@ impl Client {
         if permitted { Ok(()) } else { Err(CallFailure::Forbidden) }
     }
 
-    fn failure(&self, error: &reqwest::Error) -> CallFailure {
+    fn classify_error(&self, error: &reqwest::Error) -> CallFailure {
         if causes(error).any(|cause| matches!(cause.downcast_ref(), Some(CallFailure::Forbidden))) {
             CallFailure::Forbidden
         } else if error.is_timeout() && error.is_connect() {
-            CallFailure::NoConnection("timed out".to_owned())
+            CallFailure::ConnectFailed("timed out".to_owned())
         } else if error.is_timeout() {
-            CallFailure::TooSlow(self.limits.total)
+            CallFailure::TimedOut(self.limits.total)
         } else if error.is_dns() {
             CallFailure::Unresolved
         } else if error.is_connect() {
-            CallFailure::NoConnection(root_cause(error))
+            CallFailure::ConnectFailed(root_cause(error))
         } else {
-            CallFailure::Broken(root_cause(error))
+            CallFailure::BrokenResponse(root_cause(error))
         }
     }
 }
@@ -299,7 +307,7 @@ pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn builder(rules: &Arc<AddressRules>, names: Option<&Names>, limits: Limits) -> ClientBuilder {
+fn client_builder(rules: &Arc<AddressRules>, names: Option<&HostResolver>, limits: ClientLimits) -> ClientBuilder {
     ClientBuilder::new()
         .user_agent(USER_AGENT)
         .connect_timeout(limits.connect)
@@ -307,7 +315,7 @@ fn builder(rules: &Arc<AddressRules>, names: Option<&Names>, limits: Limits) -> 
         // With HTTP_PROXY, a proxy would connect instead, bypassing the address rules.
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
-        .dns_resolver(PermittedAddresses::new(Arc::clone(rules), names.cloned()))
+        .dns_resolver(FilteringResolver::new(Arc::clone(rules), names.cloned()))
         // Without idle connections every attempt is resolved and checked; HTTP/2 then has no benefit.
         .pool_max_idle_per_host(0)
         .http1_only()
@@ -316,7 +324,7 @@ fn builder(rules: &Arc<AddressRules>, names: Option<&Names>, limits: Limits) -> 
 }
 
 /// Reads the rest of the body up to `limit`, so that short responses are not cut off.
-async fn drain(mut response: reqwest::Response, limit: usize) {
+async fn drain_body(mut response: reqwest::Response, limit: usize) {
     let mut left = limit;
     while let Ok(Some(chunk)) = response.chunk().await {
         let Some(rest) = left.checked_sub(chunk.len()) else { return };
@@ -343,8 +351,8 @@ fn root_cause(error: &reqwest::Error) -> String {
 mod tests {
     use super::*;
 
-    fn client(rules: AddressRules) -> Client {
-        Client::new(rules, Limits::default()).unwrap()
+    fn client(rules: AddressRules) -> OutboundClient {
+        OutboundClient::new(rules, ClientLimits::default()).unwrap()
     }
 
     #[test]
@@ -352,9 +360,9 @@ mod tests {
         let client = client(AddressRules::default());
         for bad in ["x", "ftp://example.org/", "file:///etc/passwd", "http://u@example.org/", "http://:p@example.org/"]
         {
-            assert!(matches!(client.check(bad), Err(CallFailure::Url(_))), "{bad}");
+            assert!(matches!(client.check_url(bad), Err(CallFailure::InvalidUrl(_))), "{bad}");
         }
-        assert!(client.check("https://example.org/hook").is_ok());
+        assert!(client.check_url("https://example.org/hook").is_ok());
     }
 
     #[test]
@@ -363,7 +371,7 @@ mod tests {
         let notations = ["127.0.0.1", "127.0.0.1.", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "１２７.０.０.１"];
         for host in notations.into_iter().chain(["[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[fe80::1]"]) {
             let url = format!("http://{host}:8080/");
-            assert_eq!(client.check(&url), Err(CallFailure::Forbidden), "{host}");
+            assert_eq!(client.check_url(&url), Err(CallFailure::Forbidden), "{host}");
         }
     }
 
@@ -382,6 +390,6 @@ mod tests {
     fn a_machine_without_certificates_still_has_a_client() {
         let rules = Arc::new(AddressRules::default());
         install_tls();
-        assert!(builder(&rules, None, Limits::default()).tls_certs_only([]).build().is_ok());
+        assert!(client_builder(&rules, None, ClientLimits::default()).tls_certs_only([]).build().is_ok());
     }
 }

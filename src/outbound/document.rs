@@ -8,10 +8,10 @@ use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use url::Url;
 
 use super::address::{AddressRules, AllowEntry};
-use super::client::{CallFailure, Client, ClientFailure, Limits};
+use super::client::{CallFailure, ClientLimits, ClientSetupError, OutboundClient};
 
-const LIMITS: Limits =
-    Limits { connect: Duration::from_secs(5), total: Duration::from_secs(10), body_bytes: 512 * 1024 };
+const LIMITS: ClientLimits =
+    ClientLimits { connect: Duration::from_secs(5), total: Duration::from_secs(10), body_bytes: 512 * 1024 };
 
 /// Reason why a document could not be fetched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,22 +24,26 @@ pub enum DocumentFailure {
 
 /// Fetches documents. Cheap to clone.
 #[derive(Clone)]
-pub struct Documents {
+pub struct DocumentFetcher {
     named_hosts: Vec<String>,
-    named: Client,
-    found: Client,
+    named_client: OutboundClient,
+    restricted_client: OutboundClient,
 }
 
-impl Documents {
-    /// Allows any address for the hosts of the URLs in `named`, and applies `rules` to others.
+impl DocumentFetcher {
+    /// Allows any address for the hosts of the URLs in `named_client`, and applies `rules` to others.
     ///
     /// # Errors
     /// If the client cannot be set up.
-    pub fn new<'u>(named: impl IntoIterator<Item = &'u str>, rules: AddressRules) -> Result<Self, ClientFailure> {
+    pub fn new<'u>(named: impl IntoIterator<Item = &'u str>, rules: AddressRules) -> Result<Self, ClientSetupError> {
         let named_hosts: Vec<_> = named.into_iter().filter_map(host).collect();
         let allow = named_hosts.iter().filter_map(|host| AllowEntry::parse(host).ok()).collect();
         let anywhere = AddressRules { allow_private: true, allow };
-        Ok(Self { named_hosts, named: Client::new(anywhere, LIMITS)?, found: Client::new(rules, LIMITS)? })
+        Ok(Self {
+            named_hosts,
+            named_client: OutboundClient::new(anywhere, LIMITS)?,
+            restricted_client: OutboundClient::new(rules, LIMITS)?,
+        })
     }
 
     /// Returns the document at a URL.
@@ -49,7 +53,7 @@ impl Documents {
     /// not 200.
     pub async fn get(&self, url: &str) -> Result<Bytes, DocumentFailure> {
         let is_named = host(url).is_some_and(|host| self.named_hosts.contains(&host));
-        let client = if is_named { &self.named } else { &self.found };
+        let client = if is_named { &self.named_client } else { &self.restricted_client };
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
         let (answer, bytes) = client.get(url, headers, |_| true).await?;
         if answer.status == 200 { Ok(bytes) } else { Err(DocumentFailure::Status(answer.status)) }

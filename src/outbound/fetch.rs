@@ -8,74 +8,78 @@ use reqwest::header::{HeaderMap, HeaderValue, LOCATION};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Url;
 
-use super::client::{Answer, CallFailure, Client};
+use super::client::{CallFailure, OutboundClient, ResponseHead};
 
 /// Maximum number of redirects.
 const REDIRECTS_MAX: usize = 3;
 
 /// Bytes per semaphore permit.
-const ROOM_UNIT: usize = 64 * 1024;
+const BYTES_PER_PERMIT: usize = 64 * 1024;
 
 /// Reason why a file was not fetched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchFailure {
     /// A retry would fail again.
     #[error("{0}")]
-    Final(String),
+    Permanent(String),
     /// A retry may succeed.
     #[error("{0}")]
-    Passing(String),
+    Transient(String),
     /// The buffer space of this service is exhausted.
     #[error("{0}")]
-    NoRoom(CallFailure),
+    BufferFull(CallFailure),
 }
 
 /// A fetched file. It occupies its buffer space until dropped.
 #[derive(Debug)]
-pub struct Fetched {
+pub struct FetchedFile {
     pub bytes: Bytes,
-    _room: Option<OwnedSemaphorePermit>,
+    _reservation: Option<OwnedSemaphorePermit>,
 }
 
 /// Fetches files. Cheap to clone.
 #[derive(Clone)]
 pub struct Fetcher {
-    client: Client,
-    room: Arc<Semaphore>,
+    client: OutboundClient,
+    buffer_budget: Arc<Semaphore>,
 }
 
 impl Fetcher {
     /// Returns a fetcher with the rules and limits of `client`, whose body limit is the maximum file size. All files in
     /// memory together have at most `room_bytes`.
     #[must_use]
-    pub fn new(client: Client, room_bytes: usize) -> Self {
-        Self { client, room: Arc::new(Semaphore::new(room_bytes / ROOM_UNIT)) }
+    pub fn new(client: OutboundClient, room_bytes: usize) -> Self {
+        Self { client, buffer_budget: Arc::new(Semaphore::new(room_bytes / BYTES_PER_PERMIT)) }
     }
 
     /// Returns the file at `url`.
     ///
     /// # Errors
     /// Returns [`FetchFailure`], whose text contains neither an address nor the targets of redirects.
-    pub async fn get(&self, url: &str) -> Result<Fetched, FetchFailure> {
+    pub async fn get(&self, url: &str) -> Result<FetchedFile, FetchFailure> {
         let mut url = url.to_owned();
         for _ in 0..=REDIRECTS_MAX {
             let mut held = None;
-            let (answer, bytes) =
-                self.client.get(&url, headers(), |length| self.make_room(&mut held, length)).await.map_err(told)?;
+            let (answer, bytes) = self
+                .client
+                .get(&url, headers(), |length| self.grow_reservation(&mut held, length))
+                .await
+                .map_err(call_failure)?;
             match answer.status {
-                200 => return Ok(Fetched { bytes, _room: held }),
-                301 | 302 | 303 | 307 | 308 => url = target(&url, &answer)?,
-                status => return Err(refused(status)),
+                200 => return Ok(FetchedFile { bytes, _reservation: held }),
+                301 | 302 | 303 | 307 | 308 => url = redirect_target(&url, &answer)?,
+                status => return Err(status_failure(status)),
             }
         }
-        Err(FetchFailure::Final(format!("more than {REDIRECTS_MAX} redirects")))
+        Err(FetchFailure::Permanent(format!("more than {REDIRECTS_MAX} redirects")))
     }
 
     /// Extends the held permits to `length` bytes. It never waits, so fetches cannot deadlock.
-    fn make_room(&self, held: &mut Option<OwnedSemaphorePermit>, length: usize) -> bool {
+    fn grow_reservation(&self, held: &mut Option<OwnedSemaphorePermit>, length: usize) -> bool {
         let have = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let lack = length.div_ceil(ROOM_UNIT).saturating_sub(have);
-        let Ok(more) = Arc::clone(&self.room).try_acquire_many_owned(u32::try_from(lack).unwrap_or(u32::MAX)) else {
+        let lack = length.div_ceil(BYTES_PER_PERMIT).saturating_sub(have);
+        let Ok(more) = Arc::clone(&self.buffer_budget).try_acquire_many_owned(u32::try_from(lack).unwrap_or(u32::MAX))
+        else {
             return false;
         };
         match held {
@@ -92,25 +96,30 @@ fn headers() -> HeaderMap {
     headers
 }
 
-fn target(from: &str, answer: &Answer) -> Result<String, FetchFailure> {
+fn redirect_target(from: &str, answer: &ResponseHead) -> Result<String, FetchFailure> {
     let location = answer.headers.get(LOCATION).and_then(|location| location.to_str().ok());
     let url = location.and_then(|location| Url::parse(from).ok()?.join(location).ok());
-    url.map(String::from).ok_or_else(|| FetchFailure::Final("a redirect without a target".to_owned()))
+    url.map(String::from).ok_or_else(|| FetchFailure::Permanent("a redirect without a target".to_owned()))
 }
 
-fn refused(status: u16) -> FetchFailure {
+fn status_failure(status: u16) -> FetchFailure {
     let told = format!("the server answered with status {status}");
-    if matches!(status, 408 | 425 | 429 | 500..=599) { FetchFailure::Passing(told) } else { FetchFailure::Final(told) }
+    if matches!(status, 408 | 425 | 429 | 500..=599) {
+        FetchFailure::Transient(told)
+    } else {
+        FetchFailure::Permanent(told)
+    }
 }
 
-fn told(failure: CallFailure) -> FetchFailure {
+fn call_failure(failure: CallFailure) -> FetchFailure {
     match failure {
-        CallFailure::Url(_) | CallFailure::Forbidden | CallFailure::TooLarge(_) => {
-            FetchFailure::Final(failure.to_string())
+        CallFailure::InvalidUrl(_) | CallFailure::Forbidden | CallFailure::TooLarge(_) => {
+            FetchFailure::Permanent(failure.to_string())
         }
-        CallFailure::Unresolved | CallFailure::NoConnection(_) | CallFailure::TooSlow(_) | CallFailure::Broken(_) => {
-            FetchFailure::Passing(failure.to_string())
-        }
-        CallFailure::NoRoom => FetchFailure::NoRoom(failure),
+        CallFailure::Unresolved
+        | CallFailure::ConnectFailed(_)
+        | CallFailure::TimedOut(_)
+        | CallFailure::BrokenResponse(_) => FetchFailure::Transient(failure.to_string()),
+        CallFailure::BufferFull => FetchFailure::BufferFull(failure),
     }
 }

@@ -13,16 +13,16 @@
 //!    learn about the network of the service (`client`, `callback`).
 
 pub mod address;
-pub mod api;
+pub mod api_client;
 pub mod callback;
 pub mod client;
-pub mod collector;
 pub mod document;
-pub mod feed;
 pub mod fetch;
-pub mod lines;
+pub mod ndjson;
 mod resolver;
 pub mod signature;
-pub mod vendor;
+pub mod span_exporter;
+pub mod sse;
+pub mod vendor_client;
 
 pub use client::install_tls;

@@ -7,23 +7,23 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::address::AddressRules;
 use super::client::CallFailure;
-use crate::clock::Names;
+use crate::environment::HostResolver;
 
 /// The system resolver, or that of a test, filtered by the address rules.
-pub struct PermittedAddresses {
+pub struct FilteringResolver {
     rules: Arc<AddressRules>,
-    names: Option<Names>,
+    names: Option<HostResolver>,
 }
 
-impl PermittedAddresses {
+impl FilteringResolver {
     /// Returns a resolver that uses `names`, if given, or the system resolver, filtered by `rules`.
     #[must_use]
-    pub fn new(rules: Arc<AddressRules>, names: Option<Names>) -> Self {
+    pub fn new(rules: Arc<AddressRules>, names: Option<HostResolver>) -> Self {
         Self { rules, names }
     }
 }
 
-impl Resolve for PermittedAddresses {
+impl Resolve for FilteringResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let rules = Arc::clone(&self.rules);
         let names = self.names.clone();
@@ -32,13 +32,13 @@ impl Resolve for PermittedAddresses {
                 Some(names) => names(name.as_str()).into_iter().map(|ip| SocketAddr::new(ip, 0)).collect(),
                 None => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
             };
-            let permitted = permitted(&rules, name.as_str(), found.into_iter())?;
+            let permitted = filter_permitted(&rules, name.as_str(), found.into_iter())?;
             Ok(Box::new(permitted.into_iter()) as Addrs)
         })
     }
 }
 
-fn permitted(
+fn filter_permitted(
     rules: &AddressRules,
     name: &str,
     found: impl Iterator<Item = SocketAddr>,
@@ -59,8 +59,8 @@ mod tests {
     fn of_a_names_addresses_only_the_permitted_ones_are_dialled() {
         let rules = AddressRules::default();
         let mixed = addresses(&["10.0.0.1:0", "1.1.1.1:0", "[::1]:0"]);
-        assert_eq!(permitted(&rules, "mixed.example", mixed.into_iter()), Ok(addresses(&["1.1.1.1:0"])));
+        assert_eq!(filter_permitted(&rules, "mixed.example", mixed.into_iter()), Ok(addresses(&["1.1.1.1:0"])));
         let private = addresses(&["10.0.0.1:0"]);
-        assert_eq!(permitted(&rules, "private.example", private.into_iter()), Err(CallFailure::Forbidden));
+        assert_eq!(filter_permitted(&rules, "private.example", private.into_iter()), Err(CallFailure::Forbidden));
     }
 }

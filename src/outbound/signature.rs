@@ -9,9 +9,9 @@ use ed25519_dalek::{Signer, SigningKey};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use crate::clock::Surroundings;
 use crate::data_dir::{read_private, to_help, write_private};
 use crate::domain::value::Timestamp;
+use crate::environment::Environment;
 
 /// Prefix of a secret key.
 const SECRET_PREFIX: &str = "whsk_";
@@ -20,7 +20,7 @@ const PUBLIC_PREFIX: &str = "whpk_";
 
 /// Signed content. The parts are separated by dots, so `id` must not contain one (Standard Webhooks, Signature scheme).
 #[derive(Debug, Clone, Copy)]
-pub struct Message<'m> {
+pub struct WebhookMessage<'m> {
     /// The `webhook-id`, the same for all attempts.
     pub id: &'m str,
     /// Time of this attempt, signed in whole seconds.
@@ -29,7 +29,7 @@ pub struct Message<'m> {
     pub body: &'m [u8],
 }
 
-impl Message<'_> {
+impl WebhookMessage<'_> {
     fn signed_content(&self) -> Vec<u8> {
         let head = format!("{}.{}.", self.id, self.at.seconds());
         [head.as_bytes(), self.body].concat()
@@ -39,14 +39,14 @@ impl Message<'_> {
 /// Returns the value of the `webhook-signature` header: `v1a` by the key of the service, then `v1` for each valid
 /// secret of the account.
 #[must_use]
-pub fn sign(message: Message<'_>, key: &WebhookKey, secrets: &[&[u8]]) -> String {
+pub fn sign(message: WebhookMessage<'_>, key: &WebhookKey, secrets: &[&[u8]]) -> String {
     let content = message.signed_content();
     let own = format!("v1a,{}", STANDARD.encode(key.0.sign(&content).to_bytes()));
-    let shared = secrets.iter().map(|secret| format!("v1,{}", STANDARD.encode(authentication_code(secret, &content))));
+    let shared = secrets.iter().map(|secret| format!("v1,{}", STANDARD.encode(hmac_sha256(secret, &content))));
     std::iter::once(own).chain(shared).collect::<Vec<_>>().join(" ")
 }
 
-fn authentication_code(secret: &[u8], content: &[u8]) -> [u8; 32] {
+fn hmac_sha256(secret: &[u8], content: &[u8]) -> [u8; 32] {
     let mut hmac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of every length");
     hmac.update(content);
     hmac.finalize().into_bytes().into()
@@ -54,7 +54,7 @@ fn authentication_code(secret: &[u8], content: &[u8]) -> [u8; 32] {
 
 /// Reason why the key is unavailable.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyFailure {
+pub enum WebhookKeyError {
     /// The file cannot be read or written.
     #[error("webhook key {path}: {source}{}", to_help(path, source))]
     File { path: PathBuf, source: io::Error },
@@ -70,14 +70,14 @@ impl WebhookKey {
     /// Reads the key from a file, or creates one that only its owner can read.
     ///
     /// # Errors
-    /// Returns [`KeyFailure`] if the file cannot be read or written, or is damaged. A damaged file is never replaced,
+    /// Returns [`WebhookKeyError`] if the file cannot be read or written, or is damaged. A damaged file is never replaced,
     /// because receivers rely on the old key.
-    pub fn open(path: &Path, surroundings: &Surroundings) -> Result<Self, KeyFailure> {
-        let failure = |source| KeyFailure::File { path: path.to_owned(), source };
+    pub fn load_or_create(path: &Path, environment: &Environment) -> Result<Self, WebhookKeyError> {
+        let failure = |source| WebhookKeyError::File { path: path.to_owned(), source };
         if let Some(text) = read_private(path).map_err(failure)? {
-            return Self::parse(text.trim()).ok_or_else(|| KeyFailure::Malformed { path: path.to_owned() });
+            return Self::parse(text.trim()).ok_or_else(|| WebhookKeyError::Malformed { path: path.to_owned() });
         }
-        let key = Self(SigningKey::from_bytes(&surroundings.secret()));
+        let key = Self(SigningKey::from_bytes(&environment.random_bytes()));
         write_private(path, key.secret_text().as_bytes()).map_err(failure)?;
         Ok(key)
     }
@@ -107,14 +107,14 @@ mod tests {
 
     const AT: Timestamp = Timestamp::from_micros(1_614_265_330_999_999);
     const BODY: &[u8] = br#"{"test": 2432232314}"#;
-    const MESSAGE: Message<'static> = Message { id: "msg_p5jXN8AQM9LWM0D4loKWxJek", at: AT, body: BODY };
+    const MESSAGE: WebhookMessage<'static> = WebhookMessage { id: "msg_p5jXN8AQM9LWM0D4loKWxJek", at: AT, body: BODY };
 
     fn key() -> WebhookKey {
         WebhookKey(SigningKey::from_bytes(&[7; 32]))
     }
 
-    fn surroundings() -> Surroundings {
-        Surroundings::manual(AT, 1)
+    fn environment() -> Environment {
+        Environment::manual(AT, 1)
     }
 
     #[test]
@@ -159,8 +159,8 @@ mod tests {
     fn a_key_is_made_once_and_only_its_owner_reads_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("webhook-key");
-        let made = WebhookKey::open(&path, &surroundings()).unwrap();
-        let found = WebhookKey::open(&path, &Surroundings::manual(AT, 2)).unwrap();
+        let made = WebhookKey::load_or_create(&path, &environment()).unwrap();
+        let found = WebhookKey::load_or_create(&path, &Environment::manual(AT, 2)).unwrap();
         assert_eq!(made.public_key(), found.public_key());
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -172,7 +172,10 @@ mod tests {
         let path = folder.path().join("webhook-key");
         for damaged in ["", "whsk_", "whsk_AAAA", "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A="] {
             std::fs::write(&path, damaged).unwrap();
-            assert!(matches!(WebhookKey::open(&path, &surroundings()), Err(KeyFailure::Malformed { .. })));
+            assert!(matches!(
+                WebhookKey::load_or_create(&path, &environment()),
+                Err(WebhookKeyError::Malformed { .. })
+            ));
             assert_eq!(std::fs::read_to_string(&path).unwrap(), damaged);
         }
     }

@@ -4,20 +4,20 @@ use std::collections::{HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::claim::{Claim, ClaimEvent, KEPT};
+use crate::domain::claim::{ClaimEvent, IdempotencyClaim, RETENTION};
 use crate::domain::value::{Digest, Timestamp};
 
 /// All retained keys. Event times decide when an old key expires, so a rebuild gives the same result.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Claims {
-    by_key: HashMap<Digest, Claimed>,
+    by_key: HashMap<Digest, KeyClaims>,
     /// Keys with the time of their first claim, oldest first.
     order: VecDeque<(Timestamp, Digest)>,
 }
 
 /// The claims of one key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Claimed {
+pub struct KeyClaims {
     /// Fingerprint of the request.
     pub fingerprint: Digest,
     /// Time of the first command; starts the retention.
@@ -29,45 +29,47 @@ pub struct Claimed {
 impl Claims {
     /// Applies a claim recorded at `at`.
     pub fn apply(&mut self, event: &ClaimEvent, at: Timestamp) {
-        let ClaimEvent::KeyClaimed(Claim { key, fingerprint, nth }) = *event;
-        self.forget_until(at);
-        let same = |known: &&mut Claimed| known.is_kept(at) && known.fingerprint == fingerprint;
+        let ClaimEvent::KeyClaimed(IdempotencyClaim { key, fingerprint, command_index: nth }) = *event;
+        self.expire(at);
+        let same = |known: &&mut KeyClaims| known.is_retained(at) && known.fingerprint == fingerprint;
         if let Some(known) = self.by_key.get_mut(&key).filter(same) {
             known.commands.push(nth);
         } else {
             self.order.push_back((at, key));
-            self.by_key.insert(key, Claimed { fingerprint, at, commands: vec![nth] });
+            self.by_key.insert(key, KeyClaims { fingerprint, at, commands: vec![nth] });
         }
     }
 
     /// Returns the keys with their claims, and the order of first claims, for a snapshot.
-    pub(super) fn saved(
+    pub(super) fn snapshot_entries(
         &self,
-    ) -> (impl Iterator<Item = (&Digest, &Claimed)>, impl Iterator<Item = &(Timestamp, Digest)>) {
+    ) -> (impl Iterator<Item = (&Digest, &KeyClaims)>, impl Iterator<Item = &(Timestamp, Digest)>) {
         (self.by_key.iter(), self.order.iter())
     }
 
     /// Restores keys from a snapshot.
-    pub(super) fn restore(&mut self, claimed: Vec<(Digest, Claimed)>, order: Vec<(Timestamp, Digest)>) {
+    pub(super) fn restore(&mut self, claimed: Vec<(Digest, KeyClaims)>, order: Vec<(Timestamp, Digest)>) {
         self.by_key.extend(claimed);
         self.order.extend(order);
     }
 
     /// Returns the claims of a key that is retained at `now`.
     #[must_use]
-    pub fn get(&self, key: &Digest, now: Timestamp) -> Option<&Claimed> {
-        self.by_key.get(key).filter(|known| known.is_kept(now))
+    pub fn get(&self, key: &Digest, now: Timestamp) -> Option<&KeyClaims> {
+        self.by_key.get(key).filter(|known| known.is_retained(now))
     }
 
     /// Returns `true` if this command already ran.
     #[must_use]
-    pub fn holds(&self, claim: &Claim, now: Timestamp) -> bool {
+    pub fn contains(&self, claim: &IdempotencyClaim, now: Timestamp) -> bool {
         let known = self.get(&claim.key, now);
-        known.is_some_and(|known| known.fingerprint == claim.fingerprint && known.commands.contains(&claim.nth))
+        known.is_some_and(|known| {
+            known.fingerprint == claim.fingerprint && known.commands.contains(&claim.command_index)
+        })
     }
 
-    fn forget_until(&mut self, now: Timestamp) {
-        while let Some((at, key)) = self.order.front().copied().filter(|(at, _)| at.after(KEPT) <= now) {
+    fn expire(&mut self, now: Timestamp) {
+        while let Some((at, key)) = self.order.front().copied().filter(|(at, _)| at.saturating_add(RETENTION) <= now) {
             self.order.pop_front();
             // The key may have been claimed again after it expired.
             if self.by_key.get(&key).is_some_and(|known| known.at == at) {
@@ -77,9 +79,9 @@ impl Claims {
     }
 }
 
-impl Claimed {
-    fn is_kept(&self, now: Timestamp) -> bool {
-        now < self.at.after(KEPT)
+impl KeyClaims {
+    fn is_retained(&self, now: Timestamp) -> bool {
+        now < self.at.saturating_add(RETENTION)
     }
 }
 
@@ -89,11 +91,11 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_micros(1_000_000_000_000_000);
 
-    fn claim(key: u8, fingerprint: u8, nth: u16) -> Claim {
-        Claim { key: Digest([key; 32]), fingerprint: Digest([fingerprint; 32]), nth }
+    fn claim(key: u8, fingerprint: u8, nth: u16) -> IdempotencyClaim {
+        IdempotencyClaim { key: Digest([key; 32]), fingerprint: Digest([fingerprint; 32]), command_index: nth }
     }
 
-    fn claimed(claims: &mut Claims, claim: Claim, at: Timestamp) {
+    fn claimed(claims: &mut Claims, claim: IdempotencyClaim, at: Timestamp) {
         claims.apply(&ClaimEvent::KeyClaimed(claim), at);
     }
 
@@ -102,40 +104,41 @@ mod tests {
         let mut claims = Claims::default();
         claimed(&mut claims, claim(1, 1, 0), START);
         claimed(&mut claims, claim(1, 1, 2), START);
-        assert!(claims.holds(&claim(1, 1, 0), START) && claims.holds(&claim(1, 1, 2), START));
+        assert!(claims.contains(&claim(1, 1, 0), START) && claims.contains(&claim(1, 1, 2), START));
         for other in [claim(1, 1, 1), claim(1, 2, 0), claim(2, 1, 0)] {
-            assert!(!claims.holds(&other, START), "{other:?}");
+            assert!(!claims.contains(&other, START), "{other:?}");
         }
     }
 
     #[test]
     fn a_key_is_kept_for_a_day_from_its_first_command() {
         let mut claims = Claims::default();
-        let (last, over) = (Timestamp::from_micros(START.after(KEPT).micros() - 1), START.after(KEPT));
+        let (last, over) =
+            (Timestamp::from_micros(START.saturating_add(RETENTION).micros() - 1), START.saturating_add(RETENTION));
         claimed(&mut claims, claim(1, 1, 0), START);
         claimed(&mut claims, claim(1, 1, 1), last);
-        assert!(claims.holds(&claim(1, 1, 1), last));
-        assert!(!claims.holds(&claim(1, 1, 1), over) && claims.get(&Digest([1; 32]), over).is_none());
+        assert!(claims.contains(&claim(1, 1, 1), last));
+        assert!(!claims.contains(&claim(1, 1, 1), over) && claims.get(&Digest([1; 32]), over).is_none());
     }
 
     #[test]
     fn an_old_key_may_be_claimed_anew() {
         let mut claims = Claims::default();
-        let later = START.after(KEPT);
+        let later = START.saturating_add(RETENTION);
         claimed(&mut claims, claim(1, 1, 0), START);
         claimed(&mut claims, claim(1, 2, 0), later);
-        assert!(claims.holds(&claim(1, 2, 0), later));
+        assert!(claims.contains(&claim(1, 2, 0), later));
         assert_eq!(claims.get(&Digest([1; 32]), later).map(|known| known.at), Some(later));
         // The two claims stay separate when the clock is set back.
         claimed(&mut claims, claim(2, 1, 0), START);
-        assert!(claims.holds(&claim(1, 2, 0), later));
+        assert!(claims.contains(&claim(1, 2, 0), later));
     }
 
     #[test]
     fn old_keys_leave_when_newer_ones_come() {
         let mut claims = Claims::default();
         for key in 0..10 {
-            claimed(&mut claims, claim(key, 1, 0), START.after(KEPT * u32::from(key)));
+            claimed(&mut claims, claim(key, 1, 0), START.saturating_add(RETENTION * u32::from(key)));
         }
         assert_eq!((claims.by_key.len(), claims.order.len()), (1, 1));
     }

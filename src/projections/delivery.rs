@@ -3,84 +3,84 @@
 //! A recorded status change implies its delivery. No separate record is written that could be lost between them.
 //!
 //! Contents are kept in memory for a bounded number of deliveries, and only until the first attempt fails. Other
-//! deliveries have only an id and a time here; [`super::ReadModels::announcement`] reads their content from the task's
+//! deliveries have only an id and a time here; [`super::ReadModels::delivery_notification`] reads their content from the task's
 //! stream. The number of deliveries per account is limited at submission.
 
 mod history;
-mod told;
+mod notification;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use self::history::{Attempt, DeliveryRecord};
-pub use self::told::{Announcement, Change, Content, Subject};
+pub use self::history::{DeliveryAttempt, DeliveryRecord};
+pub use self::notification::{StatusChange, WebhookContent, WebhookNotification, WebhookTaskData};
 
-use self::told::Telling;
+use self::notification::WebhookChangeTracker;
 use crate::domain::delivery::{DeliveryEvent, Redelivery};
 use crate::domain::ids::{DeliveryId, TaskId, UserId};
 use crate::domain::task::TaskEvent;
 use crate::domain::value::{CallbackUrl, Timestamp};
 use crate::events::envelope::RecordedEvent;
-use crate::fairness::Turns;
+use crate::fairness::RoundRobinOrder;
 
 /// Maximum deliveries whose content is kept in memory.
 const CONTENTS_MAX: usize = 10_000;
 
 /// First deliveries of queues, ordered by due time.
-type Heads = BTreeSet<(Timestamp, TaskId)>;
+type QueueHeads = BTreeSet<(Timestamp, TaskId)>;
 
 /// Receiver and account, the key of the round robin.
 pub type DeliveryTurn = (Box<str>, Option<UserId>);
 
 /// A delivery that is due.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Due {
+pub struct DueDelivery {
     pub id: DeliveryId,
     pub task: TaskId,
     /// Owner of the task.
     pub owner: Option<UserId>,
     /// The content, if it is in memory.
-    pub content: Option<Content>,
+    pub content: Option<WebhookContent>,
 }
 
 /// All pending deliveries.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Deliveries {
-    queues: HashMap<TaskId, Queue>,
-    waiting: HashMap<DeliveryId, Waiting>,
+    queues: HashMap<TaskId, TaskDeliveryQueue>,
+    by_id: HashMap<DeliveryId, PendingDelivery>,
     /// First delivery of each non-empty queue by due time, grouped by receiver and account.
-    lanes: BTreeMap<Box<str>, BTreeMap<Option<UserId>, Heads>>,
+    heads_by_receiver: BTreeMap<Box<str>, BTreeMap<Option<UserId>, QueueHeads>>,
     /// Number of pending deliveries per account with at least one; anonymous callers share one account.
     pending_of: HashMap<Option<UserId>, usize>,
     /// Number of deliveries whose content is in memory.
-    contents: usize,
+    content_count: usize,
 }
 
 /// Deliveries of one task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Queue {
+struct TaskDeliveryQueue {
     owner: Option<UserId>,
     /// Host and port of the receiver.
-    lane: Box<str>,
+    receiver: Box<str>,
     /// Webhook URL; `None` after the task has ended.
     url: Option<CallbackUrl>,
-    telling: Telling,
+    tracker: WebhookChangeTracker,
     /// `true` if the first delivery has failed; the receiver may be down for days.
-    failing: bool,
+    is_failing: bool,
     /// Pending deliveries in the order of the changes.
     pending: Vec<DeliveryId>,
 }
 
 /// A pending delivery.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Waiting {
+struct PendingDelivery {
     task: TaskId,
     /// Version of the task's stream at the change; orders the deliveries.
     change: u64,
     due: Timestamp,
-    content: Option<Box<Content>>,
+    content: Option<Box<WebhookContent>>,
 }
 
 impl Deliveries {
@@ -88,120 +88,130 @@ impl Deliveries {
     /// is not delivered, because the submission's response contains it.
     pub fn apply_task(&mut self, task: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
         if let TaskEvent::TaskSubmitted(submission) = event {
-            if let Some((telling, url)) = Telling::of(submission) {
+            if let Some((telling, url)) = WebhookChangeTracker::for_submission(submission) {
                 let owner = submission.owner;
                 let lane = url.receiver().into();
-                let queue = Queue { owner, lane, url: Some(url.clone()), telling, failing: false, pending: Vec::new() };
+                let queue = TaskDeliveryQueue {
+                    owner,
+                    receiver: lane,
+                    url: Some(url.clone()),
+                    tracker: telling,
+                    is_failing: false,
+                    pending: Vec::new(),
+                };
                 self.queues.insert(task, queue);
             }
             return;
         }
 
         let Some(queue) = self.queues.get_mut(&task) else { return };
-        let Some(change) = queue.telling.hear(event) else { return };
-        let url = if queue.telling.has_ended() { queue.url.take() } else { queue.url.clone() };
+        let Some(change) = queue.tracker.observe(event) else { return };
+        let url = if queue.tracker.has_ended() { queue.url.take() } else { queue.url.clone() };
 
         let content = url
-            .filter(|_| !queue.failing && self.contents < CONTENTS_MAX)
-            .map(|url| Box::new(queue.telling.content(url, change, event)));
-        self.contents += usize::from(content.is_some());
+            .filter(|_| !queue.is_failing && self.content_count < CONTENTS_MAX)
+            .map(|url| Box::new(queue.tracker.content(url, change, event)));
+        self.content_count += usize::from(content.is_some());
 
         let change = recorded.version.0;
         let due = recorded.at;
-        self.enqueue(DeliveryId(recorded.id.0), Waiting { task, change, due, content });
+        self.enqueue(DeliveryId(recorded.id.0), PendingDelivery { task, change, due, content });
     }
 
     /// Applies an event of a delivery.
     pub fn apply(&mut self, event: &DeliveryEvent, at: Timestamp) {
         let (delivery, task) = event.subject();
         match event {
-            DeliveryEvent::RedeliveryRequested(again) => self.queue_again(again, at),
-            DeliveryEvent::AttemptFailed { next_at, .. } => self.put_off(delivery, task, *next_at),
+            DeliveryEvent::RedeliveryRequested(again) => self.requeue(again, at),
+            DeliveryEvent::AttemptFailed { next_at, .. } => self.postpone(delivery, task, *next_at),
             DeliveryEvent::DeliverySucceeded { .. } | DeliveryEvent::DeliveryDeadLettered { .. } => {
-                self.settle(delivery, task);
+                self.complete(delivery, task);
             }
         }
     }
 
-    fn queue_again(&mut self, again: &Redelivery, at: Timestamp) {
-        if self.waiting.contains_key(&again.delivery) {
+    fn requeue(&mut self, again: &Redelivery, at: Timestamp) {
+        if self.by_id.contains_key(&again.delivery) {
             return;
         }
         // The queue is missing only if the task has ended.
-        self.queues.entry(again.task).or_insert_with(|| Queue {
+        self.queues.entry(again.task).or_insert_with(|| TaskDeliveryQueue {
             owner: again.owner,
-            lane: again.url.receiver().into(),
+            receiver: again.url.receiver().into(),
             url: None,
-            telling: Telling::ended(),
-            failing: false,
+            tracker: WebhookChangeTracker::finished(),
+            is_failing: false,
             pending: Vec::new(),
         });
-        self.enqueue(again.delivery, Waiting { task: again.task, change: again.change, due: at, content: None });
+        self.enqueue(
+            again.delivery,
+            PendingDelivery { task: again.task, change: again.task_version, due: at, content: None },
+        );
     }
 
-    fn put_off(&mut self, delivery: DeliveryId, task: TaskId, next_at: Timestamp) {
-        let Some(queue) = self.queues.get_mut(&task).filter(|_| self.waiting.contains_key(&delivery)) else { return };
-        queue.failing = true;
+    fn postpone(&mut self, delivery: DeliveryId, task: TaskId, next_at: Timestamp) {
+        let Some(queue) = self.queues.get_mut(&task).filter(|_| self.by_id.contains_key(&delivery)) else { return };
+        queue.is_failing = true;
         let pending = queue.pending.clone();
-        self.leave_lane(task);
+        self.remove_head(task);
         for id in pending {
-            if let Some(waiting) = self.waiting.get_mut(&id) {
-                self.contents -= usize::from(waiting.content.take().is_some());
+            if let Some(waiting) = self.by_id.get_mut(&id) {
+                self.content_count -= usize::from(waiting.content.take().is_some());
                 waiting.due = if id == delivery { next_at } else { waiting.due };
             }
         }
-        self.enter_lane(task);
+        self.insert_head(task);
     }
 
-    fn settle(&mut self, delivery: DeliveryId, task: TaskId) {
-        if !self.waiting.contains_key(&delivery) {
+    fn complete(&mut self, delivery: DeliveryId, task: TaskId) {
+        if !self.by_id.contains_key(&delivery) {
             return;
         }
 
-        self.leave_lane(task);
-        if let Some(gone) = self.waiting.remove(&delivery) {
-            self.contents -= usize::from(gone.content.is_some());
+        self.remove_head(task);
+        if let Some(gone) = self.by_id.remove(&delivery) {
+            self.content_count -= usize::from(gone.content.is_some());
         }
 
         if let Some(queue) = self.queues.get_mut(&task) {
-            queue.failing = false;
+            queue.is_failing = false;
             queue.pending.retain(|id| *id != delivery);
             let left = self.pending_of.remove(&queue.owner).unwrap_or(0).saturating_sub(1);
             if left > 0 {
                 self.pending_of.insert(queue.owner, left);
             }
-            if queue.pending.is_empty() && queue.telling.has_ended() {
+            if queue.pending.is_empty() && queue.tracker.has_ended() {
                 self.queues.remove(&task);
             }
         }
-        self.enter_lane(task);
+        self.insert_head(task);
     }
 
     /// Inserts a delivery into its task's queue, after those of earlier changes.
-    fn enqueue(&mut self, id: DeliveryId, waiting: Waiting) {
+    fn enqueue(&mut self, id: DeliveryId, waiting: PendingDelivery) {
         let task = waiting.task;
-        self.leave_lane(task);
+        self.remove_head(task);
         if let Some(queue) = self.queues.get_mut(&task) {
-            let earlier = |other: &DeliveryId| self.waiting.get(other).is_some_and(|it| it.change < waiting.change);
+            let earlier = |other: &DeliveryId| self.by_id.get(other).is_some_and(|it| it.change < waiting.change);
             let at = queue.pending.partition_point(earlier);
             queue.pending.insert(at, id);
             *self.pending_of.entry(queue.owner).or_default() += 1;
-            self.waiting.insert(id, waiting);
+            self.by_id.insert(id, waiting);
         }
-        self.enter_lane(task);
+        self.insert_head(task);
     }
 
     /// Returns the queue of a task and the due time of its first delivery.
-    fn head(&self, task: TaskId) -> Option<(&Queue, Timestamp)> {
+    fn head(&self, task: TaskId) -> Option<(&TaskDeliveryQueue, Timestamp)> {
         let queue = self.queues.get(&task)?;
-        Some((queue, self.waiting.get(queue.pending.first()?)?.due))
+        Some((queue, self.by_id.get(queue.pending.first()?)?.due))
     }
 
-    fn leave_lane(&mut self, task: TaskId) {
+    fn remove_head(&mut self, task: TaskId) {
         let Some((queue, due)) = self.head(task) else { return };
-        let lane = queue.lane.clone();
+        let lane = queue.receiver.clone();
         let owner = queue.owner;
-        let Some(owners) = self.lanes.get_mut(&lane) else { return };
+        let Some(owners) = self.heads_by_receiver.get_mut(&lane) else { return };
         if let Some(heads) = owners.get_mut(&owner) {
             heads.remove(&(due, task));
             if heads.is_empty() {
@@ -209,33 +219,33 @@ impl Deliveries {
             }
         }
         if owners.is_empty() {
-            self.lanes.remove(&lane);
+            self.heads_by_receiver.remove(&lane);
         }
     }
 
-    fn enter_lane(&mut self, task: TaskId) {
+    fn insert_head(&mut self, task: TaskId) {
         let Some((queue, due)) = self.head(task) else { return };
-        let lane = queue.lane.clone();
+        let lane = queue.receiver.clone();
         let owner = queue.owner;
-        self.lanes.entry(lane).or_default().entry(owner).or_default().insert((due, task));
+        self.heads_by_receiver.entry(lane).or_default().entry(owner).or_default().insert((due, task));
     }
 
     /// Returns the number of pending deliveries.
     #[must_use]
-    pub fn pending(&self) -> usize {
-        self.waiting.len()
+    pub fn pending_count(&self) -> usize {
+        self.by_id.len()
     }
 
     /// Returns the number of pending deliveries of an account's tasks.
     #[must_use]
-    pub fn pending_of(&self, owner: Option<UserId>) -> usize {
+    pub fn pending_count_of(&self, owner: Option<UserId>) -> usize {
         self.pending_of.get(&owner).copied().unwrap_or(0)
     }
 
     /// Returns the task of a pending delivery.
     #[must_use]
     pub fn task_of(&self, delivery: DeliveryId) -> Option<TaskId> {
-        self.waiting.get(&delivery).map(|waiting| waiting.task)
+        self.by_id.get(&delivery).map(|waiting| waiting.task)
     }
 
     /// Returns the deliveries due at `now` that `take` accepts; it gets task, owner and receiver.
@@ -246,14 +256,17 @@ impl Deliveries {
     pub fn due(
         &self,
         now: Timestamp,
-        turns: &Turns<DeliveryTurn>,
+        turns: &RoundRobinOrder<DeliveryTurn>,
         refusals_max: usize,
         mut take: impl FnMut(TaskId, Option<UserId>, &str) -> bool,
-    ) -> Vec<Due> {
-        let first = |heads: &Heads| heads.first().map(|(due, _)| *due).filter(|due| *due <= now);
-        let earliest = |owners: &BTreeMap<_, Heads>| owners.values().filter_map(first).min();
-        let mut lanes: Vec<_> =
-            self.lanes.iter().filter_map(|(lane, owners)| Some((earliest(owners)?, lane, owners))).collect();
+    ) -> Vec<DueDelivery> {
+        let first = |heads: &QueueHeads| heads.first().map(|(due, _)| *due).filter(|due| *due <= now);
+        let earliest = |owners: &BTreeMap<_, QueueHeads>| owners.values().filter_map(first).min();
+        let mut lanes: Vec<_> = self
+            .heads_by_receiver
+            .iter()
+            .filter_map(|(lane, owners)| Some((earliest(owners)?, lane, owners)))
+            .collect();
         lanes.sort_unstable_by_key(|(due, lane, _)| (*due, *lane));
 
         let mut taken = Vec::new();
@@ -269,7 +282,7 @@ impl Deliveries {
             for (_, (_, task)) in turns.round_robin(heads) {
                 let Some(queue) = self.queues.get(task) else { continue };
                 if take(*task, queue.owner, lane) {
-                    taken.extend(self.first_of(*task, queue));
+                    taken.extend(self.first_due(*task, queue));
                 } else {
                     refusals += 1;
                     if refusals == refusals_max {
@@ -281,10 +294,10 @@ impl Deliveries {
         taken
     }
 
-    fn first_of(&self, task: TaskId, queue: &Queue) -> Option<Due> {
+    fn first_due(&self, task: TaskId, queue: &TaskDeliveryQueue) -> Option<DueDelivery> {
         let id = *queue.pending.first()?;
-        let content = self.waiting.get(&id)?.content.as_deref().cloned();
-        Some(Due { id, task, owner: queue.owner, content })
+        let content = self.by_id.get(&id)?.content.as_deref().cloned();
+        Some(DueDelivery { id, task, owner: queue.owner, content })
     }
 }
 

@@ -12,4 +12,4 @@ pub mod token;
 pub mod user;
 pub mod version;
 
-pub use read_models::{ReadFailure, ReadModels};
+pub use read_models::{ReadError, ReadModels};

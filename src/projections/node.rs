@@ -7,13 +7,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use cache::Cache;
-use entry::Entry;
-use index::{Described, Indexes, Told};
+use bitset::Slot;
+use cache::GenerationCache;
+use entry::NodeEntry;
+use index::{IndexedParts, Indexes, NodeIndexTerms};
 use list::Selection;
 use owners::Owners;
-use slots::Slot;
-use view::{Fragment, Links, effective_status, publisher_name};
+use view::{Links, NodeFragment, effective_status, publisher_name};
 
 use super::page::{Page, PageRequest};
 use crate::domain::ids::{NodeKey, PublisherId, VersionId};
@@ -22,45 +22,45 @@ use crate::domain::publisher::{PublisherProfile, PublisherStatus};
 use crate::domain::value::Timestamp;
 use crate::domain::version::{Archive, NodeVersion};
 
+mod bitset;
 pub mod cache;
 pub mod column;
 pub mod entry;
 pub mod facets;
-pub mod host;
+pub mod host_version;
 mod index;
 pub mod list;
-pub(super) mod order;
 mod owners;
-mod saved;
 pub mod search;
-mod slots;
+mod snapshot_row;
+pub(super) mod sorted_list;
+mod tokenize;
 pub mod view;
-mod words;
 
 pub use column::{Sort, SortColumn};
-pub use list::{Filter, NodeQuery};
-pub use saved::{SavedNode, SavedOwner};
+pub use list::{NodeFilter, NodeQuery};
+pub use snapshot_row::{NodeSnapshotRow, OwnerSnapshotRow};
 
 /// Maximum bytes of cached lists.
-const LISTS_MAX: usize = 16 << 20;
+const LIST_CACHE_BYTES: usize = 16 << 20;
 
 /// All nodes.
 #[derive(Clone)]
 pub struct Nodes {
     links: Links,
     /// Entries by slot, including deleted nodes.
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<Arc<NodeEntry>>,
     /// Lowercase ids by slot.
     keys: Vec<Arc<str>>,
     /// Rendered JSON by slot. Entries hold it too, but are scattered in memory; this array makes reading a page faster.
-    fragments: Vec<OnceLock<Fragment>>,
+    fragments: Vec<OnceLock<NodeFragment>>,
     by_key: HashMap<Arc<str>, Slot>,
     by_version: HashMap<VersionId, Slot>,
     owners: Owners,
     /// Number of changes that a list can show.
     generation: u64,
     indexes: OnceLock<Box<Indexes>>,
-    lists: Cache<Selection, Arc<[Slot]>>,
+    list_cache: GenerationCache<Selection, Arc<[Slot]>>,
 }
 
 impl Nodes {
@@ -77,7 +77,7 @@ impl Nodes {
             owners: Owners::default(),
             generation: 0,
             indexes: OnceLock::new(),
-            lists: Cache::new(LISTS_MAX),
+            list_cache: GenerationCache::new(LIST_CACHE_BYTES),
         }
     }
 
@@ -85,14 +85,14 @@ impl Nodes {
     pub fn apply(&mut self, key: &str, event: &NodeEvent, at: Timestamp) {
         let slot = match (self.by_key.get(key), event) {
             (Some(slot), _) => *slot,
-            (None, NodeEvent::NodeCreated { publisher, .. }) => self.claim(key, publisher),
+            (None, NodeEvent::NodeCreated { publisher, .. }) => self.add_slot(key, publisher),
             (None, _) => return,
         };
 
         self.generation += 1;
         let index = slot as usize;
-        let told = self.indexes.get().and_then(|_| told_by(event));
-        let before = told.map(|told| Described::of(&self.entries[index], told));
+        let told = self.indexes.get().and_then(|_| indexed_parts_changed_by(event));
+        let before = told.map(|told| NodeIndexTerms::from_entry(&self.entries[index], told));
         let entry = Arc::make_mut(&mut self.entries[index]);
         entry.evolve(event, at);
         self.fragments[index].take();
@@ -102,33 +102,33 @@ impl Nodes {
         }
 
         if entry.profile().is_none()
-            && let Some(owner) = self.owners.at_mut(entry.owner())
+            && let Some(owner) = self.owners.by_number_mut(entry.owner_number())
         {
             owner.remove(slot);
         }
 
         if let Some(indexes) = self.indexes.get_mut() {
-            if shows(event) {
-                indexes.place(slot, entry, &self.keys[index], &self.owners);
+            if changes_listing(event) {
+                indexes.update_node(slot, entry, &self.keys[index], &self.owners);
             } else {
-                indexes.renumber(slot, entry);
+                indexes.update_numbers(slot, entry);
             }
             if let Some(before) = before {
-                indexes.describe(slot, &before, entry);
+                indexes.update_terms(slot, &before, entry);
             }
         }
     }
 
     /// Adds a slot for a node of this publisher.
-    fn claim(&mut self, key: &str, publisher: &PublisherId) -> Slot {
+    fn add_slot(&mut self, key: &str, publisher: &PublisherId) -> Slot {
         let slot = Slot::try_from(self.entries.len()).unwrap_or(Slot::MAX);
         let number = self.owner_number(publisher.as_str());
-        let mut entry = Entry::new(number);
+        let mut entry = NodeEntry::new(number);
         let key: Arc<str> = key.into();
         let keys = &self.keys;
 
-        if let Some(owner) = self.owners.at_mut(number) {
-            entry.show_owner(&owner.name, owner.hidden);
+        if let Some(owner) = self.owners.by_number_mut(number) {
+            entry.set_owner_display(&owner.name, owner.hidden);
             owner.add(slot, |other| keys[other as usize] < key);
         }
 
@@ -141,7 +141,7 @@ impl Nodes {
 
     fn owner_number(&mut self, id: &str) -> u32 {
         let is_new = self.owners.get(id).is_none();
-        let number = self.owners.number(id);
+        let number = self.owners.get_or_insert(id);
         if let Some(indexes) = self.indexes.get_mut().filter(|_| is_new) {
             indexes.search.rename_owner(number, id, None, id);
         }
@@ -149,11 +149,11 @@ impl Nodes {
     }
 
     /// Updates the data of a publisher that its nodes show; `None` if it was deleted.
-    pub fn show_publisher(&mut self, id: &str, profile: Option<&PublisherProfile>) {
+    pub fn update_publisher(&mut self, id: &str, profile: Option<&PublisherProfile>) {
         let name = profile.map_or(id, publisher_name);
         let hidden = profile.is_none_or(|profile| profile.status == PublisherStatus::Banned);
         let number = self.owner_number(id);
-        let Some(owner) = self.owners.at_mut(number) else { return };
+        let Some(owner) = self.owners.by_number_mut(number) else { return };
 
         if *owner.name == *name && owner.hidden == hidden {
             return;
@@ -163,13 +163,13 @@ impl Nodes {
         let before = std::mem::replace(&mut owner.name, name.into());
         owner.hidden = hidden;
         for slot in owner.slots() {
-            Arc::make_mut(&mut self.entries[*slot as usize]).show_owner(&owner.name, hidden);
+            Arc::make_mut(&mut self.entries[*slot as usize]).set_owner_display(&owner.name, hidden);
             self.fragments[*slot as usize].take();
         }
 
         if let Some(indexes) = self.indexes.get_mut() {
             indexes.search.rename_owner(number, id, Some(&before), name);
-            indexes.show(owner.slots(), &self.entries);
+            indexes.update_visibility(owner.slots(), &self.entries);
         }
     }
 
@@ -196,7 +196,7 @@ impl Nodes {
 
     /// Returns the node's entry, which can be read after the read models are released; `None` if deleted.
     #[must_use]
-    pub fn entry(&self, key: &NodeKey) -> Option<Arc<Entry>> {
+    pub fn entry(&self, key: &NodeKey) -> Option<Arc<NodeEntry>> {
         let slot = self.by_key.get(key.as_str())?;
         Some(&self.entries[*slot as usize]).filter(|entry| entry.profile().is_some()).cloned()
     }
@@ -204,13 +204,13 @@ impl Nodes {
     /// Returns the node; `None` if deleted.
     #[must_use]
     pub fn get(&self, key: &NodeKey) -> Option<&NodeProfile> {
-        self.at(*self.by_key.get(key.as_str())?).profile()
+        self.entry_at(*self.by_key.get(key.as_str())?).profile()
     }
 
     /// Returns a version and its node, unless the node was deleted.
     #[must_use]
     pub fn by_version(&self, id: VersionId) -> Option<(&NodeProfile, &NodeVersion)> {
-        let node = self.at(*self.by_version.get(&id)?).profile()?;
+        let node = self.entry_at(*self.by_version.get(&id)?).profile()?;
         Some((node, node.versions.iter().find(|version| version.id == id)?.as_ref()))
     }
 
@@ -225,22 +225,22 @@ impl Nodes {
     }
 
     /// Returns the JSON of a node if it was rendered since the node changed.
-    fn known_fragment(&self, slot: Slot) -> Option<&Fragment> {
+    fn cached_fragment(&self, slot: Slot) -> Option<&NodeFragment> {
         let kept = &self.fragments[slot as usize];
         kept.get().or_else(|| {
-            let known = self.at(slot).known_fragment()?;
+            let known = self.entry_at(slot).cached_fragment()?;
             Some(kept.get_or_init(|| known.clone()))
         })
     }
 
-    fn at(&self, slot: Slot) -> &Entry {
+    fn entry_at(&self, slot: Slot) -> &NodeEntry {
         &self.entries[slot as usize]
     }
 
     /// Returns `true` if public lists show the node: neither it nor its publisher is banned.
     #[must_use]
-    pub fn visible(&self, key: &NodeKey) -> bool {
-        self.by_key.get(key.as_str()).is_some_and(|slot| self.at(*slot).is_visible())
+    pub fn is_visible(&self, key: &NodeKey) -> bool {
+        self.by_key.get(key.as_str()).is_some_and(|slot| self.entry_at(*slot).is_visible())
     }
 
     /// Returns the status of a node and its detail, taking a ban of the publisher into account.
@@ -251,21 +251,26 @@ impl Nodes {
 
     /// Returns the node as JSON.
     #[must_use]
-    pub fn fragment(&self, key: &NodeKey) -> Option<Fragment> {
-        self.at(*self.by_key.get(key.as_str())?).fragment(&self.links).cloned()
+    pub fn fragment(&self, key: &NodeKey) -> Option<NodeFragment> {
+        self.entry_at(*self.by_key.get(key.as_str())?).fragment(&self.links).cloned()
     }
 
     /// Returns one page of a publisher's nodes, by id.
     #[must_use]
-    pub fn of_publisher(&self, publisher: &PublisherId, page: PageRequest, include_banned: bool) -> Page<Arc<Entry>> {
+    pub fn page_of_publisher(
+        &self,
+        publisher: &PublisherId,
+        page: PageRequest,
+        include_banned: bool,
+    ) -> Page<Arc<NodeEntry>> {
         let slots = self.owners.get(publisher.as_str()).map_or(&[][..], |owner| owner.slots());
         let entry = |slot: Slot| self.entries[slot as usize].clone();
         if include_banned {
-            return page.cut(slots.iter().copied()).map(entry);
+            return page.paginate(slots.iter().copied()).map(entry);
         }
         let visible = &self.indexes().visible;
         let slots: Vec<Slot> = slots.iter().copied().filter(|slot| visible.contains(*slot)).collect();
-        page.cut(slots.into_iter()).map(entry)
+        page.paginate(slots.into_iter()).map(entry)
     }
 
     /// Returns the number of a publisher's nodes that are not deleted.
@@ -276,7 +281,7 @@ impl Nodes {
 }
 
 /// Returns `true` if the event can change more than the numeric columns of a node in lists.
-fn shows(event: &NodeEvent) -> bool {
+fn changes_listing(event: &NodeEvent) -> bool {
     matches!(
         event,
         NodeEvent::NodeCreated { .. }
@@ -288,16 +293,18 @@ fn shows(event: &NodeEvent) -> bool {
 }
 
 /// Returns the index entries of a node that the event can change, besides its id; `None` if it changes none.
-fn told_by(event: &NodeEvent) -> Option<Told> {
+fn indexed_parts_changed_by(event: &NodeEvent) -> Option<IndexedParts> {
     match event {
-        NodeEvent::NodeCreated { .. } | NodeEvent::NodeRevised { .. } | NodeEvent::NodeDeleted => Some(Told::All),
-        NodeEvent::VersionReleased { .. } | NodeEvent::VersionStatusChanged { .. } => Some(Told::Declared),
+        NodeEvent::NodeCreated { .. } | NodeEvent::NodeRevised { .. } | NodeEvent::NodeDeleted => {
+            Some(IndexedParts::All)
+        }
+        NodeEvent::VersionReleased { .. } | NodeEvent::VersionStatusChanged { .. } => Some(IndexedParts::Declarations),
         NodeEvent::VersionRevised { change, .. } => {
             let declares = change.supported_os.is_some()
                 || change.supported_accelerators.is_some()
                 || change.supported_host_version.is_some()
                 || change.deprecated.is_some();
-            declares.then_some(Told::Declared)
+            declares.then_some(IndexedParts::Declarations)
         }
         // Only the latest version contributes declarations, and a pending version cannot be the latest.
         NodeEvent::VersionPublished { .. }

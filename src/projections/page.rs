@@ -26,13 +26,13 @@ impl PageRequest {
     }
 
     /// Cuts this page out of a list of known length.
-    pub fn cut<T>(self, entries: impl ExactSizeIterator<Item = T>) -> Page<T> {
+    pub fn paginate<T>(self, entries: impl ExactSizeIterator<Item = T>) -> Page<T> {
         let total = entries.len() as u64;
-        Page { entries: self.part(entries), total, request: self }
+        Page { entries: self.slice(entries), total, request: self }
     }
 
     /// Returns the entries of this page.
-    pub fn part<T>(self, entries: impl Iterator<Item = T>) -> Vec<T> {
+    pub fn slice<T>(self, entries: impl Iterator<Item = T>) -> Vec<T> {
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
         entries.skip(self.offset()).take(limit).collect()
     }
@@ -58,10 +58,10 @@ mod tests {
     #[test]
     fn pages_partition_a_list() {
         let list: Vec<u32> = (0..10).collect();
-        let page = |page| PageRequest { page, limit: 4 }.cut(list.iter().copied());
+        let page = |page| PageRequest { page, limit: 4 }.paginate(list.iter().copied());
         assert_eq!(page(1).entries, [0, 1, 2, 3]);
         assert_eq!(page(3).entries, [8, 9]);
         assert_eq!((page(4).entries, page(4).total, page(4).total_pages()), (vec![], 10, 3));
-        assert!(PageRequest { page: u64::MAX, limit: u64::MAX }.cut(list.iter()).entries.is_empty());
+        assert!(PageRequest { page: u64::MAX, limit: u64::MAX }.paginate(list.iter()).entries.is_empty());
     }
 }

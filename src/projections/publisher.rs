@@ -23,11 +23,11 @@ impl Publishers {
         }
         let Some(publisher) = self.by_id.get_mut(id) else { return };
 
-        let concerned = whose_membership_changes(publisher, event);
+        let concerned = affected_members(publisher, event);
         Publisher::evolve(publisher, event, at);
 
         for user in concerned {
-            let belongs = present(publisher).is_some_and(|profile| profile.role_of(user).is_some());
+            let belongs = profile_of(publisher).is_some_and(|profile| profile.role_of(user).is_some());
             let own = self.of_member.entry(user).or_default();
             if belongs {
                 own.insert(id.to_owned());
@@ -41,14 +41,14 @@ impl Publishers {
     }
 
     /// Returns all publishers, for a snapshot.
-    pub(super) fn saved(&self) -> impl Iterator<Item = (&String, &Publisher)> {
+    pub(super) fn snapshot_entries(&self) -> impl Iterator<Item = (&String, &Publisher)> {
         self.by_id.iter()
     }
 
     /// Restores publishers from a snapshot.
     pub(super) fn restore(&mut self, publishers: Vec<(String, Publisher)>) {
         for (id, publisher) in publishers {
-            for (user, _) in present(&publisher).into_iter().flat_map(|profile| &profile.members) {
+            for (user, _) in profile_of(&publisher).into_iter().flat_map(|profile| &profile.members) {
                 self.of_member.entry(*user).or_default().insert(id.clone());
             }
             self.by_id.insert(id, publisher);
@@ -58,7 +58,7 @@ impl Publishers {
     /// Returns the publisher with this id.
     #[must_use]
     pub fn get(&self, id: &PublisherId) -> Option<&PublisherProfile> {
-        present(self.by_id.get(id.as_str())?)
+        profile_of(self.by_id.get(id.as_str())?)
     }
 
     /// Returns `true` if the publisher was deleted.
@@ -74,27 +74,27 @@ impl Publishers {
             (include_banned || profile.status == PublisherStatus::Active)
                 && (only.is_empty() || only.contains(profile.id.as_str()))
         };
-        let publishers: Vec<_> = self.by_id.values().filter_map(present).filter(listed).collect();
-        request.cut(publishers.into_iter())
+        let publishers: Vec<_> = self.by_id.values().filter_map(profile_of).filter(listed).collect();
+        request.paginate(publishers.into_iter())
     }
 
     /// Returns the publishers of a member, by id.
     pub fn of_member(&self, user: UserId) -> impl Iterator<Item = &PublisherProfile> {
         let own = self.of_member.get(&user).into_iter().flatten();
-        own.filter_map(|id| present(self.by_id.get(id)?))
+        own.filter_map(|id| profile_of(self.by_id.get(id)?))
     }
 }
 
-fn present(publisher: &Publisher) -> Option<&PublisherProfile> {
+fn profile_of(publisher: &Publisher) -> Option<&PublisherProfile> {
     if let Publisher::Present(profile) = publisher { Some(profile) } else { None }
 }
 
-fn whose_membership_changes(publisher: &Publisher, event: &PublisherEvent) -> Vec<UserId> {
+fn affected_members(publisher: &Publisher, event: &PublisherEvent) -> Vec<UserId> {
     match event {
         PublisherEvent::PublisherCreated { owner, .. } => vec![*owner],
         PublisherEvent::MemberAdded { user, .. } | PublisherEvent::MemberRemoved { user } => vec![*user],
         PublisherEvent::PublisherDeleted => {
-            present(publisher).into_iter().flat_map(|profile| &profile.members).map(|(user, _)| *user).collect()
+            profile_of(publisher).into_iter().flat_map(|profile| &profile.members).map(|(user, _)| *user).collect()
         }
         _ => Vec::new(),
     }

@@ -13,7 +13,7 @@ use super::delivery::Deliveries;
 use super::node::Nodes;
 use super::node::view::Links;
 use super::publisher::Publishers;
-use super::task::{TaskMoment, Tasks};
+use super::task::{TaskAt, Tasks};
 use super::token::Tokens;
 use super::user::Users;
 use super::version::Versions;
@@ -35,7 +35,7 @@ const COMMITS_PER_LOCK: usize = 16;
 
 /// Failure to read from the log.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum ReadFailure {
+pub enum ReadError {
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogFailure),
@@ -70,14 +70,14 @@ impl Models {
 
     /// Returns a copy for a snapshot, which shares large parts and omits derived data.
     #[must_use]
-    pub fn captured(&self) -> Self {
+    pub fn snapshot_copy(&self) -> Self {
         Self {
             users: self.users.clone(),
             publishers: self.publishers.clone(),
             tokens: self.tokens.clone(),
-            nodes: self.nodes.captured(),
+            nodes: self.nodes.snapshot_copy(),
             versions: Versions::default(),
-            tasks: self.tasks.captured(),
+            tasks: self.tasks.snapshot_copy(),
             deliveries: self.deliveries.clone(),
             claims: self.claims.clone(),
             streams: self.streams.clone(),
@@ -100,7 +100,7 @@ impl Models {
             ("the position", self.position == other.position),
         ];
         let differing = all.into_iter().filter(|(_, same)| !same).map(|(name, _)| name.to_owned());
-        differing.chain(self.nodes.difference(&other.nodes)).collect()
+        differing.chain(self.nodes.first_difference(&other.nodes)).collect()
     }
 
     /// Applies one event, which must follow [`Models::position`].
@@ -117,7 +117,7 @@ impl Models {
             Event::Publisher(event) => {
                 self.publishers.apply(name, event, at);
                 if let Ok(publisher) = PublisherId::parse(name) {
-                    self.nodes.show_publisher(name, self.publishers.get(&publisher));
+                    self.nodes.update_publisher(name, self.publishers.get(&publisher));
                 }
             }
             Event::Token(event) => {
@@ -148,11 +148,11 @@ impl Models {
 pub struct ReadModels {
     log: Arc<dyn EventLog>,
     models: Arc<RwLock<Models>>,
-    changes: Arc<Changes>,
+    changes: Arc<ChangeChannels>,
 }
 
 /// Wakes reactors. A receiver sees only the latest position.
-struct Changes {
+struct ChangeChannels {
     all: watch::Sender<Position>,
     tasks: watch::Sender<Position>,
     deliveries: watch::Sender<Position>,
@@ -165,7 +165,7 @@ impl ReadModels {
     pub fn new(log: Arc<dyn EventLog>, models: Models) -> Self {
         models.nodes.warm_up();
         let sender = || watch::Sender::new(models.position);
-        let changes = Changes { all: sender(), tasks: sender(), deliveries: sender(), access: sender() };
+        let changes = ChangeChannels { all: sender(), tasks: sender(), deliveries: sender(), access: sender() };
         Self { log, models: Arc::new(RwLock::new(models)), changes: Arc::new(changes) }
     }
 
@@ -180,7 +180,7 @@ impl ReadModels {
                 models.apply(recorded);
                 tasks |= matches!(recorded.event, Event::Task(_));
                 deliveries |= matches!(recorded.event, Event::Task(_) | Event::Delivery(_));
-                access |= takes_access_away(&recorded.event);
+                access |= may_revoke_access(&recorded.event);
             }
             if nth.is_multiple_of(COMMITS_PER_LOCK) {
                 // Let readers in before the whole group is applied.
@@ -235,41 +235,41 @@ impl ReadModels {
     ///
     /// # Errors
     /// If the stream cannot be read.
-    pub async fn task(&self, id: TaskId) -> Result<Option<TaskRecord>, ReadFailure> {
+    pub async fn task(&self, id: TaskId) -> Result<Option<TaskRecord>, ReadError> {
         if let Some(entry) = self.read().tasks.get(id) {
             return Ok(Some(entry.record.clone()));
         }
-        Ok(fold_task(&self.history_of(id).await?))
+        Ok(fold_task(&self.read_task_events(id).await?))
     }
 
     /// Returns the current state of a task with its history of states.
     ///
     /// # Errors
     /// If the stream cannot be read.
-    pub async fn task_now(&self, id: TaskId) -> Result<Option<TaskMoment>, ReadFailure> {
-        Ok(TaskMoment::last_of(&self.history_of(id).await?))
+    pub async fn task_with_history(&self, id: TaskId) -> Result<Option<TaskAt>, ReadError> {
+        Ok(TaskAt::latest_from(&self.read_task_events(id).await?))
     }
 
     /// Returns the current state of several tasks in the order of the ids; omits missing tasks.
     ///
     /// # Errors
     /// If a stream cannot be read.
-    pub async fn tasks_now(&self, ids: Vec<TaskId>) -> Result<Vec<TaskMoment>, ReadFailure> {
+    pub async fn tasks_with_history(&self, ids: Vec<TaskId>) -> Result<Vec<TaskAt>, ReadError> {
         let log = Arc::clone(&self.log);
         let read = tokio::task::spawn_blocking(move || {
             let histories = ids.iter().map(|id| log.read_stream(&StreamId::from(id), Version(0)));
-            let tasks = histories.map(|history| history.map(|history| TaskMoment::last_of(&history)));
+            let tasks = histories.map(|history| history.map(|history| TaskAt::latest_from(&history)));
             tasks.filter_map(Result::transpose).collect::<Result<Vec<_>, LogFailure>>()
         });
-        Ok(read.await.map_err(|_| ReadFailure::Interrupted)??)
+        Ok(read.await.map_err(|_| ReadError::Interrupted)??)
     }
 
     /// Returns a task after each change visible to its owner, for changes after a position.
     ///
     /// # Errors
     /// If the stream cannot be read.
-    pub async fn task_changes_after(&self, id: TaskId, after: Position) -> Result<Vec<TaskMoment>, ReadFailure> {
-        let mut moments = TaskMoment::all_of(&self.history_of(id).await?);
+    pub async fn task_changes_after(&self, id: TaskId, after: Position) -> Result<Vec<TaskAt>, ReadError> {
+        let mut moments = TaskAt::all_from(&self.read_task_events(id).await?);
         moments.retain(|moment| moment.position > after);
         Ok(moments)
     }
@@ -278,13 +278,13 @@ impl ReadModels {
     ///
     /// # Errors
     /// If the stream cannot be read.
-    pub async fn was_given_to_vendor(&self, id: TaskId) -> Result<bool, ReadFailure> {
-        let history = self.history_of(id).await?;
+    pub async fn was_submitted_to_vendor(&self, id: TaskId) -> Result<bool, ReadError> {
+        let history = self.read_task_events(id).await?;
         let is_submission = |event: &TaskEvent| matches!(event, TaskEvent::SubmissionStarted { .. });
-        Ok(history.iter().filter_map(|recorded| Task::narrow(&recorded.event)).any(is_submission))
+        Ok(history.iter().filter_map(|recorded| Task::downcast(&recorded.event)).any(is_submission))
     }
 
-    async fn history_of(&self, id: TaskId) -> Result<Vec<RecordedEvent>, ReadFailure> {
+    async fn read_task_events(&self, id: TaskId) -> Result<Vec<RecordedEvent>, ReadError> {
         self.read_log(move |log| log.read_stream(&StreamId::from(&id), Version(0))).await
     }
 
@@ -292,15 +292,15 @@ impl ReadModels {
     pub(super) async fn read_log<T: Send + 'static>(
         &self,
         read: impl FnOnce(&dyn EventLog) -> Result<T, LogFailure> + Send + 'static,
-    ) -> Result<T, ReadFailure> {
+    ) -> Result<T, ReadError> {
         let log = Arc::clone(&self.log);
         let reading = tokio::task::spawn_blocking(move || read(&*log));
-        Ok(reading.await.map_err(|_| ReadFailure::Interrupted)??)
+        Ok(reading.await.map_err(|_| ReadError::Interrupted)??)
     }
 }
 
 fn fold_task(history: &[RecordedEvent]) -> Option<TaskRecord> {
-    let own: Vec<(&TaskEvent, _)> = history.iter().filter_map(|e| Some((Task::narrow(&e.event)?, e.at))).collect();
+    let own: Vec<(&TaskEvent, _)> = history.iter().filter_map(|e| Some((Task::downcast(&e.event)?, e.at))).collect();
     match fold::<Task>(own) {
         Task::Present(record) => Some(*record),
         Task::Absent => None,
@@ -308,7 +308,7 @@ fn fold_task(history: &[RecordedEvent]) -> Option<TaskRecord> {
 }
 
 /// Returns `true` for events after which credentials may permit less than before.
-fn takes_access_away(event: &Event) -> bool {
+fn may_revoke_access(event: &Event) -> bool {
     match event {
         Event::Token(event) => matches!(event, TokenEvent::TokenRevoked),
         Event::User(event) => {

@@ -21,7 +21,7 @@ mod save;
 #[cfg(test)]
 mod tests;
 
-pub use load::Found;
+pub use load::OpenedSnapshot;
 pub use save::{remove_draft, save};
 
 use crate::events::journal::Anchor;
@@ -35,11 +35,11 @@ const HASH_BYTES: usize = 32;
 /// Size at which a chunk is written.
 const CHUNK_BYTES: usize = 512 * 1024;
 /// Kind of the end marker.
-const END: u8 = 0;
+const END_KIND: u8 = 0;
 
 /// Reason for which a snapshot is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub enum SnapshotError {
     /// Another release wrote it with other data structures.
     #[error("{}: another release wrote it", .0.display())]
     OtherRelease(PathBuf),
@@ -48,7 +48,7 @@ pub enum Unusable {
     Damaged { file: PathBuf, reason: String },
 }
 
-impl Unusable {
+impl SnapshotError {
     fn damaged(file: &Path, reason: &(impl ToString + ?Sized)) -> Self {
         Self::Damaged { file: file.to_owned(), reason: reason.to_string() }
     }
@@ -56,13 +56,13 @@ impl Unusable {
 
 /// Returns the snapshot directory of a data directory.
 #[must_use]
-pub fn directory_in(data_dir: &Path) -> PathBuf {
+pub fn snapshot_dir(data_dir: &Path) -> PathBuf {
     data_dir.join("snapshots")
 }
 
 /// Returns the snapshot file in the snapshot directory.
 #[must_use]
-pub fn file_in(directory: &Path) -> PathBuf {
+pub fn snapshot_path(directory: &Path) -> PathBuf {
     directory.join("models")
 }
 
@@ -70,7 +70,7 @@ pub fn file_in(directory: &Path) -> PathBuf {
 ///
 /// # Errors
 /// If the file system reports an error.
-pub fn remove(directory: &Path) -> io::Result<()> {
+pub fn remove_all(directory: &Path) -> io::Result<()> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -94,16 +94,16 @@ fn header(anchor: &Anchor) -> [u8; HEADER_BYTES] {
 }
 
 /// Parses the anchor from the header of a file.
-fn parse_header(bytes: &[u8; HEADER_BYTES], file: &Path) -> Result<Anchor, Unusable> {
+fn parse_header(bytes: &[u8; HEADER_BYTES], file: &Path) -> Result<Anchor, SnapshotError> {
     let number = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
     if !bytes.starts_with(MAGIC) {
-        return Err(Unusable::damaged(file, "it is not a snapshot"));
+        return Err(SnapshotError::damaged(file, "it is not a snapshot"));
     }
     if number(HEADER_BYTES - 4) != crc32c::crc32c(&bytes[..HEADER_BYTES - 4]) {
-        return Err(Unusable::damaged(file, "the checksum of its beginning does not fit"));
+        return Err(SnapshotError::damaged(file, "the checksum of its beginning does not fit"));
     }
     if number(8) != FORMAT || bytes[12..20] != fingerprint().to_le_bytes() {
-        return Err(Unusable::OtherRelease(file.to_owned()));
+        return Err(SnapshotError::OtherRelease(file.to_owned()));
     }
-    bytes[20..].first_chunk().map(Anchor::from_bytes).ok_or_else(|| Unusable::damaged(file, "it is too short"))
+    bytes[20..].first_chunk().map(Anchor::from_bytes).ok_or_else(|| SnapshotError::damaged(file, "it is too short"))
 }

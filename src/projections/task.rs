@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::decider::Decider;
 use crate::domain::ids::{EventId, TaskId, UserId};
-use crate::domain::task::{Gateway, Stage, Task, TaskEvent, TaskRecord, Work};
+use crate::domain::task::{Gateway, Task, TaskEvent, TaskRecord, TaskStage, TaskWork};
 use crate::events::envelope::RecordedEvent;
 use crate::events::stream::Position;
 
 pub mod index;
-mod moment;
+mod task_at;
 mod view;
 
-use index::Index;
-pub use moment::TaskMoment;
-pub use view::{CreationView, CreationsView, FailureView, ImageTaskView, VideoMoment, progress, urls};
+use index::TaskIndex;
+pub use task_at::TaskAt;
+pub use view::{CreationView, CreationsView, FailureView, ImageTaskView, VideoTaskState, progress, result_urls};
 
 /// Finished tasks kept in memory.
 const RECENT_MAX: usize = 10_000;
@@ -35,7 +35,7 @@ pub struct TaskEntry {
 
 /// Queue order of the tasks of a gateway; the lowest runs first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Rank {
+struct TaskQueueRank {
     gateway: Gateway,
     /// Sorts off-peak tasks after all others.
     off_peak: bool,
@@ -43,8 +43,8 @@ struct Rank {
     submitted: Position,
 }
 
-impl Rank {
-    fn of(work: &Work, submitted: Position) -> Self {
+impl TaskQueueRank {
+    fn new(work: &TaskWork, submitted: Position) -> Self {
         let off_peak = work.is_off_peak();
         let priority = Reverse(work.priority());
         Self { gateway: work.gateway(), off_peak, priority, submitted }
@@ -66,16 +66,16 @@ impl Rank {
 pub struct Tasks {
     by_id: HashMap<TaskId, TaskEntry>,
     /// Unfinished tasks in queue order.
-    unfinished: BTreeMap<Rank, TaskId>,
-    ranks: HashMap<TaskId, Rank>,
+    unfinished: BTreeMap<TaskQueueRank, TaskId>,
+    ranks: HashMap<TaskId, TaskQueueRank>,
     /// Unfinished tasks per owner with at least one; anonymous callers share one count.
     unfinished_of: HashMap<Option<UserId>, usize>,
     recent: VecDeque<TaskId>,
     /// Unfinished tasks that no vendor has accepted.
-    waiting: BTreeSet<Rank>,
+    waiting: BTreeSet<TaskQueueRank>,
     /// Index of all tasks; saved separately in snapshots.
     #[serde(skip)]
-    pub index: Index,
+    pub index: TaskIndex,
 }
 
 impl Tasks {
@@ -86,7 +86,7 @@ impl Tasks {
         let Task::Present(record) = task else { return };
 
         if matches!(event, TaskEvent::TaskSubmitted(_)) {
-            let rank = Rank::of(&record.submission.work, recorded.position);
+            let rank = TaskQueueRank::new(&record.submission.work, recorded.position);
             self.unfinished.insert(rank, id);
             self.ranks.insert(id, rank);
             *self.unfinished_of.entry(record.submission.owner).or_default() += 1;
@@ -94,7 +94,7 @@ impl Tasks {
 
         if let Some(rank) = self.ranks.get(&id).copied() {
             self.index.apply(&record, event, rank.submitted);
-            if matches!(record.stage, Stage::Waiting { .. } | Stage::Submitting { .. }) {
+            if matches!(record.stage, TaskStage::Waiting { .. } | TaskStage::Submitting { .. }) {
                 self.waiting.insert(rank);
             } else {
                 self.waiting.remove(&rank);
@@ -133,10 +133,10 @@ impl Tasks {
     #[must_use]
     pub fn queue_position(&self, id: TaskId) -> Option<usize> {
         let rank = self.ranks.get(&id).filter(|rank| self.waiting.contains(rank))?;
-        let first = Rank { off_peak: rank.off_peak, ..Rank::first(rank.gateway) };
-        let last = Rank { off_peak: rank.off_peak, ..Rank::last(rank.gateway) };
-        let earlier = self.waiting.range(Rank::first(rank.gateway)..first).count();
-        let owner = |rank: &Rank| Some(self.get(*self.unfinished.get(rank)?)?.record.submission.owner);
+        let first = TaskQueueRank { off_peak: rank.off_peak, ..TaskQueueRank::first(rank.gateway) };
+        let last = TaskQueueRank { off_peak: rank.off_peak, ..TaskQueueRank::last(rank.gateway) };
+        let earlier = self.waiting.range(TaskQueueRank::first(rank.gateway)..first).count();
+        let owner = |rank: &TaskQueueRank| Some(self.get(*self.unfinished.get(rank)?)?.record.submission.owner);
 
         let (own, mut before, mut others) = (owner(rank), 0, HashMap::<_, usize>::new());
         for waiting in self.waiting.range(first..=last) {
@@ -154,7 +154,7 @@ impl Tasks {
 
     /// Returns a copy for a snapshot, which shares large parts.
     #[must_use]
-    pub fn captured(&self) -> Self {
+    pub fn snapshot_copy(&self) -> Self {
         Self {
             by_id: self.by_id.clone(),
             unfinished: self.unfinished.clone(),
@@ -162,13 +162,13 @@ impl Tasks {
             unfinished_of: self.unfinished_of.clone(),
             recent: self.recent.clone(),
             waiting: self.waiting.clone(),
-            index: self.index.captured(),
+            index: self.index.snapshot_copy(),
         }
     }
 
     /// Returns the number of unfinished tasks of an owner; anonymous callers share one count.
     #[must_use]
-    pub fn unfinished_of(&self, owner: Option<UserId>) -> usize {
+    pub fn unfinished_count_of(&self, owner: Option<UserId>) -> usize {
         self.unfinished_of.get(&owner).copied().unwrap_or(0)
     }
 
@@ -187,17 +187,17 @@ impl Tasks {
     /// Returns the unfinished tasks of a gateway in queue order: off-peak tasks last, then by descending priority, then
     /// by submission.
     pub fn unfinished(&self, gateway: Gateway) -> impl Iterator<Item = (TaskId, &TaskEntry)> {
-        self.queue(gateway).filter_map(|id| Some((id, self.by_id.get(&id)?)))
+        self.queued_ids(gateway).filter_map(|id| Some((id, self.by_id.get(&id)?)))
     }
 
     /// Returns the ids of [`Tasks::unfinished`].
-    pub fn queue(&self, gateway: Gateway) -> impl Iterator<Item = TaskId> {
-        self.unfinished.range(Rank::first(gateway)..=Rank::last(gateway)).map(|(_, id)| *id)
+    pub fn queued_ids(&self, gateway: Gateway) -> impl Iterator<Item = TaskId> {
+        self.unfinished.range(TaskQueueRank::first(gateway)..=TaskQueueRank::last(gateway)).map(|(_, id)| *id)
     }
 
     /// Returns the ids of the off-peak tasks, which are last in the queue.
-    pub fn off_peak(&self, gateway: Gateway) -> impl Iterator<Item = TaskId> {
-        let first = Rank { off_peak: true, ..Rank::first(gateway) };
-        self.unfinished.range(first..=Rank::last(gateway)).map(|(_, id)| *id)
+    pub fn off_peak_ids(&self, gateway: Gateway) -> impl Iterator<Item = TaskId> {
+        let first = TaskQueueRank { off_peak: true, ..TaskQueueRank::first(gateway) };
+        self.unfinished.range(first..=TaskQueueRank::last(gateway)).map(|(_, id)| *id)
     }
 }

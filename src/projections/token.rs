@@ -8,9 +8,9 @@ use crate::domain::token::{Token, TokenEvent, TokenRecord, TokenSubject};
 use crate::domain::value::{Digest, Timestamp};
 
 /// The tokens of a publisher in a snapshot.
-type OfPublisher<'t> = (&'t PublisherId, &'t Vec<TokenId>);
+type PublisherTokenList<'t> = (&'t PublisherId, &'t Vec<TokenId>);
 /// The tokens of a user in a snapshot.
-type OfUser<'t> = (&'t UserId, &'t Vec<TokenId>);
+type UserTokenList<'t> = (&'t UserId, &'t Vec<TokenId>);
 
 /// All tokens ever issued.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,24 +34,26 @@ impl Tokens {
         match token {
             Token::Valid(token) if !was_valid => {
                 let secret = token.grant.secret_hash;
-                list_of(&mut self.of_publisher, &mut self.of_user, token).push(id);
+                list_for(&mut self.of_publisher, &mut self.of_user, token).push(id);
                 self.by_secret.insert(secret, id);
             }
             Token::Revoked(token) if was_valid => {
                 self.by_secret.remove(&token.grant.secret_hash);
-                list_of(&mut self.of_publisher, &mut self.of_user, token).retain(|other| *other != id);
+                list_for(&mut self.of_publisher, &mut self.of_user, token).retain(|other| *other != id);
             }
             _ => {}
         }
     }
 
     /// Returns all tokens, for a snapshot.
-    pub(super) fn saved(&self) -> impl Iterator<Item = (&TokenId, &Token)> {
+    pub(super) fn snapshot_entries(&self) -> impl Iterator<Item = (&TokenId, &Token)> {
         self.by_id.iter()
     }
 
     /// Returns the valid tokens of every publisher and user, in the order of issue, for a snapshot.
-    pub(super) fn saved_lists(&self) -> (impl Iterator<Item = OfPublisher<'_>>, impl Iterator<Item = OfUser<'_>>) {
+    pub(super) fn snapshot_lists(
+        &self,
+    ) -> (impl Iterator<Item = PublisherTokenList<'_>>, impl Iterator<Item = UserTokenList<'_>>) {
         (self.of_publisher.iter(), self.of_user.iter())
     }
 
@@ -100,7 +102,7 @@ impl Tokens {
 }
 
 /// Returns the list that contains a token.
-fn list_of<'t>(
+fn list_for<'t>(
     of_publisher: &'t mut HashMap<PublisherId, Vec<TokenId>>,
     of_user: &'t mut HashMap<UserId, Vec<TokenId>>,
     token: &TokenRecord,
@@ -163,7 +165,7 @@ mod tests {
     #[test]
     fn a_revoked_token_opens_nothing_and_is_known_only_by_its_id() {
         let mut tokens = tokens();
-        let later = AT.after(Duration::from_secs(1));
+        let later = AT.saturating_add(Duration::from_secs(1));
         tokens.apply(token(2), &TokenEvent::TokenRevoked, later);
         tokens.apply(token(3), &TokenEvent::TokenRevoked, later);
         assert_eq!(ids(tokens.of_publisher(&acme())), [token(1)]);
@@ -176,7 +178,7 @@ mod tests {
     #[test]
     fn the_last_use_is_shown() {
         let mut tokens = tokens();
-        let later = AT.after(Duration::from_secs(7));
+        let later = AT.saturating_add(Duration::from_secs(7));
         tokens.apply(token(1), &TokenEvent::TokenUsed { at: later }, later);
         let shown = tokens.by_secret(&Digest([1; 32])).unwrap();
         assert_eq!((shown.issued_at, shown.last_used_at), (AT, Some(later)));

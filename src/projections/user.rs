@@ -23,7 +23,7 @@ impl Users {
     }
 
     /// Returns all users, for a snapshot.
-    pub(super) fn saved(&self) -> impl Iterator<Item = (&UserId, &User)> {
+    pub(super) fn snapshot_entries(&self) -> impl Iterator<Item = (&UserId, &User)> {
         self.by_id.iter()
     }
 
@@ -49,16 +49,16 @@ impl Users {
     pub fn page(&self, request: PageRequest, only: &HashSet<UserId>) -> Page<&User> {
         let listed = |(id, user): &(&UserId, &User)| **user != User::Absent && (only.is_empty() || only.contains(id));
         let users: Vec<_> = self.by_id.iter().filter(listed).map(|(_, user)| user).collect();
-        request.cut(users.into_iter())
+        request.paginate(users.into_iter())
     }
 
     /// Returns all open accounts.
-    pub fn present(&self) -> impl Iterator<Item = &UserProfile> {
+    pub fn profiles(&self) -> impl Iterator<Item = &UserProfile> {
         self.by_id.values().filter_map(User::profile)
     }
 
     /// Returns the ids of erased users.
-    pub fn erased(&self) -> impl Iterator<Item = UserId> {
+    pub fn erased_ids(&self) -> impl Iterator<Item = UserId> {
         self.by_id
             .values()
             .filter_map(|user| if let User::Erased(tombstone) = user { Some(tombstone.id) } else { None })

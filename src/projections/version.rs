@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::node::Nodes;
-use super::node::entry::Entry;
-use super::node::order::Order;
+use super::node::entry::NodeEntry;
+use super::node::sorted_list::SortedList;
 use super::page::{Page, PageRequest};
 use crate::domain::ids::{NodeId, NodeKey, VersionId};
 use crate::domain::node::{NodeEvent, NodeProfile};
@@ -16,19 +16,19 @@ use crate::domain::value::Timestamp;
 use crate::domain::version::{NodeVersion, VersionRef, VersionStatus};
 
 /// Sort key of a version: by time, then by descending id.
-type Rank = (Timestamp, Reverse<VersionId>);
+type VersionRank = (Timestamp, Reverse<VersionId>);
 
 /// A version that can be read after the read models are released.
 #[derive(Debug, Clone)]
-pub struct Held {
-    node: Arc<Entry>,
+pub struct VersionHandle {
+    node: Arc<NodeEntry>,
     id: VersionId,
 }
 
-impl Held {
+impl VersionHandle {
     /// Returns the entry, the node and the version; `None` if the node is deleted.
     #[must_use]
-    pub fn look(&self) -> Option<(&Entry, &NodeProfile, &NodeVersion)> {
+    pub fn resolve(&self) -> Option<(&NodeEntry, &NodeProfile, &NodeVersion)> {
         let node = self.node.profile()?;
         Some((&self.node, node, node.version(&VersionRef::Id(self.id))?))
     }
@@ -47,7 +47,7 @@ pub struct VersionQuery {
 /// Versions of all nodes that are not deleted, oldest first, by status.
 #[derive(Debug, Clone, Default)]
 pub struct Versions {
-    by_status: BTreeMap<VersionStatus, Order<Rank>>,
+    by_status: BTreeMap<VersionStatus, SortedList<VersionRank>>,
 }
 
 /// Compares the versions of each status; a missing status equals an empty one.
@@ -67,12 +67,12 @@ impl Versions {
             NodeEvent::VersionReleased { version } => self.insert(version.id, VersionStatus::Active, at),
             NodeEvent::VersionPublished { version } => self.insert(version.id, VersionStatus::Pending, at),
             NodeEvent::VersionStatusChanged { id, status, .. } => {
-                let may_become = |(before, _): &(VersionStatus, _)| before.may_become(*status);
+                let may_become = |(before, _): &(VersionStatus, _)| before.can_transition_to(*status);
                 let Some((before, made)) = known(*id).filter(may_become) else { return };
                 self.remove(*id, before, made);
                 self.insert(*id, *status, made);
             }
-            NodeEvent::VersionAdministered { id, facts } => {
+            NodeEvent::VersionAdministered { id, admin_fields: facts } => {
                 let (Some((status, before)), Some(made)) = (known(*id), facts.created_at) else { return };
                 self.remove(*id, status, before);
                 self.insert(*id, status, made);
@@ -90,40 +90,40 @@ impl Versions {
 
     /// Indexes the versions of all nodes.
     #[must_use]
-    pub fn of(nodes: &Nodes) -> Self {
-        let mut ranks: BTreeMap<VersionStatus, Vec<Rank>> = BTreeMap::new();
+    pub fn from_nodes(nodes: &Nodes) -> Self {
+        let mut ranks: BTreeMap<VersionStatus, Vec<VersionRank>> = BTreeMap::new();
         for version in nodes.all().flat_map(|node| &node.versions) {
             ranks.entry(version.status).or_default().push((version.created_at, Reverse(version.id)));
         }
-        let sorted = |mut ranks: Vec<Rank>| {
+        let sorted = |mut ranks: Vec<VersionRank>| {
             ranks.par_sort_unstable();
-            Order::from_sorted(&ranks)
+            SortedList::from_sorted(&ranks)
         };
         Self { by_status: ranks.into_iter().map(|(status, ranks)| (status, sorted(ranks))).collect() }
     }
 
     fn insert(&mut self, id: VersionId, status: VersionStatus, made: Timestamp) {
-        self.by_status.entry(status).or_default().insert_own((made, Reverse(id)));
+        self.by_status.entry(status).or_default().insert_natural((made, Reverse(id)));
     }
 
     fn remove(&mut self, id: VersionId, status: VersionStatus, made: Timestamp) {
         if let Some(order) = self.by_status.get_mut(&status) {
-            order.remove_own((made, Reverse(id)));
+            order.remove_natural((made, Reverse(id)));
         }
     }
 
     /// Returns one page of a query, newest first.
     #[must_use]
-    pub fn page(&self, nodes: &Nodes, query: &VersionQuery) -> Page<Held> {
+    pub fn page(&self, nodes: &Nodes, query: &VersionQuery) -> Page<VersionHandle> {
         if let Some(keys) = &query.nodes {
-            return of_nodes(nodes, keys, query);
+            return page_of_nodes(nodes, keys, query);
         }
         let wanted = |status: &VersionStatus| query.statuses.is_empty() || query.statuses.contains(status);
         let orders = self.by_status.iter().filter(|(status, _)| wanted(status)).map(|(_, order)| order);
-        let page = merged(&orders.collect::<Vec<_>>(), query.page);
+        let page = merge_page(&orders.collect::<Vec<_>>(), query.page);
         let hold = |Reverse(id)| {
             let (node, _) = nodes.by_version(id)?;
-            Some(Held { node: nodes.entry(&node.id.key())?, id })
+            Some(VersionHandle { node: nodes.entry(&node.id.key())?, id })
         };
         let entries = page.entries.into_iter().filter_map(|(_, id)| hold(id)).collect();
         Page { entries, total: page.total, request: page.request }
@@ -131,12 +131,12 @@ impl Versions {
 }
 
 /// Returns one page of several orders merged, newest first. The cost does not depend on the page number.
-fn merged(orders: &[&Order<Rank>], request: PageRequest) -> Page<Rank> {
+fn merge_page(orders: &[&SortedList<VersionRank>], request: PageRequest) -> Page<VersionRank> {
     let total: usize = orders.iter().map(|order| order.len()).sum();
     let mut rest: Vec<_> = orders
         .iter()
-        .zip(before_page(orders, request.offset().min(total)))
-        .map(|(order, taken)| order.back_from(taken).peekable())
+        .zip(counts_before_page(orders, request.offset().min(total)))
+        .map(|(order, taken)| order.iter_rev_from_end(taken).peekable())
         .collect();
 
     let newest_first = std::iter::from_fn(|| {
@@ -152,13 +152,13 @@ fn merged(orders: &[&Order<Rank>], request: PageRequest) -> Page<Rank> {
 /// Returns how many entries at the end of each order are among the `offset` newest of all.
 ///
 /// Each step of the binary search halves the open range of one order and locates its middle entry in all orders.
-fn before_page(orders: &[&Order<Rank>], offset: usize) -> Vec<usize> {
+fn counts_before_page(orders: &[&SortedList<VersionRank>], offset: usize) -> Vec<usize> {
     let mut open: Vec<(usize, usize)> = orders.iter().map(|order| (0, order.len().min(offset))).collect();
     while let Some(at) =
         (0..open.len()).max_by_key(|at| open[*at].1 - open[*at].0).filter(|at| open[*at].0 < open[*at].1)
     {
         let (low, high) = open[at];
-        let Some(middle) = orders[at].back_from(low.midpoint(high)).next() else { break };
+        let Some(middle) = orders[at].iter_rev_from_end(low.midpoint(high)).next() else { break };
         let newer: Vec<usize> = orders.iter().map(|order| order.count_after(middle)).collect();
         let is_before = newer.iter().sum::<usize>() < offset;
 
@@ -176,7 +176,7 @@ fn before_page(orders: &[&Order<Rank>], offset: usize) -> Vec<usize> {
     open.into_iter().map(|(taken, _)| taken).collect()
 }
 
-fn of_nodes(nodes: &Nodes, keys: &[NodeKey], query: &VersionQuery) -> Page<Held> {
+fn page_of_nodes(nodes: &Nodes, keys: &[NodeKey], query: &VersionQuery) -> Page<VersionHandle> {
     let keys: BTreeSet<&NodeKey> = keys.iter().collect();
     let mut found = Vec::new();
     for entry in keys.into_iter().filter_map(|key| nodes.entry(key)) {
@@ -187,7 +187,7 @@ fn of_nodes(nodes: &Nodes, keys: &[NodeKey], query: &VersionQuery) -> Page<Held>
         found.extend(ranks.map(|rank| (rank, entry.clone())));
     }
     found.sort_by_key(|(rank, _)| Reverse(*rank));
-    query.page.cut(found.into_iter()).map(|((_, Reverse(id)), node)| Held { node, id })
+    query.page.paginate(found.into_iter()).map(|((_, Reverse(id)), node)| VersionHandle { node, id })
 }
 
 #[cfg(test)]
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use crate::domain::ids::PublisherId;
     use crate::domain::node::NodeFields;
-    use crate::domain::version::{SemVer, VersionDraft, VersionFacts, VersionFields};
+    use crate::domain::version::{SemVer, VersionAdminFields, VersionDraft, VersionFields};
     use proptest::prelude::*;
     use proptest::sample::{select, subsequence};
     use uuid::Uuid;
@@ -212,12 +212,15 @@ mod tests {
         (0..NODES.len(), 0..5_u128, 0..4_i64, select(VersionStatus::ALL), 0..20).prop_map(
             |(node, n, time, status, what)| {
                 let id = VersionId(Uuid::from_u128(n * 3 + node as u128));
-                let facts = VersionFacts { created_at: Some(Timestamp::from_micros(time)), ..VersionFacts::default() };
+                let facts = VersionAdminFields {
+                    created_at: Some(Timestamp::from_micros(time)),
+                    ..VersionAdminFields::default()
+                };
                 let event = match what {
                     0 => NodeEvent::NodeDeleted,
                     1..4 => NodeEvent::VersionReleased { version: made(id) },
                     4..8 => NodeEvent::VersionPublished { version: made(id) },
-                    8..11 => NodeEvent::VersionAdministered { id, facts },
+                    8..11 => NodeEvent::VersionAdministered { id, admin_fields: facts },
                     _ => NodeEvent::VersionStatusChanged { id, status, reason: None },
                 };
                 (node, event)
@@ -247,27 +250,27 @@ mod tests {
         (nodes, versions)
     }
 
-    fn ids(entries: &[Held]) -> Vec<VersionId> {
-        entries.iter().map(|held| held.look().unwrap().2.id).collect()
+    fn ids(entries: &[VersionHandle]) -> Vec<VersionId> {
+        entries.iter().map(|held| held.resolve().unwrap().2.id).collect()
     }
 
     #[test]
     fn pages_of_long_lists_are_found_wherever_they_are() {
         let rank =
             |n: i64| (Timestamp::from_micros(n / 3), Reverse(VersionId(Uuid::from_u128(n.unsigned_abs().into()))));
-        let mut all: Vec<Rank> = (0..4000).map(rank).collect();
+        let mut all: Vec<VersionRank> = (0..4000).map(rank).collect();
         all.sort_unstable();
         // The newest and the oldest of one status, the rest in turns of two others.
         let of = |status: usize| {
             let own = |at: usize| if (500..3500).contains(&at) { 1 + at % 2 } else { 0 };
             let ranks = all.iter().enumerate().filter(|(at, _)| own(*at) == status).map(|(_, rank)| *rank);
-            Order::from_sorted(&ranks.collect::<Vec<_>>())
+            SortedList::from_sorted(&ranks.collect::<Vec<_>>())
         };
-        let (orders, limit) = ([of(0), of(1), of(2), Order::default()], 7);
+        let (orders, limit) = ([of(0), of(1), of(2), SortedList::default()], 7);
         for page in (1..=573).step_by(11).chain([572, 573, u64::MAX]) {
             let request = PageRequest { page, limit };
-            let expected: Vec<Rank> = request.part(all.iter().rev().copied());
-            let found = merged(&orders.each_ref(), request);
+            let expected: Vec<VersionRank> = request.slice(all.iter().rev().copied());
+            let found = merge_page(&orders.each_ref(), request);
             assert_eq!((found.entries, found.total), (expected, 4000), "{page}");
         }
     }

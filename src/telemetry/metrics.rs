@@ -1,7 +1,7 @@
 //! All metrics: those counted while the service runs, and gauges read at each scrape.
 //!
 //! No client input becomes a label, so the number of time series is bounded by the program's routes, statuses and event
-//! types. Known series start at 0 ([`Foreseen`]).
+//! types. Known series start at 0 ([`KnownSeries`]).
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-mod foreseen;
-mod looked;
+mod gauges;
+mod zero_init;
 
-pub use foreseen::{CALL_OUTCOMES, Foreseen, VENDOR_CALLS};
-pub use looked::{Looked, State};
+pub use gauges::{GaugeReadings, StateGauge};
+pub use zero_init::{CALL_OUTCOMES, KnownSeries, VENDOR_CALLS};
 
-use foreseen::ISSUER_OUTCOMES;
+use zero_init::ISSUER_OUTCOMES;
 
-/// The media type of [`Metrics::told`].
+/// The media type of [`Metrics::render`].
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Route label of requests without a matching route.
-const UNMATCHED: &str = "unmatched";
+const UNMATCHED_ROUTE: &str = "unmatched";
 /// Code label of failures with a code that this program does not define.
-const OTHER: &str = "other";
+const OTHER_CODE: &str = "other";
 
 /// Buckets from 0.1 ms to 13 s: reads of pages are in the lowest, uploads in the highest.
 fn request_seconds() -> Histogram {
@@ -45,26 +45,26 @@ fn sync_seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.000_032, 2.0, 16))
 }
 
-type Labels<const N: usize> = [(&'static str, &'static str); N];
+type LabelPairs<const N: usize> = [(&'static str, &'static str); N];
 
 /// Metrics of one service. Clones share their values.
 #[derive(Clone)]
-pub struct Metrics(Arc<Counted>);
+pub struct Metrics(Arc<MetricFamilies>);
 
-struct Counted {
+struct MetricFamilies {
     /// Registry of the counters below.
     registry: Registry,
-    requests: Family<(Labels<2>, StatusLabel), Counter>,
-    seconds: Family<Labels<2>, Histogram, fn() -> Histogram>,
+    requests: Family<(LabelPairs<2>, StatusLabel), Counter>,
+    request_seconds: Family<LabelPairs<2>, Histogram, fn() -> Histogram>,
     in_flight: Gauge,
-    refused: Family<Labels<1>, Counter>,
-    spans: Family<Labels<1>, Counter>,
-    issuer: Family<Labels<1>, Counter>,
-    events: Family<Labels<1>, Counter>,
-    failures: Family<Labels<2>, Counter>,
-    calls: Family<Labels<3>, Counter>,
-    call_seconds: Family<Labels<2>, Histogram, fn() -> Histogram>,
-    syncs: Histogram,
+    rate_limited: Family<LabelPairs<1>, Counter>,
+    spans: Family<LabelPairs<1>, Counter>,
+    issuer_fetches: Family<LabelPairs<1>, Counter>,
+    events: Family<LabelPairs<1>, Counter>,
+    failures: Family<LabelPairs<2>, Counter>,
+    vendor_calls: Family<LabelPairs<3>, Counter>,
+    vendor_call_seconds: Family<LabelPairs<2>, Histogram, fn() -> Histogram>,
+    sync_seconds: Histogram,
 }
 
 /// Status label.
@@ -76,43 +76,43 @@ struct StatusLabel {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let counted = Counted {
+        let counted = MetricFamilies {
             registry: Registry::with_prefix("mediary"),
             requests: Family::default(),
-            seconds: Family::new_with_constructor(request_seconds),
+            request_seconds: Family::new_with_constructor(request_seconds),
             in_flight: Gauge::default(),
-            refused: Family::default(),
+            rate_limited: Family::default(),
             spans: Family::default(),
-            issuer: Family::default(),
+            issuer_fetches: Family::default(),
             events: Family::default(),
             failures: Family::default(),
-            calls: Family::default(),
-            call_seconds: Family::new_with_constructor(call_seconds),
-            syncs: sync_seconds(),
+            vendor_calls: Family::default(),
+            vendor_call_seconds: Family::new_with_constructor(call_seconds),
+            sync_seconds: sync_seconds(),
         };
-        Self(Arc::new(counted.registered()))
+        Self(Arc::new(counted.register_all()))
     }
 }
 
-impl Counted {
+impl MetricFamilies {
     /// Registers all metrics, each with its help text.
-    fn registered(mut self) -> Self {
+    fn register_all(mut self) -> Self {
         let registry = &mut self.registry;
         let about = "Requests by route, method and status; status 0: the caller went away first";
         registry.register("http_requests", about, self.requests.clone());
 
         let about = "From the head of a request to the head of its answer, with the body of the request";
-        registry.register_with_unit("http_request_duration", about, Unit::Seconds, self.seconds.clone());
+        registry.register_with_unit("http_request_duration", about, Unit::Seconds, self.request_seconds.clone());
         registry.register("http_requests_in_flight", "Requests that are being answered", self.in_flight.clone());
 
         let about = "Requests that were answered 429, by the code of the error";
-        registry.register("limit_refusals", about, self.refused.clone());
+        registry.register("limit_refusals", about, self.rate_limited.clone());
 
         let about = "Spans of traces: sent to the collector, lost because it did not take them, dropped because too many waited";
         registry.register("spans", about, self.spans.clone());
 
         let about = "Questions to the issuer of tokens for its keys since the start, by what came of it";
-        registry.register("issuer_key_fetches", about, self.issuer.clone());
+        registry.register("issuer_key_fetches", about, self.issuer_fetches.clone());
 
         registry.register("events", "Events recorded since the start, by name", self.events.clone());
 
@@ -120,12 +120,12 @@ impl Counted {
         registry.register("task_failures", about, self.failures.clone());
 
         let about = "Calls to vendors since the start, by what was asked and what came of it";
-        registry.register("vendor_calls", about, self.calls.clone());
+        registry.register("vendor_calls", about, self.vendor_calls.clone());
         let about = "How long calls to vendors take; of `result` with bringing the files home";
-        registry.register_with_unit("vendor_call_duration", about, Unit::Seconds, self.call_seconds.clone());
+        registry.register_with_unit("vendor_call_duration", about, Unit::Seconds, self.vendor_call_seconds.clone());
 
         let about = "How long the disk takes to confirm a group of changes";
-        registry.register_with_unit("journal_sync_duration", about, Unit::Seconds, self.syncs.clone());
+        registry.register_with_unit("journal_sync_duration", about, Unit::Seconds, self.sync_seconds.clone());
         self
     }
 }
@@ -133,67 +133,67 @@ impl Counted {
 impl Metrics {
     /// Begins a request to this route. The request is counted when the meter is dropped.
     #[must_use]
-    pub fn request(&self, method: &'static str, route: &'static str) -> Meter {
+    pub fn start_request(&self, method: &'static str, route: &'static str) -> RequestMeter {
         self.0.in_flight.inc();
-        Meter {
+        RequestMeter {
             metrics: self.clone(),
             labels: [("method", method), ("route", route)],
-            begun: Instant::now(),
+            started_at: Instant::now(),
             status: 0,
         }
     }
 
     /// Counts a request rejected because no route, or no method of the route, matches.
-    pub fn unmatched(&self, status: u16) {
-        self.answered([("method", "any"), ("route", UNMATCHED)], status);
+    pub fn count_unmatched(&self, status: u16) {
+        self.count_response([("method", "any"), ("route", UNMATCHED_ROUTE)], status);
     }
 
     /// Creates the known series with value 0, so that `rate()` sees their first increment.
-    pub fn foresee(&self, foreseen: &Foreseen) {
-        foreseen.begin(&self.0);
+    pub fn register_known_series(&self, foreseen: &KnownSeries) {
+        foreseen.init_at_zero(&self.0);
     }
 
     /// Counts a 429 response with an error of this code.
-    pub fn refused(&self, code: &'static str) {
-        self.0.refused.get_or_create(&[("code", code)]).inc();
+    pub fn count_rate_limited(&self, code: &'static str) {
+        self.0.rate_limited.get_or_create(&[("code", code)]).inc();
     }
 
     /// Counts spans by outcome.
-    pub fn spans(&self, outcome: &'static str, spans: u64) {
+    pub fn count_spans(&self, outcome: &'static str, spans: u64) {
         self.0.spans.get_or_create(&[("outcome", outcome)]).inc_by(spans);
     }
 
     /// Counts a fetch of the token issuer's keys.
-    pub fn issuer_asked(&self, had: bool) {
+    pub fn count_issuer_fetch(&self, had: bool) {
         let outcome = if had { ISSUER_OUTCOMES[0] } else { ISSUER_OUTCOMES[1] };
-        self.0.issuer.get_or_create(&[("outcome", outcome)]).inc();
+        self.0.issuer_fetches.get_or_create(&[("outcome", outcome)]).inc();
     }
 
     /// Counts a recorded event.
-    pub fn recorded(&self, name: &'static str) {
+    pub fn count_event(&self, name: &'static str) {
         self.0.events.get_or_create(&[("event", name)]).inc();
     }
 
     /// Counts a failed task of this kind.
-    pub fn failed(&self, kind: &'static str, code: Option<&'static str>) {
-        self.0.failures.get_or_create(&[("kind", kind), ("code", code.unwrap_or(OTHER))]).inc();
+    pub fn count_task_failure(&self, kind: &'static str, code: Option<&'static str>) {
+        self.0.failures.get_or_create(&[("kind", kind), ("code", code.unwrap_or(OTHER_CODE))]).inc();
     }
 
     /// Counts a call to a vendor, one of [`VENDOR_CALLS`], with its outcome, one of [`CALL_OUTCOMES`].
-    pub fn called(&self, vendor: &'static str, call: &'static str, outcome: &'static str, took: Duration) {
-        self.0.calls.get_or_create(&[("vendor", vendor), ("call", call), ("outcome", outcome)]).inc();
-        let seconds = self.0.call_seconds.get_or_create(&[("vendor", vendor), ("call", call)]);
+    pub fn observe_vendor_call(&self, vendor: &'static str, call: &'static str, outcome: &'static str, took: Duration) {
+        self.0.vendor_calls.get_or_create(&[("vendor", vendor), ("call", call), ("outcome", outcome)]).inc();
+        let seconds = self.0.vendor_call_seconds.get_or_create(&[("vendor", vendor), ("call", call)]);
         seconds.observe(took.as_secs_f64());
     }
 
     /// Observes the duration of a journal sync.
-    pub fn synced(&self, took: Duration) {
-        self.0.syncs.observe(took.as_secs_f64());
+    pub fn observe_sync(&self, took: Duration) {
+        self.0.sync_seconds.observe(took.as_secs_f64());
     }
 
     /// Renders everything in the `OpenMetrics` text format, including the given gauges.
     #[must_use]
-    pub fn told(&self, looked: &Looked) -> String {
+    pub fn render(&self, looked: &GaugeReadings) -> String {
         let mut text = String::new();
         let told = encode_registry(&mut text, &self.0.registry)
             .and_then(|()| encode_registry(&mut text, &looked.registry()))
@@ -202,37 +202,37 @@ impl Metrics {
         told.map_or_else(|fmt::Error| String::new(), |()| text)
     }
 
-    fn answered(&self, labels: Labels<2>, status: u16) {
+    fn count_response(&self, labels: LabelPairs<2>, status: u16) {
         self.0.requests.get_or_create(&(labels, StatusLabel { status })).inc();
     }
 }
 
 /// A request in progress.
-pub struct Meter {
+pub struct RequestMeter {
     metrics: Metrics,
-    labels: Labels<2>,
-    begun: Instant,
+    labels: LabelPairs<2>,
+    started_at: Instant,
     status: u16,
 }
 
-impl Meter {
+impl RequestMeter {
     /// Counts a 429 response with an error of this code.
-    pub fn refused(&self, code: &'static str) {
-        self.metrics.refused(code);
+    pub fn count_rate_limited(&self, code: &'static str) {
+        self.metrics.count_rate_limited(code);
     }
 
     /// Records the status of the response.
-    pub fn answer(mut self, status: u16) {
+    pub fn finish(mut self, status: u16) {
         self.status = status;
     }
 }
 
-impl Drop for Meter {
+impl Drop for RequestMeter {
     fn drop(&mut self) {
         self.metrics.0.in_flight.dec();
-        self.metrics.answered(self.labels, self.status);
+        self.metrics.count_response(self.labels, self.status);
         if self.status > 0 {
-            self.metrics.0.seconds.get_or_create(&self.labels).observe(self.begun.elapsed().as_secs_f64());
+            self.metrics.0.request_seconds.get_or_create(&self.labels).observe(self.started_at.elapsed().as_secs_f64());
         }
     }
 }

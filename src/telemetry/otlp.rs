@@ -4,16 +4,19 @@ use std::fmt::Write;
 
 use serde_json::{Value as Json, json};
 
-use super::trace::{Ended, Value};
+use super::trace::{AttributeValue, FinishedSpan};
 
 /// Path of the traces endpoint, relative to the collector's URL.
-pub const PATH: &str = "/v1/traces";
+pub const TRACES_PATH: &str = "/v1/traces";
 
 /// Encodes a batch of spans of the named service.
 #[must_use]
-pub fn batch(service: &str, spans: &[Ended]) -> Vec<u8> {
-    let resource = [attribute("service.name", &Value::Text(service.to_owned())), version("service.version")];
-    let spans: Vec<_> = spans.iter().map(span).collect();
+pub fn encode_batch(service: &str, spans: &[FinishedSpan]) -> Vec<u8> {
+    let resource = [
+        encode_attribute("service.name", &AttributeValue::Text(service.to_owned())),
+        version_attribute("service.version"),
+    ];
+    let spans: Vec<_> = spans.iter().map(encode_span).collect();
 
     let batch = json!({"resourceSpans": [{
         "resource": {"attributes": resource},
@@ -22,20 +25,20 @@ pub fn batch(service: &str, spans: &[Ended]) -> Vec<u8> {
     batch.to_string().into_bytes()
 }
 
-fn version(name: &str) -> Json {
-    attribute(name, &Value::Text(env!("CARGO_PKG_VERSION").to_owned()))
+fn version_attribute(name: &str) -> Json {
+    encode_attribute(name, &AttributeValue::Text(env!("CARGO_PKG_VERSION").to_owned()))
 }
 
-fn span(span: &Ended) -> Json {
-    let attributes: Vec<_> = span.attributes.iter().map(|(name, value)| attribute(name, value)).collect();
+fn encode_span(span: &FinishedSpan) -> Json {
+    let attributes: Vec<_> = span.attributes.iter().map(|(name, value)| encode_attribute(name, value)).collect();
     // OTLP writes 64-bit numbers as text and ids as hexadecimal.
     let mut written = json!({
         "traceId": hex(&span.context.trace),
         "spanId": hex(&span.context.span),
         "name": span.name,
         "kind": span.kind as u8,
-        "startTimeUnixNano": span.begun.to_string(),
-        "endTimeUnixNano": span.ended.to_string(),
+        "startTimeUnixNano": span.started_at.to_string(),
+        "endTimeUnixNano": span.ended_at.to_string(),
         "attributes": attributes,
         "status": span.failure.as_ref().map_or_else(|| json!({}), |why| json!({"code": 2, "message": why})),
     });
@@ -46,10 +49,10 @@ fn span(span: &Ended) -> Json {
     written
 }
 
-fn attribute(name: &str, value: &Value) -> Json {
+fn encode_attribute(name: &str, value: &AttributeValue) -> Json {
     let value = match value {
-        Value::Text(text) => json!({"stringValue": text}),
-        Value::Number(number) => json!({"intValue": number.to_string()}),
+        AttributeValue::Text(text) => json!({"stringValue": text}),
+        AttributeValue::Number(number) => json!({"intValue": number.to_string()}),
     };
     json!({"key": name, "value": value})
 }
@@ -65,23 +68,23 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::trace::{Context, Kind};
+    use crate::telemetry::trace::{SpanContext, SpanKind};
 
     #[test]
     fn a_span_is_written_as_the_protocol_has_it() {
-        let context = Context::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").unwrap();
-        let span = Ended {
+        let context = SpanContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").unwrap();
+        let span = FinishedSpan {
             context,
             parent: Some([1; 8]),
-            kind: Kind::Server,
+            kind: SpanKind::Server,
             name: "GET /nodes".into(),
-            begun: 1_795_348_800_000_000_000,
-            ended: 1_795_348_800_000_017_000,
-            attributes: vec![("http.response.status_code", Value::Number(500))],
+            started_at: 1_795_348_800_000_000_000,
+            ended_at: 1_795_348_800_000_017_000,
+            attributes: vec![("http.response.status_code", AttributeValue::Number(500))],
             failure: Some("500".to_owned()),
         };
 
-        let written: Json = serde_json::from_slice(&batch("mediary", &[span])).unwrap();
+        let written: Json = serde_json::from_slice(&encode_batch("mediary", &[span])).unwrap();
         let told = &written["resourceSpans"][0];
         assert_eq!(
             told["resource"]["attributes"][0],

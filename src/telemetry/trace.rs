@@ -13,10 +13,10 @@ use uuid::Uuid;
 use super::metrics::Metrics;
 
 mod context;
-mod threads;
+mod task_traces;
 
-pub use context::Context;
-use threads::Threads;
+pub use context::SpanContext;
+use task_traces::TaskTraces;
 
 /// Maximum number of spans waiting for export.
 const WAITING_MAX: usize = 8192;
@@ -25,15 +25,15 @@ pub const BATCH: usize = 512;
 
 /// Sources of time and random numbers.
 #[derive(Clone)]
-pub struct Sources {
+pub struct TraceSources {
     /// Nanoseconds since 1970.
     pub now: Arc<dyn Fn() -> u64 + Send + Sync>,
-    pub chance: Arc<dyn Fn() -> [u8; 24] + Send + Sync>,
+    pub random_bytes: Arc<dyn Fn() -> [u8; 24] + Send + Sync>,
 }
 
 /// Kind of span, with the numbers of OTLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SpanKind {
     Internal = 1,
     Server = 2,
     Client = 3,
@@ -41,94 +41,94 @@ pub enum Kind {
 
 /// Value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub enum AttributeValue {
     Text(String),
     Number(i64),
 }
 
 /// A finished span.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    pub context: Context,
+pub struct FinishedSpan {
+    pub context: SpanContext,
     /// The enclosing span.
     pub parent: Option<[u8; 8]>,
-    pub kind: Kind,
+    pub kind: SpanKind,
     pub name: Cow<'static, str>,
     /// Nanoseconds since 1970.
-    pub begun: u64,
-    pub ended: u64,
-    pub attributes: Vec<(&'static str, Value)>,
+    pub started_at: u64,
+    pub ended_at: u64,
+    pub attributes: Vec<(&'static str, AttributeValue)>,
     /// Error message, if the span failed.
     pub failure: Option<String>,
 }
 
 /// Recorder of spans. Cheap to clone. The default records nothing.
 #[derive(Clone, Default)]
-pub struct Tracer(Option<Arc<Inner>>);
+pub struct Tracer(Option<Arc<TracerInner>>);
 
-struct Inner {
-    sources: Sources,
+struct TracerInner {
+    sources: TraceSources,
     /// Percentage of the traces begun here that are sampled.
-    percent: u8,
-    waiting: Mutex<VecDeque<Ended>>,
-    threads: Mutex<Threads>,
-    enough: Notify,
+    sample_percent: u8,
+    queue: Mutex<VecDeque<FinishedSpan>>,
+    task_traces: Mutex<TaskTraces>,
+    batch_ready: Notify,
     metrics: Metrics,
 }
 
 tokio::task_local! {
-    static CURRENT: Option<(Tracer, Context)>;
+    static CURRENT: Option<(Tracer, SpanContext)>;
 }
 
 impl Tracer {
     /// Creates a tracer that samples this percentage of the traces begun here. Traces of callers keep the caller's
     /// decision.
     #[must_use]
-    pub fn new(sources: Sources, percent: u8, metrics: Metrics) -> Self {
-        let waiting = Mutex::default();
-        let threads = Mutex::default();
-        let enough = Notify::new();
-        Self(Some(Arc::new(Inner { sources, percent, waiting, threads, enough, metrics })))
+    pub fn new(sources: TraceSources, sample_percent: u8, metrics: Metrics) -> Self {
+        let queue = Mutex::default();
+        let task_traces = Mutex::default();
+        let batch_ready = Notify::new();
+        Self(Some(Arc::new(TracerInner { sources, sample_percent, queue, task_traces, batch_ready, metrics })))
     }
 
     /// Returns `true` if the tracer records spans.
     #[must_use]
-    pub fn is_on(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.0.is_some()
     }
 
     /// Begins the span of a request, which may continue the caller's trace.
     #[must_use]
-    pub fn request(&self, traceparent: Option<&str>) -> Option<Span> {
-        let parent = traceparent.and_then(Context::parse);
-        self.begin("request".into(), Kind::Server, parent)
+    pub fn start_request_span(&self, traceparent: Option<&str>) -> Option<Span> {
+        let parent = traceparent.and_then(SpanContext::parse);
+        self.start_span("request".into(), SpanKind::Server, parent)
     }
 
     /// Begins the span of a vendor call or delivery for a task, in the trace that submitted the task if it is still
     /// known.
     #[must_use]
-    pub fn call(&self, name: impl Into<Cow<'static, str>>, task: Uuid) -> Option<Span> {
+    pub fn start_call_span(&self, name: impl Into<Cow<'static, str>>, task: Uuid) -> Option<Span> {
         let inner = self.0.as_ref()?;
-        let parent = inner.threads.lock().get(task);
-        let mut span = self.begin(name.into(), Kind::Client, parent)?;
-        span.note("mediary.task_id", Value::Text(task.to_string()));
+        let parent = inner.task_traces.lock().get(task);
+        let mut span = self.start_span(name.into(), SpanKind::Client, parent)?;
+        span.set_attribute("mediary.task_id", AttributeValue::Text(task.to_string()));
         Some(span)
     }
 
-    fn begin(&self, name: Cow<'static, str>, kind: Kind, parent: Option<Context>) -> Option<Span> {
+    fn start_span(&self, name: Cow<'static, str>, kind: SpanKind, parent: Option<SpanContext>) -> Option<Span> {
         let inner = self.0.as_ref()?;
         let context = match parent {
-            Some(parent) => parent.child((inner.sources.chance)()),
-            None => Context::fresh((inner.sources.chance)(), inner.percent),
+            Some(parent) => parent.child((inner.sources.random_bytes)()),
+            None => SpanContext::new_root((inner.sources.random_bytes)(), inner.sample_percent),
         };
 
-        let span = || Ended {
+        let span = || FinishedSpan {
             context,
             parent: parent.map(|parent| parent.span),
             kind,
             name,
-            begun: (inner.sources.now)(),
-            ended: 0,
+            started_at: (inner.sources.now)(),
+            ended_at: 0,
             attributes: Vec::new(),
             failure: None,
         };
@@ -138,40 +138,40 @@ impl Tracer {
 
     /// Removes and returns up to [`BATCH`] finished spans, oldest first.
     #[must_use]
-    pub fn take(&self) -> Vec<Ended> {
+    pub fn take_batch(&self) -> Vec<FinishedSpan> {
         let Some(inner) = &self.0 else { return Vec::new() };
-        let mut waiting = inner.waiting.lock();
+        let mut waiting = inner.queue.lock();
         let most = waiting.len().min(BATCH);
         waiting.drain(..most).collect()
     }
 
     /// Waits until a full batch of spans is queued.
-    pub async fn enough(&self) {
+    pub async fn batch_ready(&self) {
         match &self.0 {
-            Some(inner) => inner.enough.notified().await,
+            Some(inner) => inner.batch_ready.notified().await,
             None => std::future::pending().await,
         }
     }
 
     /// Counts spans by the outcome of their export.
-    pub fn count(&self, outcome: &'static str, spans: usize) {
+    pub fn count_exported(&self, outcome: &'static str, spans: usize) {
         if let Some(inner) = &self.0 {
-            inner.metrics.spans(outcome, spans as u64);
+            inner.metrics.count_spans(outcome, spans as u64);
         }
     }
 }
 
-impl Inner {
-    fn keep(&self, span: Ended) {
-        let mut waiting = self.waiting.lock();
+impl TracerInner {
+    fn enqueue(&self, span: FinishedSpan) {
+        let mut waiting = self.queue.lock();
         if waiting.len() >= WAITING_MAX {
             drop(waiting);
-            self.metrics.spans("dropped", 1);
+            self.metrics.count_spans("dropped", 1);
             return;
         }
         waiting.push_back(span);
         if waiting.len() == BATCH {
-            self.enough.notify_one();
+            self.batch_ready.notify_one();
         }
     }
 }
@@ -179,7 +179,7 @@ impl Inner {
 /// A span in progress. Dropping it ends it.
 pub struct Span {
     tracer: Tracer,
-    span: Ended,
+    span: FinishedSpan,
 }
 
 impl Span {
@@ -189,17 +189,17 @@ impl Span {
     }
 
     /// Adds an attribute.
-    pub fn note(&mut self, name: &'static str, value: Value) {
+    pub fn set_attribute(&mut self, name: &'static str, value: AttributeValue) {
         self.span.attributes.push((name, value));
     }
 
     /// Marks the span as failed.
-    pub fn fail(&mut self, why: impl Into<String>) {
+    pub fn set_failure(&mut self, why: impl Into<String>) {
         self.span.failure = Some(why.into());
     }
 
     /// Runs work within the span: spans begun there become its children.
-    pub fn within<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
+    pub fn instrument<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
         CURRENT.scope(Some((self.tracer.clone(), self.span.context)), work)
     }
 }
@@ -207,28 +207,28 @@ impl Span {
 impl Drop for Span {
     fn drop(&mut self) {
         let Some(inner) = &self.tracer.0 else { return };
-        self.span.ended = (inner.sources.now)();
-        let empty = Ended { name: Cow::Borrowed(""), attributes: Vec::new(), failure: None, ..self.span };
-        inner.keep(std::mem::replace(&mut self.span, empty));
+        self.span.ended_at = (inner.sources.now)();
+        let empty = FinishedSpan { name: Cow::Borrowed(""), attributes: Vec::new(), failure: None, ..self.span };
+        inner.enqueue(std::mem::replace(&mut self.span, empty));
     }
 }
 
 /// Begins a child of the current span, if there is one.
 #[must_use]
-pub fn part(name: impl FnOnce() -> String) -> Option<Span> {
+pub fn child_span(name: impl FnOnce() -> String) -> Option<Span> {
     let (tracer, context) = CURRENT.try_with(Clone::clone).ok().flatten()?;
-    tracer.begin(name().into(), Kind::Internal, Some(context))
+    tracer.start_span(name().into(), SpanKind::Internal, Some(context))
 }
 
 /// Associates a task with the current trace, for later calls on behalf of the task.
-pub fn remember(task: Uuid) {
+pub fn remember_task(task: Uuid) {
     if let Ok(Some((Tracer(Some(inner)), context))) = CURRENT.try_with(Clone::clone) {
-        inner.threads.lock().insert(task, context);
+        inner.task_traces.lock().insert(task, context);
     }
 }
 
 /// Carries the current span into work that runs on its own.
-pub fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> + use<F> {
+pub fn in_current_span<F: Future>(work: F) -> impl Future<Output = F::Output> + use<F> {
     CURRENT.scope(CURRENT.try_with(Clone::clone).ok().flatten(), work)
 }
 

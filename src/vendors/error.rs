@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Effect of a failed call at the vendor, which determines whether it may be repeated (contract 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ErrorKind {
+pub enum VendorErrorKind {
     /// The vendor rejected the call and would do so again.
     Refused,
     /// The call certainly did not arrive.
@@ -17,7 +17,7 @@ pub enum ErrorKind {
     Unknown,
 }
 
-impl ErrorKind {
+impl VendorErrorKind {
     /// Returns `true` if repeating the call cannot create a second job, even without idempotency keys.
     #[must_use]
     pub const fn is_repeatable(self) -> bool {
@@ -32,7 +32,7 @@ impl ErrorKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct VendorError {
-    pub kind: ErrorKind,
+    pub kind: VendorErrorKind,
     /// A sentence for the owner of the task, without secrets.
     pub message: String,
     /// Pause that the vendor asks for.
@@ -41,7 +41,7 @@ pub struct VendorError {
 
 impl VendorError {
     /// Returns an error without a requested pause.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: VendorErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None }
     }
 }
@@ -52,9 +52,9 @@ mod tests {
 
     #[test]
     fn only_what_surely_began_nothing_is_repeated() {
-        for kind in [ErrorKind::Unreached, ErrorKind::Busy, ErrorKind::Unserved] {
+        for kind in [VendorErrorKind::Unreached, VendorErrorKind::Busy, VendorErrorKind::Unserved] {
             assert!(kind.is_repeatable(), "{kind:?}");
         }
-        assert!(!ErrorKind::Refused.is_repeatable() && !ErrorKind::Unknown.is_repeatable());
+        assert!(!VendorErrorKind::Refused.is_repeatable() && !VendorErrorKind::Unknown.is_repeatable());
     }
 }

@@ -7,18 +7,18 @@ use tokio::sync::Notify;
 
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::image::ImageWork;
-use crate::domain::task::{Failure, Results, Submission, VendorKey, VendorReference, Work};
+use crate::domain::task::{Submission, TaskFailure, TaskResults, TaskWork, VendorKey, VendorReference};
 use crate::domain::video::VideoWork;
 
 pub mod error;
-pub mod hint;
 pub mod local;
-pub mod metered;
+pub mod metered_vendor;
 pub mod music;
 pub mod remote;
-pub mod traced;
+pub mod traced_vendor;
+pub mod webhook_ticket;
 
-pub use error::{ErrorKind, VendorError};
+pub use error::{VendorError, VendorErrorKind};
 
 /// A vendor of media. The interface is the same for built-in engines and remote vendors.
 pub trait Vendor: Send + Sync + 'static {
@@ -26,33 +26,33 @@ pub trait Vendor: Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
     /// Returns the recovery for submissions with an unknown outcome.
-    fn recovery(&self) -> Recovery;
+    fn recovery(&self) -> SubmissionRecovery;
 
     /// Submits a job. Returns once the vendor has accepted it, without waiting for the work. Unsupported work is
     /// rejected.
-    fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>>;
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>>;
 
-    /// Returns the progress of a job. After the end, further polls return the same result or [`Progress::Forgotten`].
-    fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>>;
+    /// Returns the progress of a job. After the end, further polls return the same result or [`JobProgress::Forgotten`].
+    fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>>;
 
-    /// Searches for this job, which may have been submitted before. Called only for vendors with [`Recovery::Search`].
-    fn find(&self, job: Job) -> BoxFuture<'_, Result<Option<VendorReference>, VendorError>> {
+    /// Searches for this job, which may have been submitted before. Called only for vendors with [`SubmissionRecovery::Search`].
+    fn find(&self, job: VendorJob) -> BoxFuture<'_, Result<Option<VendorReference>, VendorError>> {
         let message = format!("{} cannot be searched for {}", self.name(), job.key);
-        Box::pin(std::future::ready(Err(VendorError::new(ErrorKind::Unserved, message))))
+        Box::pin(std::future::ready(Err(VendorError::new(VendorErrorKind::Unserved, message))))
     }
 
     /// Health check; called for a vendor that has failed before it gets another job.
-    fn lives(&self) -> BoxFuture<'_, Result<(), VendorError>> {
+    fn health_check(&self) -> BoxFuture<'_, Result<(), VendorError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
     /// Returns a notification of possible progress, so that the poller need not wait for its next poll.
-    fn moved(&self) -> Arc<Notify>;
+    fn progress_notify(&self) -> Arc<Notify>;
 }
 
 /// Recovery for submissions with an unknown outcome (contract 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Recovery {
+pub enum SubmissionRecovery {
     /// Repeat: the vendor recognizes the key and creates no second job.
     Key,
     /// Search for the job by the key of the submission.
@@ -63,7 +63,7 @@ pub enum Recovery {
 
 /// A job for a vendor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct VendorJob {
     /// Task of the job, for logs.
     pub task: TaskId,
     /// Account for fair scheduling; all anonymous callers share one.
@@ -71,13 +71,13 @@ pub struct Job {
     /// Idempotency key of the submission.
     pub key: VendorKey,
     /// Work to do.
-    pub work: Work,
+    pub work: TaskWork,
 }
 
-impl Job {
+impl VendorJob {
     /// Returns the job of a task.
     #[must_use]
-    pub fn of(submission: Submission, key: VendorKey) -> Self {
+    pub fn from_submission(submission: Submission, key: VendorKey) -> Self {
         let Submission { task, owner: account, work, .. } = submission;
         Self { task, account, key, work }
     }
@@ -86,36 +86,36 @@ impl Job {
     ///
     /// # Errors
     /// If it is other work, which this vendor does not support.
-    pub fn image(self) -> Result<ImageWork, VendorError> {
-        if let Work::Image(work) = self.work { Ok(work) } else { Err(not_made("pictures")) }
+    pub fn into_image_work(self) -> Result<ImageWork, VendorError> {
+        if let TaskWork::Image(work) = self.work { Ok(work) } else { Err(unsupported_work("pictures")) }
     }
 
     /// Returns the video work.
     ///
     /// # Errors
     /// If it is other work, which this vendor does not support.
-    pub fn video(self) -> Result<VideoWork, VendorError> {
-        if let Work::Video(work) = self.work { Ok(work) } else { Err(not_made("videos")) }
+    pub fn into_video_work(self) -> Result<VideoWork, VendorError> {
+        if let TaskWork::Video(work) = self.work { Ok(work) } else { Err(unsupported_work("videos")) }
     }
 }
 
-fn not_made(made: &str) -> VendorError {
-    VendorError::new(ErrorKind::Refused, format!("this vendor makes {made} only"))
+fn unsupported_work(made: &str) -> VendorError {
+    VendorError::new(VendorErrorKind::Refused, format!("this vendor makes {made} only"))
 }
 
 /// Progress of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
+pub enum JobProgress {
     /// Queued at the vendor, at this place from 1, if known.
-    Queued { place: Option<u32> },
+    Queued { queue_position: Option<u32> },
     /// Running; done to this many thousandths, if known.
     Running { permille: Option<u16> },
     /// Done; the results are in the store of this service.
-    Done(Results),
+    Done(TaskResults),
     /// Ended without a result.
-    Failed(Failure),
+    Failed(TaskFailure),
     /// Done at the vendor, but the results could not be fetched this time.
-    Unfetched(Unfetched),
+    FetchFailed(ResultFetchError),
     /// Unknown to the vendor; may be submitted again without harm.
     Forgotten,
     /// Unknown to the vendor although it accepted the job; another submission might be charged twice.
@@ -124,9 +124,9 @@ pub enum Progress {
 
 /// Reason why results could not be fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unfetched {
+pub enum ResultFetchError {
     /// A retry may succeed.
-    Passing(Failure),
+    Transient(TaskFailure),
     /// The results are invalid; retried only a few times.
-    Odd(Failure),
+    Malformed(TaskFailure),
 }

@@ -4,21 +4,21 @@ use futures_util::stream::BoxStream;
 
 use super::VendorError;
 use crate::domain::ids::TaskId;
-use crate::domain::music::{MusicMoment, MusicWork};
-use crate::domain::task::Failure;
+use crate::domain::music::{MusicStreamItem, MusicWork};
+use crate::domain::task::TaskFailure;
 
 /// A stream of music. It ends after the last sound or with an error; dropping it stops the work.
-pub type Playing = BoxStream<'static, Result<MusicMoment, Stopped>>;
+pub type VendorMusicStream = BoxStream<'static, Result<MusicStreamItem, MusicStreamError>>;
 
 /// Reason why music ends prematurely.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stopped {
+pub enum MusicStreamError {
     /// The vendor did not accept the job, or that is unknown.
-    Untaken(VendorError),
+    NotAccepted(VendorError),
     /// The vendor reported that it failed.
-    Failed(Failure),
+    Failed(TaskFailure),
     /// The stream broke off or was invalid after the vendor had accepted the job.
-    Broken(Failure),
+    Interrupted(TaskFailure),
 }
 
 /// A vendor of music.
@@ -27,12 +27,12 @@ pub trait MusicVendor: Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
     /// Returns `true` if the vendor is called over the network. The call is then recorded before it is made, and the
-    /// first item is [`MusicMoment::Taken`].
+    /// first item is [`MusicStreamItem::Accepted`].
     fn is_remote(&self) -> bool {
         false
     }
 
     /// Starts to play. Music is generated only as it is read, at most one moment ahead, so a slow listener slows it
     /// down.
-    fn play(&self, task: TaskId, work: MusicWork) -> Playing;
+    fn play(&self, task: TaskId, work: MusicWork) -> VendorMusicStream;
 }

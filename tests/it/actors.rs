@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use mediary::actors::CommandContext;
-use mediary::actors::aggregate::Done;
+use mediary::actors::aggregate::CommandEffect;
 use mediary::actors::error::CommandError;
 use mediary::actors::projector::rebuild;
 use mediary::actors::router::RouterOptions;
 use mediary::actors::system::{ActorOptions, Actors, Dispatch};
-use mediary::clock::{Place, Surroundings};
-use mediary::domain::claim::{Claim, KEPT};
+use mediary::domain::claim::{IdempotencyClaim, RETENTION};
 use mediary::domain::ids::{NodeId, PublisherId, UserId};
-use mediary::domain::node::{NodeCommand, NodeFacts, NodeFields};
-use mediary::domain::publisher::{PublisherCommand, PublisherFacts, PublisherFields, PublisherRejection};
+use mediary::domain::node::{NodeAdminFields, NodeCommand, NodeFields};
+use mediary::domain::publisher::{PublisherAdminFields, PublisherCommand, PublisherFields, PublisherRejection};
 use mediary::domain::value::{Digest, Name, Timestamp};
+use mediary::environment::{Environment, FailPoint};
 use mediary::events::log::EventLog;
 use mediary::events::stream::Position;
 use mediary::projections::ReadModels;
@@ -38,10 +38,10 @@ const OPTIONS: ActorOptions = ActorOptions {
     router: RouterOptions { queue: 256, mailbox: 4, idle: Duration::from_millis(40) },
 };
 
-async fn given(surroundings: Surroundings, options: ActorOptions) -> Given {
+async fn given(environment: Environment, options: ActorOptions) -> Given {
     let log = SlowLog::new();
     let models = ReadModels::new(log.clone(), Models::default());
-    let actors = Actors::start(log.clone(), models.clone(), surroundings, options, Metrics::default()).await;
+    let actors = Actors::start(log.clone(), models.clone(), environment, options, Metrics::default()).await;
     Given { log, models, actors }
 }
 
@@ -58,14 +58,14 @@ fn create(name: &str) -> PublisherCommand {
         id: id(name),
         owner: UserId(Uuid::nil()),
         fields: PublisherFields::default(),
-        facts: PublisherFacts::default(),
+        admin_fields: PublisherAdminFields::default(),
     }
 }
 
 fn rename(name: &str) -> PublisherCommand {
     PublisherCommand::Revise {
         change: PublisherFields { name: Some(Name::parse(name).unwrap()), ..PublisherFields::default() },
-        facts: PublisherFacts::default(),
+        admin_fields: PublisherAdminFields::default(),
     }
 }
 
@@ -73,7 +73,7 @@ async fn ask(
     dispatch: &Dispatch,
     publisher: &str,
     command: PublisherCommand,
-) -> Result<Done, CommandError<PublisherRejection>> {
+) -> Result<CommandEffect, CommandError<PublisherRejection>> {
     dispatch.publisher(&id(publisher), command, why()).await
 }
 
@@ -86,25 +86,25 @@ async fn nothing_comes_between_decide_and_append() {
     // Given a record of the order in which commands of one publisher are decided and appended
     let order = Arc::new(Mutex::new(Vec::new()));
     let noted = order.clone();
-    let surroundings = Surroundings::real().with_mishap(Arc::new(move |place, _| {
-        if matches!(place, Place::Decide | Place::Append) {
+    let environment = Environment::system().with_fail_point_handler(Arc::new(move |place, _| {
+        if matches!(place, FailPoint::Decide | FailPoint::Append) {
             noted.lock().push(place);
         }
     }));
-    let Given { log, actors, .. } = given(surroundings, OPTIONS).await;
+    let Given { log, actors, .. } = given(environment, OPTIONS).await;
     // When three of them are in the mailbox before the first is appended
     let asked = join_all((0..3).map(|_| ask(&actors.dispatch, "acme", create("acme")))).await;
     // Then no command is decided between another one's decision and its append
-    assert_eq!(*order.lock(), [Place::Decide, Place::Append, Place::Decide, Place::Decide]);
+    assert_eq!(*order.lock(), [FailPoint::Decide, FailPoint::Append, FailPoint::Decide, FailPoint::Decide]);
     // And each sees the effect of the first: the rule rejects it, not a version conflict
     let refused = Err(CommandError::Rejected(PublisherRejection::AlreadyExists));
-    assert_eq!(asked, [Ok(Done { changed: true }), refused.clone(), refused]);
+    assert_eq!(asked, [Ok(CommandEffect { changed: true }), refused.clone(), refused]);
     assert_eq!(log.head(), Position(1));
 }
 
 #[actix_web::test]
 async fn commands_that_come_together_share_a_sync() {
-    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
+    let Given { log, actors, models } = given(Environment::system(), OPTIONS).await;
     // Given one append in progress
     log.hold();
     let dispatch = actors.dispatch.clone();
@@ -127,7 +127,7 @@ async fn commands_that_come_together_share_a_sync() {
 
 #[actix_web::test]
 async fn a_full_mailbox_is_told_and_nothing_is_half_done() {
-    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
+    let Given { log, actors, models } = given(Environment::system(), OPTIONS).await;
     ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
     // Given a blocked log
     log.hold();
@@ -151,7 +151,7 @@ async fn a_full_mailbox_is_told_and_nothing_is_half_done() {
 #[actix_web::test]
 async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
     let options = ActorOptions { writer_queue: 1, ..OPTIONS };
-    let Given { log, actors, .. } = given(Surroundings::real(), options).await;
+    let Given { log, actors, .. } = given(Environment::system(), options).await;
     log.hold();
     let names: Vec<String> = (0..50).map(|n| format!("p{n}")).collect();
     let asked = join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name))));
@@ -180,7 +180,7 @@ async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
 
 #[actix_web::test]
 async fn an_idle_aggregate_goes_to_sleep_and_comes_back_from_the_log() {
-    let Given { actors, models, .. } = given(Surroundings::real(), OPTIONS).await;
+    let Given { actors, models, .. } = given(Environment::system(), OPTIONS).await;
     ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
     while actors.dispatch.live_publishers().await > 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -195,9 +195,9 @@ async fn an_idle_aggregate_goes_to_sleep_and_comes_back_from_the_log() {
 }
 
 /// Surroundings in which the actor of `acme` panics once at `place`.
-fn panics_once_at(place: Place) -> Surroundings {
+fn panics_once_at(place: FailPoint) -> Environment {
     let armed = AtomicBool::new(true);
-    Surroundings::real().with_mishap(Arc::new(move |reached, subject| {
+    Environment::system().with_fail_point_handler(Arc::new(move |reached, subject| {
         let here = reached == place && subject == "publisher/acme";
         assert!(!(here && armed.swap(false, Ordering::SeqCst)), "a mishap made by the test");
     }))
@@ -205,7 +205,7 @@ fn panics_once_at(place: Place) -> Surroundings {
 
 #[actix_web::test]
 async fn an_actor_that_panicked_lives_again_from_the_log() {
-    for place in [Place::Decide, Place::Append] {
+    for place in [FailPoint::Decide, FailPoint::Append] {
         let Given { log, actors, .. } = given(panics_once_at(place), OPTIONS).await;
         ask(&actors.dispatch, "other", create("other")).await.unwrap();
         // When the actor panics before an event is recorded
@@ -221,7 +221,7 @@ async fn an_actor_that_panicked_lives_again_from_the_log() {
 
 #[actix_web::test]
 async fn a_failed_append_fails_every_command_of_the_group_and_changes_nothing() {
-    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
+    let Given { log, actors, models } = given(Environment::system(), OPTIONS).await;
     ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
     log.break_down();
     let names: Vec<String> = (0..8).map(|n| format!("p{n}")).collect();
@@ -233,7 +233,7 @@ async fn a_failed_append_fails_every_command_of_the_group_and_changes_nothing() 
 
 #[actix_web::test]
 async fn who_was_answered_reads_what_was_written() {
-    let Given { actors, models, .. } = given(Surroundings::real(), OPTIONS).await;
+    let Given { actors, models, .. } = given(Environment::system(), OPTIONS).await;
     for n in 0..200 {
         let name = format!("p{n}");
         ask(&actors.dispatch, &name, create(&name)).await.unwrap();
@@ -243,27 +243,27 @@ async fn who_was_answered_reads_what_was_written() {
 
 #[actix_web::test]
 async fn a_command_that_changes_nothing_records_nothing() {
-    let Given { log, actors, .. } = given(Surroundings::real(), OPTIONS).await;
+    let Given { log, actors, .. } = given(Environment::system(), OPTIONS).await;
     ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
-    assert_eq!(ask(&actors.dispatch, "acme", rename("Acme")).await, Ok(Done { changed: true }));
-    assert_eq!(ask(&actors.dispatch, "acme", rename("Acme")).await, Ok(Done { changed: false }));
+    assert_eq!(ask(&actors.dispatch, "acme", rename("Acme")).await, Ok(CommandEffect { changed: true }));
+    assert_eq!(ask(&actors.dispatch, "acme", rename("Acme")).await, Ok(CommandEffect { changed: false }));
     assert_eq!(log.head(), Position(2));
 }
 
 #[actix_web::test]
 async fn a_claimed_command_is_not_carried_out_again() {
     // Given the commands of one request, recorded with its idempotency key
-    let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
+    let Given { log, actors, models } = given(Environment::system(), OPTIONS).await;
     let start = Timestamp::from_micros(1);
     let send = async |nth, at, command| {
-        let claim = Claim { key: Digest([1; 32]), fingerprint: Digest([2; 32]), nth };
+        let claim = IdempotencyClaim { key: Digest([1; 32]), fingerprint: Digest([2; 32]), command_index: nth };
         let why = CommandContext { claim: Some(claim), ..CommandContext::from_system(None, at) };
         actors.dispatch.publisher(&id("acme"), command, why).await
     };
-    assert_eq!(send(0, start, create("acme")).await, Ok(Done { changed: true }));
-    assert_eq!(send(1, start, rename("Acme")).await, Ok(Done { changed: true }));
+    assert_eq!(send(0, start, create("acme")).await, Ok(CommandEffect { changed: true }));
+    assert_eq!(send(1, start, rename("Acme")).await, Ok(CommandEffect { changed: true }));
     // A command without effect is recorded too: later it could have one
-    assert_eq!(send(2, start, rename("Acme")).await, Ok(Done { changed: false }));
+    assert_eq!(send(2, start, rename("Acme")).await, Ok(CommandEffect { changed: false }));
     let names: Vec<_> = log.read_all(Position(0), 9).unwrap().iter().map(|event| event.event.name()).collect();
     let expected = ["PublisherCreated", "KeyClaimed", "PublisherRevised", "KeyClaimed", "KeyClaimed"];
     assert_eq!(names, expected);
@@ -271,29 +271,29 @@ async fn a_claimed_command_is_not_carried_out_again() {
     // When they are sent again, then they are skipped, neither rejected nor executed
     ask(&actors.dispatch, "acme", rename("Other")).await.unwrap();
     for (nth, command) in [(0, create("acme")), (1, rename("Acme")), (2, rename("Acme"))] {
-        assert_eq!(send(nth, start, command).await, Ok(Done { changed: false }));
+        assert_eq!(send(nth, start, command).await, Ok(CommandEffect { changed: false }));
     }
     assert_eq!(log.head(), Position(6));
     assert_eq!(rebuild(&*log).unwrap(), *models.read());
     // And after a day they count as new; their rejections leave no claim
-    let refused = send(0, start.after(KEPT), create("acme")).await;
+    let refused = send(0, start.saturating_add(RETENTION), create("acme")).await;
     assert_eq!(refused, Err(CommandError::Rejected(PublisherRejection::AlreadyExists)));
     assert_eq!(log.head(), Position(6));
-    assert_eq!(send(1, start.after(KEPT), rename("Acme")).await, Ok(Done { changed: true }));
+    assert_eq!(send(1, start.saturating_add(RETENTION), rename("Acme")).await, Ok(CommandEffect { changed: true }));
 }
 
 #[actix_web::test]
 async fn no_publisher_goes_while_a_node_of_it_comes() {
     // Given a publisher without nodes that receives a deletion and a new node at once: the earlier checks allow both
     for deletion_first in [true, false] {
-        let Given { log, actors, models } = given(Surroundings::real(), OPTIONS).await;
+        let Given { log, actors, models } = given(Environment::system(), OPTIONS).await;
         ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
         let node = NodeId::parse("tools").unwrap();
         let creation = NodeCommand::Create {
             id: node.clone(),
             publisher: id("acme"),
             fields: NodeFields::default(),
-            facts: NodeFacts::default(),
+            admin_fields: NodeAdminFields::default(),
             first_version: None,
         };
         let key = node.key();

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
 use mediary::config::Settings;
 use mediary::domain::value::Timestamp;
+use mediary::environment::Environment;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -118,7 +118,7 @@ async fn downloads_find_the_node_in_any_case_and_say_what_is_not_there() {
 
 #[actix_web::test]
 async fn moderation_holds_what_was_uploaded_until_an_administrator_lets_it_go() {
-    let app = TestApp::start_with(|settings| settings.registry.moderation = true, Surroundings::real()).await;
+    let app = TestApp::start_with(|settings| settings.registry.moderation = true, Environment::system()).await;
     let (app, alice) = with_publisher(app).await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     let held = upload(&app, &link, good()).await.expect(200).json();
@@ -142,7 +142,7 @@ async fn a_version_released_without_an_archive_takes_none_while_uploads_are_mode
     let link = path_of(&app.post_as(&alice.token, &fresh, json!({})).await.expect(200).json());
     // When moderation of uploads is switched on
     let moderated = |settings: &mut Settings| settings.registry.moderation = true;
-    let app = TestApp::start_in(app.stop().await, moderated, Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, moderated, Environment::system()).await;
     // Then the version gets neither an archive nor another link
     for answer in [upload(&app, &link, good()).await, app.post_as(&alice.token, &fresh, json!({})).await] {
         let refused = answer.expect(409).json();
@@ -174,7 +174,7 @@ async fn a_link_is_good_for_one_archive() {
 
 #[actix_web::test]
 async fn a_link_is_valid_for_a_quarter_of_an_hour() {
-    let clock = Surroundings::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
+    let clock = Environment::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
     let (app, alice) = with_publisher(TestApp::start_with(|_| {}, clock.clone()).await).await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     clock.advance(Duration::from_mins(15));
@@ -191,11 +191,11 @@ async fn a_link_is_valid_for_a_quarter_of_an_hour() {
 async fn a_link_outlives_a_restart() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
-    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     upload(&app, &link, good()).await.expect(200);
     let (folder, left) = (app.dir.path().join("archives"), format!("{}.zip", "0".repeat(64)));
     std::fs::write(folder.join("00").join(&left), "left by a crash").unwrap();
-    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert!(!folder.join("00").join(&left).exists() && folder.join("orphans").join(&left).exists());
     assert!(app.get(DOWNLOAD).await.expect(200).body == good());
     app.stop().await;

@@ -3,7 +3,7 @@
 use std::io::{Cursor, Read, Write};
 use std::slice::from_ref;
 
-use mediary::media::archive::check::{Flaws, Refusal, check};
+use mediary::media::archive::check::{ArchiveError, ArchiveFlaws, check};
 use zip::write::{SimpleFileOptions, ZipWriter};
 
 use crate::support::zip::{Entry, good, zip, zip_with};
@@ -11,9 +11,9 @@ use crate::support::zip::{Entry, good, zip, zip_with};
 const GIB: u64 = 1 << 30;
 
 #[track_caller]
-fn flaws(bytes: &[u8]) -> Flaws {
+fn flaws(bytes: &[u8]) -> ArchiveFlaws {
     match check(Cursor::new(bytes)) {
-        Err(Refusal::Bad(flaws)) => flaws,
+        Err(ArchiveError::Rejected(flaws)) => flaws,
         other => panic!("{other:?}"),
     }
 }
@@ -22,8 +22,8 @@ fn flaws(bytes: &[u8]) -> Flaws {
 #[track_caller]
 fn flaw(bytes: &[u8]) -> String {
     let flaws = flaws(bytes);
-    assert_eq!((flaws.count(), flaws.told().len()), (1, 1), "{:?}", flaws.told());
-    flaws.told()[0].clone()
+    assert_eq!((flaws.count(), flaws.reported().len()), (1, 1), "{:?}", flaws.reported());
+    flaws.reported()[0].clone()
 }
 
 #[track_caller]
@@ -95,7 +95,7 @@ fn no_byte_can_be_changed_into_a_panic() {
             let mut bytes = good.clone();
             bytes[at] ^= bit;
             let verdict = check(Cursor::new(&bytes));
-            assert!(!matches!(verdict, Err(Refusal::Io(_))), "byte {at}: {verdict:?}");
+            assert!(!matches!(verdict, Err(ArchiveError::Io(_))), "byte {at}: {verdict:?}");
         }
     }
 }
@@ -154,8 +154,8 @@ fn conflicts_of_many_deep_entries_are_counted_and_the_first_are_told() {
     entries.extend((0..9_500).map(|n| Entry::stored(&format!("{}/{n}", deep(480)), b"")));
     let bytes = zip(&entries);
     let flaws = flaws(&bytes);
-    assert_eq!((flaws.count(), flaws.told().len()), (479 + 9_500, 20));
-    assert_eq!(flaws.told()[1], "\"a/a/a\" lies inside \"a\", which is no directory");
+    assert_eq!((flaws.count(), flaws.reported().len()), (479 + 9_500, 20));
+    assert_eq!(flaws.reported()[1], "\"a/a/a\" lies inside \"a\", which is no directory");
 }
 
 #[test]
@@ -234,5 +234,5 @@ fn there_may_be_many_entries_but_not_too_many_and_twenty_flaws_are_told() {
     assert_eq!(flaw(&zip(&entries(10_001))), "the archive has 10001 entries: at most 10000 are taken");
     let bad: Vec<_> = (0..25).map(|n| Entry::stored(&format!("../{n}"), b"")).collect();
     let flaws = flaws(&zip(&bad));
-    assert_eq!((flaws.count(), flaws.told().len()), (25, 20));
+    assert_eq!((flaws.count(), flaws.reported().len()), (25, 20));
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
 use mediary::config::Settings;
 use mediary::data_dir::{DataDir, DataDirError};
+use mediary::environment::Environment;
 use mediary::events::envelope::{Append, CommandContext, NewEvent, RecordedEvent};
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::SledLog;
@@ -63,13 +63,13 @@ async fn write_until(base: String, writer: usize, done: Arc<AtomicBool>) {
 /// Copy of the log up to a position, made by appending its events again.
 fn as_of(data: &Path, position: u64) -> TempDir {
     let options = |data: &Path| mediary::app::log_options(data, &Settings::default());
-    let (log, _) = SledLog::open(&options(data), &Surroundings::real(), |_| {}).unwrap();
+    let (log, _) = SledLog::open(&options(data), &Environment::system(), |_| {}).unwrap();
     let events = log.read_all(Position(0), usize::try_from(position).unwrap()).unwrap();
     let until = tempfile::tempdir().unwrap();
     fs::create_dir_all(until.path().join("log")).unwrap();
     let mut small = options(until.path());
     small.journal.segment_bytes = 1 << 20;
-    let (again, _) = SledLog::open(&small, &Surroundings::real(), |_| {}).unwrap();
+    let (again, _) = SledLog::open(&small, &Environment::system(), |_| {}).unwrap();
     let group: Vec<_> = events.iter().map(append_again).collect();
     assert!(again.append(group).unwrap().iter().all(Result::is_ok));
     assert_eq!(again.head(), Position(position));
@@ -121,8 +121,8 @@ async fn a_backup_under_load_restores_to_what_was_at_its_position() {
     let restored = TempDirOf(restored);
     let expected = as_of(data.path(), second);
     let public = |settings: &mut Settings| settings.public_url = Some("http://registry.example".to_owned());
-    let expected = TestApp::start_in(expected, public, Surroundings::real()).await;
-    let restored = TestApp::start_in(restored.temporary(), public, Surroundings::real()).await;
+    let expected = TestApp::start_in(expected, public, Environment::system()).await;
+    let restored = TestApp::start_in(restored.temporary(), public, Environment::system()).await;
     let mut chance = StdRng::seed_from_u64(0xB0);
     let listed = expected.get("/nodes?limit=1000").await.expect(200).json();
     let nodes: Vec<&str> =
@@ -369,7 +369,7 @@ fn no_service_starts_on_a_directory_that_is_being_copied() {
         assert!(opened.is_err());
     };
     let backup = elsewhere.path().join("backup");
-    mediary::backup::take::take(data.path(), &backup, &Surroundings::real(), &mut tried).unwrap();
+    mediary::backup::create::create(data.path(), &backup, &Environment::system(), &mut tried).unwrap();
     assert!(refused > 0);
     assert!(DataDir::open(data.path()).is_ok());
 }

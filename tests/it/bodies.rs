@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, select_all};
-use mediary::clock::{Place, Surroundings};
 use mediary::config::Settings;
 use mediary::domain::network::Network;
+use mediary::environment::{Environment, FailPoint};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,8 +25,8 @@ const JUNK: usize = 98_000;
 
 /// Service that never starts a task.
 async fn idle() -> TestApp {
-    let mishap = |place, _: &str| assert!(place != Place::Reactor, "made to fail");
-    TestApp::start_with(|_| {}, Surroundings::real().with_mishap(Arc::new(mishap))).await
+    let mishap = |place, _: &str| assert!(place != FailPoint::Reactor, "made to fail");
+    TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(mishap))).await
 }
 
 /// Job with this many elements in an unknown field.
@@ -99,7 +99,7 @@ async fn a_caller_that_holds_its_share_keeps_nobody_else_out() {
     let trusting = |settings: &mut Settings| {
         settings.limits.trusted_proxies = vec![Network::parse("127.0.0.1").unwrap()];
     };
-    let app = TestApp::start_with(trusting, Surroundings::real()).await;
+    let app = TestApp::start_with(trusting, Environment::system()).await;
     let address = app.app.address();
 
     // When one caller begins many bodies and completes none

@@ -18,7 +18,7 @@ use std::time::Duration;
 use harm::{Harm, Plan};
 use history::History;
 pub use history::files;
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use mediary::events::envelope::RecordedEvent;
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{OpenReport, SledLog};
@@ -46,7 +46,7 @@ impl Answers {
     fn of(directory: &Path) -> Result<(Self, OpenReport), String> {
         let mut folded = Models::default();
         let fold = |commit: &mediary::events::envelope::Commit| commit.iter().for_each(|event| folded.apply(event));
-        let opened = SledLog::open(&history::options(directory), &Surroundings::real(), fold);
+        let opened = SledLog::open(&history::options(directory), &Environment::system(), fold);
         let (log, report) = opened.map_err(|error| error.to_string())?;
         Ok((Self::told(&log, folded), report))
     }

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use image::{DynamicImage, ImageFormat};
-use mediary::media::decoders::Decoders;
+use mediary::media::decoders::PictureDecoders;
 use serde_json::json;
 
 use crate::support::client;
@@ -36,7 +36,7 @@ fn memory(process: &str, name: &str) -> u64 {
 fn a_process_that_decodes_one_picture() {
     let Ok(file) = std::env::var(FILE) else { return };
     let bytes = std::fs::read(file).unwrap();
-    let decoders = Decoders::new(1 << 40);
+    let decoders = PictureDecoders::new(1 << 40);
     let peak = |work: &dyn Fn() -> bool| {
         std::fs::write("/proc/self/clear_refs", "5").expect("the kernel measures a peak anew");
         let before = memory("self", "VmRSS:");
@@ -224,7 +224,7 @@ async fn eight_submissions_of_large_pictures_stay_within_the_memory_of_the_decod
 
 #[test]
 fn a_picture_that_needs_more_than_all_of_the_memory_is_refused_with_the_figures() {
-    let decoders = Decoders::new(64 << 20);
+    let decoders = PictureDecoders::new(64 << 20);
     let refusal = decoders.inspect(&deep_png(8000, 5000, false, b"")).unwrap_err().to_string();
     assert_eq!(refusal, "needs 181 MB of memory to be decoded; at most 68 MB are allowed");
 }

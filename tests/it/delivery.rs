@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use mediary::actors::projector::rebuild;
-use mediary::clock::Surroundings;
 use mediary::domain::value::Timestamp;
+use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use crate::support::receiver::{Received, Receiver};
@@ -27,8 +27,8 @@ fn statuses(received: &[Received]) -> Vec<String> {
 }
 
 /// Clock that only the test advances.
-fn manual_clock() -> Surroundings {
-    Surroundings::manual(Timestamp::from_micros(1_800_000_000_000_000), 7)
+fn manual_clock() -> Environment {
+    Environment::manual(Timestamp::from_micros(1_800_000_000_000_000), 7)
 }
 
 #[actix_web::test]
@@ -86,17 +86,17 @@ async fn a_receiver_that_fails_is_told_again_later_with_the_same_id_and_nothing_
         _ => "HTTP/1.1 200 OK".to_owned(),
     })
     .await;
-    let surroundings = manual_clock();
-    let app = TestApp::start_with(|_| {}, surroundings.clone()).await;
+    let environment = manual_clock();
+    let app = TestApp::start_with(|_| {}, environment.clone()).await;
     let task = submit(&app, &receiver.url("/hook")).await;
     // When time passes by the schedule of contract 8: 5 s, then 5 min, each at most a tenth longer
     receiver.wait_until(|received| received.len() == 1).await;
     completed(&app, &task).await;
     attempted(&app, &task, 1).await;
-    surroundings.advance(Duration::from_millis(5500));
+    environment.advance(Duration::from_millis(5500));
     receiver.wait_until(|received| received.len() == 2).await;
     attempted(&app, &task, 2).await;
-    surroundings.advance(Duration::from_secs(330));
+    environment.advance(Duration::from_secs(330));
     let received = receiver.wait_until(|received| received.len() == 4).await;
     // Then the first message arrived three times under one id, and the second only afterwards
     assert_eq!(statuses(&received), ["IN_PROGRESS", "IN_PROGRESS", "IN_PROGRESS", "COMPLETED"]);
@@ -124,7 +124,7 @@ async fn one_dead_receiver_delays_nobody() {
     let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let dead_url = format!("http://{}/hook", dead.local_addr().unwrap());
     let few = |settings: &mut mediary::config::Settings| settings.callbacks.concurrency = 9;
-    let (app, receiver) = (TestApp::start_with(few, Surroundings::real()).await, Receiver::start().await);
+    let (app, receiver) = (TestApp::start_with(few, Environment::system()).await, Receiver::start().await);
     for _ in 0..20 {
         submit(&app, &dead_url).await;
     }
@@ -162,7 +162,7 @@ async fn a_private_address_is_not_called_when_private_addresses_are_denied() {
     let receiver = Receiver::start().await;
     let deny =
         |settings: &mut mediary::config::Settings| settings.egress.private = mediary::config::PrivateAccess::Deny;
-    let app = TestApp::start_with(deny, Surroundings::real()).await;
+    let app = TestApp::start_with(deny, Environment::system()).await;
     let task = submit(&app, &receiver.url("/hook")).await;
     completed(&app, &task).await;
     attempted(&app, &task, 1).await;
@@ -183,7 +183,7 @@ async fn read_models_equal_a_rebuild_after_tasks_and_deliveries() {
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
     let dir = app.stop().await;
 
-    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
 }
 

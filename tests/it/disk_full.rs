@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use mediary::clock::Surroundings;
+use mediary::disk_space::{DiskSpace, FileSystemSpace, StorageStatus};
+use mediary::environment::Environment;
 use mediary::events::log::{EventLog, LogFailure};
 use mediary::events::sled_log::SledLog;
 use mediary::events::stream::{Position, Version};
-use mediary::space::{Room, Space, StorageKind};
 use reqwest::{Client, Method, RequestBuilder};
 use rustix::process::{Resource, Rlimit};
 use serde_json::{Value, json};
@@ -44,8 +44,8 @@ fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
     let free = Arc::new(AtomicU64::new(u64::MAX));
     let measured = Arc::clone(&free);
     let mut house = House::new();
-    let measure = move |_: &Path| Ok(Room { disk: 1, free: measured.load(Ordering::SeqCst) });
-    house.options.space = Space::measured(&house.path(""), 1 << 20, Arc::new(measure));
+    let measure = move |_: &Path| Ok(FileSystemSpace { device: 1, free: measured.load(Ordering::SeqCst) });
+    house.options.space = DiskSpace::with_measure(&house.path(""), 1 << 20, Arc::new(measure));
     let log = house.open().0;
     write_group(&log, 0);
     let before = all(&log);
@@ -64,12 +64,12 @@ fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
     assert!(matches!(&failure, LogFailure::Full { reason } if reason == said), "{failure}");
     let events = all(&log);
     assert_eq!(events[..before.len()], before);
-    assert_eq!((log.storage().state, log.storage().free_bytes), (StorageKind::Full, Some(1000)));
+    assert_eq!((log.storage().state, log.storage().free_bytes), (StorageStatus::Full, Some(1000)));
     // and once there is space, appends continue with the next versions
     free.store(u64::MAX, Ordering::SeqCst);
     eventually("an append is taken", || log.append(vec![append(1, 1, 10, 1)]).is_ok_and(|done| done[0].is_ok()));
     assert_eq!(log.read_stream(&task_stream(1), Version(0)).unwrap().len(), 2);
-    assert_eq!((log.head(), log.storage().state), (Position(events.len() as u64 + 1), StorageKind::Ok));
+    assert_eq!((log.head(), log.storage().state), (Position(events.len() as u64 + 1), StorageStatus::Ok));
 }
 
 #[test]
@@ -78,8 +78,8 @@ fn a_segment_that_finds_no_room_leaves_the_log_as_it_was() {
     let free = Arc::new(AtomicU64::new(u64::MAX));
     let measured = Arc::clone(&free);
     let mut house = House::new();
-    let measure = move |_: &Path| Ok(Room { disk: 1, free: measured.load(Ordering::SeqCst) });
-    house.options.space = Space::measured(&house.path(""), 1, Arc::new(measure));
+    let measure = move |_: &Path| Ok(FileSystemSpace { device: 1, free: measured.load(Ordering::SeqCst) });
+    house.options.space = DiskSpace::with_measure(&house.path(""), 1, Arc::new(measure));
     let log = house.open().0;
     write_group(&log, 0);
     free.store(100, Ordering::SeqCst);
@@ -346,7 +346,7 @@ impl Service {
         assert!(status.success(), "{status}: {errors}");
         let options = mediary::app::log_options(data, &mediary::config::Settings::default());
         let mut commits = Vec::new();
-        let opened = SledLog::open(&options, &Surroundings::real(), |commit| commits.extend_from_slice(commit));
+        let opened = SledLog::open(&options, &Environment::system(), |commit| commits.extend_from_slice(commit));
         let (log, report) = opened.unwrap();
         assert_eq!((report.torn_tail, report.repairs), (None, Vec::new()));
         assert_eq!(all(&log), commits);

@@ -8,8 +8,8 @@ mod rows;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use mediary::clock::Surroundings;
 use mediary::config::{PrivateAccess, Settings};
+use mediary::environment::Environment;
 use mediary::outbound::address::AllowEntry;
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ async fn no_way_to_write_a_forbidden_address_leads_there() {
     let redirecting = canary::redirecting(canary.port()).await;
     let rows = rows(canary.port(), redirecting);
     assert!(rows.len() >= 80, "{}", rows.len());
-    let app = TestApp::start_with(strict, Surroundings::real().with_names(Arc::new(names))).await;
+    let app = TestApp::start_with(strict, Environment::system().with_host_resolver(Arc::new(names))).await;
     let mut wrong = Vec::new();
     for row in &rows {
         let came = outcome(&app, &row.url).await;
@@ -117,7 +117,7 @@ async fn no_way_to_write_a_forbidden_address_leads_there() {
 async fn a_name_that_leads_elsewhere_the_second_time_is_looked_at_the_second_time() {
     let canary = Canary::start();
     let redirecting = canary::redirecting(canary.port()).await;
-    let app = TestApp::start_with(strict, Surroundings::real().with_names(Arc::new(rebinding()))).await;
+    let app = TestApp::start_with(strict, Environment::system().with_host_resolver(Arc::new(rebinding()))).await;
     let input = format!("http://rebind.example:{redirecting}/to/rebind.example");
     let hook = format!("http://127.0.0.9:{redirecting}/ok");
     let task = submit(&app, &input, &hook).await.unwrap();
@@ -130,7 +130,7 @@ async fn a_name_that_leads_elsewhere_the_second_time_is_looked_at_the_second_tim
 #[actix_web::test]
 async fn the_canary_is_reached_when_that_is_allowed() {
     let canary = Canary::start();
-    let app = TestApp::start_with(open, Surroundings::real().with_names(Arc::new(names))).await;
+    let app = TestApp::start_with(open, Environment::system().with_host_resolver(Arc::new(names))).await;
     for host in ["127.0.0.1", "2130706433", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]", "１２７.1", "loopback.example"]
     {
         let place = format!("http://{host}:{}", canary.port());

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mediary::clock::{Place, Surroundings};
+use mediary::environment::{Environment, FailPoint};
 use mediary::events::log::EventLog;
 use mediary::events::stream::Position;
 use parking_lot::Mutex;
@@ -187,7 +187,7 @@ async fn no_file_holds_a_name_or_an_email_address_before_or_after() {
     for text in [EMAIL, NAME, "first-called-otherwise"] {
         assert_eq!(holding(dir.path(), text), Vec::<PathBuf>::new(), "{text}, before");
     }
-    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     assert_eq!(listed(&app, &ada).await["name"], NAME, "the key survives");
     assert_eq!(listed(&app, &twin).await["email"], EMAIL);
     // And the user and the twin are erased
@@ -201,7 +201,7 @@ async fn no_file_holds_a_name_or_an_email_address_before_or_after() {
     for text in [EMAIL, NAME, "first-called-otherwise"] {
         assert_eq!(holding(dir.path(), text), Vec::<PathBuf>::new(), "{text}, after");
     }
-    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     assert_eq!(app.app.reports(), [""; 0], "there was nothing to mend");
     assert_eq!((listed(&app, &ada).await, listed(&app, &twin).await), (tombstone(&ada), tombstone(&twin)));
     assert_eq!(listed(&app, &bob).await["name"], "bob");
@@ -228,8 +228,8 @@ async fn a_request_that_made_a_user_does_not_bring_it_back() {
 #[actix_web::test]
 async fn what_a_crash_left_of_an_erasure_is_finished_by_the_next_start() {
     // Given a service that dies between the event and the deletion of the key
-    let mishap = Arc::new(|place, _: &str| assert!(place != Place::Erased, "killed here"));
-    let app = TestApp::start_with(|_| {}, Surroundings::real().with_mishap(mishap)).await;
+    let mishap = Arc::new(|place, _: &str| assert!(place != FailPoint::BeforeKeyDestroyed, "killed here"));
+    let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(mishap)).await;
     let (ada, bob) = (distinctive(&app).await, distinctive(&app).await);
     let before = app.app.log().head().0.to_string();
     for user in [&ada, &bob] {
@@ -252,7 +252,7 @@ async fn what_a_crash_left_of_an_erasure_is_finished_by_the_next_start() {
         let told = run(dir.path(), &[&["audit"], asked, &["--json"]].concat()).expect(0).out;
         assert!(told.contains("erased") && !told.contains(EMAIL) && !told.contains("Ermintrude"), "{asked:?}: {told}");
     }
-    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     // And no key is left
     assert!(!key_of(&app.dir, &bob).exists());
     assert_eq!(listed(&app, &bob).await, tombstone(&bob));
@@ -266,13 +266,15 @@ async fn an_answer_that_was_on_its_way_is_not_kept_after_an_erasure() {
     let (go, goes) = std::sync::mpsc::channel::<()>();
     let goes = Mutex::new(goes);
     let mishap = Arc::new(move |place, _: &str| {
-        if place == Place::Answer {
+        if place == FailPoint::BeforeResponseStored {
             let _ = reached.send(());
             // Fails once the other end is gone; that is expected.
             let _ = goes.lock().recv();
         }
     });
-    let app = TestApp::start_with(|settings| settings.workers = 2, Surroundings::real().with_mishap(mishap)).await;
+    let app =
+        TestApp::start_with(|settings| settings.workers = 2, Environment::system().with_fail_point_handler(mishap))
+            .await;
     let ada = distinctive(&app).await;
     let (url, token) = (app.url(&account(&ada)), app.admin_token().to_owned());
     // Separate connections, which are assigned to the workers in turn.
@@ -306,7 +308,7 @@ async fn an_answer_that_cannot_be_removed_leaves_the_erasure_unfinished() {
     // When the user is erased, then the request fails, and so does a start
     app.delete_as(app.admin_token(), &account(&ada)).await.expect(500);
     assert!(key_of(&app.dir, &ada).exists());
-    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert_eq!(listed(&app, &ada).await, tombstone(&ada));
     assert!(key_of(&app.dir, &ada).exists(), "it tells that something is left to be done");
     // And once it can be removed, repeating the request succeeds
@@ -323,7 +325,7 @@ async fn without_keys_the_service_goes_on_without_names() {
     app.publisher("acme", &ada).await;
     let dir = app.stop().await;
     fs::remove_dir_all(dir.path().join("personal")).unwrap();
-    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     let shown = app.get_as(&ada.token, "/users").await.expect(200).json();
     assert_eq!(shown, json!({"id": ada.id, "isAdmin": false, "isApproved": false}));
     let acme = app.get_as(&ada.token, "/publishers/acme").await.expect(200).json();
@@ -340,7 +342,7 @@ async fn a_lost_key_is_not_replaced_by_a_change() {
     let (place, elsewhere) = (key_of(&dir, &ada), tempfile::tempdir().unwrap());
     let kept = elsewhere.path().join("key");
     fs::rename(&place, &kept).unwrap();
-    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     // When the name is changed, then the change is rejected, with instructions for the operator
     let refused = app.put_as(app.admin_token(), &account(&ada), json!({"name": "Grace"})).await.expect(503).json();
     assert!(refused["detail"].as_str().unwrap().contains("put the key back from a backup"), "{refused}");
@@ -351,7 +353,7 @@ async fn a_lost_key_is_not_replaced_by_a_change() {
     fs::copy(&kept, &place).unwrap();
     let grace = app.put_as(app.admin_token(), &account(&ada), json!({"name": "Grace"})).await.expect(200).json();
     assert_eq!((&grace["name"], &grace["email"]), (&json!("Grace"), &json!(EMAIL)));
-    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     let shown = listed(&app, &ada).await;
     assert_eq!((&shown["name"], &shown["email"]), (&json!("Grace"), &json!(EMAIL)));
     app.stop().await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mediary::clock::{Place, Surroundings};
+use mediary::environment::{Environment, FailPoint};
 use mediary::events::log::EventLog;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -157,8 +157,8 @@ async fn failures_that_the_framework_makes() {
 
 #[actix_web::test]
 async fn a_panic_in_a_handler_is_one_500_and_the_connection_lives() {
-    let mishap = |place, path: &str| assert!(place != Place::Handler || path != "/ready", "made to fail");
-    let app = TestApp::start_with(|_| {}, Surroundings::real().with_mishap(Arc::new(mishap))).await;
+    let mishap = |place, path: &str| assert!(place != FailPoint::Handler || path != "/ready", "made to fail");
+    let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(mishap))).await;
     let body = problem(&app.get("/ready").await, 500, "internal_error");
     assert!(!body.to_string().contains("made to fail"), "{body}");
     let mut connection = TcpStream::connect(app.url("").trim_start_matches("http://")).await.unwrap();
@@ -207,10 +207,10 @@ async fn requests_keep_their_sane_names() {
 }
 
 /// Surroundings in which the `nth` command for the publisher `acme` runs `mishap` before it is decided.
-fn at_decision(nth: usize, mishap: impl Fn() + Send + Sync + 'static) -> Surroundings {
+fn at_decision(nth: usize, mishap: impl Fn() + Send + Sync + 'static) -> Environment {
     let decisions = AtomicUsize::new(0);
-    Surroundings::real().with_mishap(Arc::new(move |place, subject| {
-        let here = place == Place::Decide && subject == "publisher/acme";
+    Environment::system().with_fail_point_handler(Arc::new(move |place, subject| {
+        let here = place == FailPoint::Decide && subject == "publisher/acme";
         if here && decisions.fetch_add(1, Ordering::SeqCst) + 1 == nth {
             mishap();
         }

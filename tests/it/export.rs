@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use mediary::events::journal::{SignedCheckpoint, hex};
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{SledLog, SledLogOptions};
-use mediary::proof::export::{Style, export};
-use mediary::proof::exported::{ExportReport, Known, verify};
+use mediary::verification::export::{ExportFormat, export};
+use mediary::verification::export_check::{ExportReport, ExportTrust, verify};
 use tempfile::TempDir;
 
 use crate::samples::{AT, append};
@@ -25,7 +25,7 @@ fn same_log(commits: &[u64]) -> TempDir {
     let mut options = SledLogOptions::new(data.path().join("log"));
     options.journal.segment_bytes = 1 << 16;
     fs::create_dir_all(data.path().join("log")).unwrap();
-    let (log, _) = SledLog::open(&options, &Surroundings::manual(AT, 7), |_| {}).unwrap();
+    let (log, _) = SledLog::open(&options, &Environment::manual(AT, 7), |_| {}).unwrap();
     let mut version = 0;
     for (nth, events) in (0..).zip(commits) {
         log.append(vec![append(1, version, nth, *events)]).unwrap();
@@ -38,13 +38,14 @@ fn same_log(commits: &[u64]) -> TempDir {
 
 fn exported(data: &Path) -> String {
     let mut out = Vec::new();
-    let surroundings = Surroundings::manual(AT, 1);
-    export(&data.join("log"), Style::default(), &surroundings, &mut out, &mut |_, _| {}).unwrap();
+    let environment = Environment::manual(AT, 1);
+    export(&data.join("log"), ExportFormat::default(), &environment, &mut out, &mut |_, _| {}).unwrap();
     String::from_utf8(out).unwrap()
 }
 
-fn verified(text: &str, known: Known<'_>) -> ExportReport {
-    verify(text.as_bytes(), Style::default(), known, &mut |_| {}).unwrap_or_else(|error| panic!("{error}: {text}"))
+fn verified(text: &str, known: ExportTrust<'_>) -> ExportReport {
+    verify(text.as_bytes(), ExportFormat::default(), known, &mut |_| {})
+        .unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 fn key_of(text: &str) -> [u8; 32] {
@@ -61,7 +62,7 @@ fn an_export_is_the_same_for_ever() {
     }
     let kept = fs::read_to_string(golden()).expect("UPDATE_GOLDEN=1 writes it once");
     assert_eq!(text, kept);
-    let report = verified(&kept, Known::Key(key_of(&kept)));
+    let report = verified(&kept, ExportTrust::Key(key_of(&kept)));
     assert_eq!((report.findings, report.notes, report.events, report.lines), (vec![], vec![], 7, 6));
 }
 
@@ -111,17 +112,17 @@ fn a_history_that_went_on_in_another_way_does_not_contain_the_checkpoint() {
         let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         SignedCheckpoint::from_json(&last["checkpoint"]).unwrap()
     };
-    assert!(verified(&one, Known::Since(&checkpoint(&one))).is_clean());
-    let told = verified(&other, Known::Since(&checkpoint(&one))).findings;
+    assert!(verified(&one, ExportTrust::Checkpoint(&checkpoint(&one))).is_clean());
+    let told = verified(&other, ExportTrust::Checkpoint(&checkpoint(&one))).findings;
     assert!(told[0].what.contains("the history was rewritten"), "{told:?}");
-    let told = verified(&one, Known::Since(&checkpoint(&other))).findings;
+    let told = verified(&one, ExportTrust::Checkpoint(&checkpoint(&other))).findings;
     assert!(told[0].what.contains("the history ends at position 3, the checkpoint was taken at 4"), "{told:?}");
 }
 
 #[test]
 fn a_changed_byte_is_found_and_its_line_is_named() {
     let text = exported(same_log(&[1, 3, 1, 2]).path());
-    let key = Known::Key(key_of(&text));
+    let key = ExportTrust::Key(key_of(&text));
     let mut line = 1;
     for (at, byte) in text.bytes().enumerate() {
         let here = line;
@@ -132,7 +133,7 @@ fn a_changed_byte_is_found_and_its_line_is_named() {
         }
         let mut changed = text.clone().into_bytes();
         changed[at] ^= 1;
-        match verify(&changed[..], Style::default(), key, &mut |_| {}) {
+        match verify(&changed[..], ExportFormat::default(), key, &mut |_| {}) {
             // The first line identifies the format: without it the file is no export.
             Err(error) => assert_eq!(here, 1, "byte {at}: {error}"),
             Ok(report) => {
@@ -148,11 +149,11 @@ fn a_changed_byte_is_found_and_its_line_is_named() {
 #[test]
 fn lines_that_are_dropped_added_or_moved_are_found() {
     let text = exported(same_log(&[1, 3, 1, 2]).path());
-    let key = Known::Key(key_of(&text));
+    let key = ExportTrust::Key(key_of(&text));
     let lines: Vec<&str> = text.lines().collect();
     let found = |lines: &[&str]| {
         let text: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
-        verify(text.as_bytes(), Style::default(), key, &mut |_| {})
+        verify(text.as_bytes(), ExportFormat::default(), key, &mut |_| {})
             .map(|report| report.findings.first().map(|first| first.line))
     };
     assert_eq!(found(&lines).unwrap(), None);
@@ -185,15 +186,15 @@ fn lines_that_are_dropped_added_or_moved_are_found() {
 #[test]
 fn a_long_export_has_checkpoints_and_cannot_end_at_one() {
     let text = exported(same_log(&[100; 201]).path());
-    let report = verified(&text, Known::Key(key_of(&text)));
+    let report = verified(&text, ExportTrust::Key(key_of(&text)));
     assert_eq!((report.findings, report.events, report.checkpoints, report.lines), (vec![], 20_100, 3, 205));
     let lines: Vec<&str> = text.lines().collect();
     let at = lines.iter().position(|line| line.starts_with("{\"checkpoint\"")).unwrap();
     let cut: String = lines[..=at].iter().flat_map(|line| [line, "\n"]).collect();
-    let told = verified(&cut, Known::Key(key_of(&text))).findings;
+    let told = verified(&cut, ExportTrust::Key(key_of(&text))).findings;
     assert!(told.len() == 1 && told[0].what.contains("lines are missing"), "{told:?}");
     let without: String = lines.iter().filter(|line| **line != lines[at]).flat_map(|line| [line, "\n"]).collect();
-    let told = verified(&without, Known::Key(key_of(&text))).findings;
+    let told = verified(&without, ExportTrust::Key(key_of(&text))).findings;
     assert_eq!((told[0].line, told[0].what.as_str()), (at as u64 + 1, "a checkpoint is missing before this line"));
 }
 

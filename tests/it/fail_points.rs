@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use mediary::app::{App, StopSignals};
-use mediary::clock::{Place, Step, Surroundings};
 use mediary::config::{Secret, Settings};
+use mediary::environment::{CommitStep, Environment, FailPoint};
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -41,27 +41,27 @@ const ARMED: &str = "armed";
 const PUBLISHER: &str = "/publishers/archivist";
 
 /// Steps of the first start.
-const FIRST: &[Step] = &[
-    Step::KeyMade,
-    Step::SegmentZeroed,
-    Step::SegmentBegun,
-    Step::SegmentRenamed,
-    Step::SegmentNamed,
-    Step::HeadMade,
-    Step::HeadSynced,
+const FIRST: &[CommitStep] = &[
+    CommitStep::SigningKeyCreated,
+    CommitStep::SegmentZeroed,
+    CommitStep::SegmentHeaderSynced,
+    CommitStep::SegmentRenamed,
+    CommitStep::SegmentDirSynced,
+    CommitStep::HeadCreated,
+    CommitStep::HeadSynced,
 ];
 /// Steps of a clean stop.
-const LAST: &[Step] = &[Step::HeadSynced, Step::SledFlushed];
+const LAST: &[CommitStep] = &[CommitStep::HeadSynced, CommitStep::SledFlushed];
 
 /// Child process that kills itself; does nothing without its variables.
 #[actix_web::test]
 async fn a_service_that_ends_itself() {
     let [Ok(directory), Ok(step), Ok(pass)] = ORDERS.map(std::env::var) else { return };
     let pass: u64 = pass.parse().unwrap();
-    let step = *Step::ALL.iter().find(|known| format!("{known:?}") == step).unwrap();
+    let step = *CommitStep::ALL.iter().find(|known| format!("{known:?}") == step).unwrap();
     let (passes, armed) = (AtomicU64::new(0), Path::new(&directory).join(ARMED));
-    let end = move |place: Place, _: &str| {
-        if place == Place::After(step) && armed.exists() && passes.fetch_add(1, Ordering::SeqCst) + 1 == pass {
+    let end = move |place: FailPoint, _: &str| {
+        if place == FailPoint::After(step) && armed.exists() && passes.fetch_add(1, Ordering::SeqCst) + 1 == pass {
             kill_process(getpid(), Signal::KILL).unwrap();
         }
     };
@@ -73,14 +73,14 @@ async fn a_service_that_ends_itself() {
         settings.snapshots.whole_below = 0;
     }
     settings.admin_token = Some(Secret::new(TOKEN));
-    let app = App::start(settings, Surroundings::real().with_mishap(Arc::new(end))).await.unwrap();
-    let signals = StopSignals::listen();
+    let app = App::start(settings, Environment::system().with_fail_point_handler(Arc::new(end))).await.unwrap();
+    let signals = StopSignals::install();
     println!("it listens on http://{}\ncurl is what the reader waits for", app.address());
     app.run_until_stopped(signals).await.unwrap();
 }
 
 /// Command that starts this program as that child process.
-fn doomed(directory: &Path, step: Step, pass: u64, snapshots: bool) -> Command {
+fn doomed(directory: &Path, step: CommitStep, pass: u64, snapshots: bool) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "fail_points::a_service_that_ends_itself", "--nocapture"]);
     let values = [directory.to_str().unwrap().to_owned(), format!("{step:?}"), pass.to_string()];
@@ -90,7 +90,7 @@ fn doomed(directory: &Path, step: Step, pass: u64, snapshots: bool) -> Command {
 }
 
 #[track_caller]
-fn assert_it_ended_itself(status: ExitStatus, step: Step) {
+fn assert_it_ended_itself(status: ExitStatus, step: CommitStep) {
     assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{step:?} was not reached: {status}");
 }
 
@@ -127,19 +127,19 @@ async fn a_kill_after_any_step_loses_nothing() {
 
     let armed = data.path().join(ARMED);
     for round in 0..rounds {
-        let only_first = |step: &&Step| !matches!(step, Step::KeyMade | Step::HeadMade);
-        for step in Step::ALL.iter().filter(only_first).copied() {
+        let only_first = |step: &&CommitStep| !matches!(step, CommitStep::SigningKeyCreated | CommitStep::HeadCreated);
+        for step in CommitStep::ALL.iter().filter(only_first).copied() {
             // Given a service that was killed after the previous step
             nth += 1;
             let pass = if may_be_rare(step) { 1 } else { chance.gen_range(1..=3 + round * 3) };
-            if step == Step::SledRemoved {
+            if step == CommitStep::SledRemoved {
                 std::fs::write(data.path().join("log/sled.damaged"), "a test asks for it").unwrap();
                 std::fs::write(&armed, "").unwrap();
             }
             // Half of the starts use a snapshot, if there is one.
-            let snapshots = step >= Step::SnapshotWritten || nth.is_multiple_of(2);
+            let snapshots = step >= CommitStep::SnapshotWritten || nth.is_multiple_of(2);
             let Ok(service) = Process::try_start(&mut doomed(data.path(), step, pass, snapshots)) else {
-                assert_eq!(step, Step::SledRemoved, "it ended at the start");
+                assert_eq!(step, CommitStep::SledRemoved, "it ended at the start");
                 reached.insert(step);
                 std::fs::remove_file(&armed).unwrap();
                 continue;
@@ -167,8 +167,8 @@ async fn a_kill_after_any_step_loses_nothing() {
         }
     }
     // And every step was reached, here or at a first start
-    reached.extend([Step::KeyMade, Step::HeadMade]);
-    assert_eq!(reached, Step::ALL.iter().copied().collect(), "steps that were not reached");
+    reached.extend([CommitStep::SigningKeyCreated, CommitStep::HeadCreated]);
+    assert_eq!(reached, CommitStep::ALL.iter().copied().collect(), "steps that were not reached");
     // And acknowledged writes are there, and every task ends and is reported
     let service = Process::start(data.path());
     let so_far = answered.lock().clone();
@@ -187,8 +187,8 @@ async fn a_kill_after_any_step_loses_nothing() {
 }
 
 /// `true` for steps that one round of load may take only once.
-fn may_be_rare(step: Step) -> bool {
-    step >= Step::HeadSynced
+fn may_be_rare(step: CommitStep) -> bool {
+    step >= CommitStep::HeadSynced
 }
 
 /// Starts clients that run until the service stops answering.

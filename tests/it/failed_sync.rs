@@ -5,9 +5,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use mediary::disk_space::StorageStatus;
 use mediary::events::log::{EventLog, LogFailure};
 use mediary::events::stream::Position;
-use mediary::space::StorageKind;
 
 use crate::journal::{House, RECORDS_START, all, overwrite, write_group};
 use crate::samples::append;
@@ -55,7 +55,7 @@ fn of_a_group_whose_sync_failed_whole_commands_come_back_up_to_the_first_gap() {
     broken.store(true, Ordering::SeqCst);
     assert!(log.append((0..3).map(|nth| append(nth + 10, 0, 9, 1)).collect()).is_err());
     // Reads continue, and do not see it
-    assert_eq!((all(&log), log.storage().state), (before.clone(), StorageKind::ReadOnly));
+    assert_eq!((all(&log), log.storage().state), (before.clone(), StorageStatus::ReadOnly));
     drop(log);
     let (_, longer) = house.end();
     let record = (longer - end) / 3;

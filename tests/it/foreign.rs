@@ -1,8 +1,8 @@
 //! Cross-origin requests of browsers: a page of an origin that is not allowed changes nothing, whatever request the
 //! browser sends without a preflight.
 
-use mediary::clock::Surroundings;
 use mediary::config::AllowedOrigins;
+use mediary::environment::Environment;
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 
@@ -25,7 +25,7 @@ struct Given {
 
 impl Given {
     async fn with(allowed: AllowedOrigins) -> Self {
-        let app = TestApp::start_with(|settings| settings.cors.allowed_origins = allowed, Surroundings::real()).await;
+        let app = TestApp::start_with(|settings| settings.cors.allowed_origins = allowed, Environment::system()).await;
         let owner = app.user("owner").await;
         app.publisher("acme", &owner).await;
         let version = json!({"node_version": {"version": "1.0.0"}});
@@ -151,7 +151,7 @@ async fn the_pages_of_the_service_itself_change_everything() {
     let change = |settings: &mut mediary::config::Settings| {
         settings.public_url = Some("https://media.example/base".to_owned());
     };
-    let app = TestApp::start_with(change, Surroundings::real()).await;
+    let app = TestApp::start_with(change, Environment::system()).await;
     app.send(post(&app).header("origin", "https://media.example")).await.expect(200);
     app.send(post(&app).header("origin", "http://media.example")).await.expect_refusal("http://media.example");
     app.stop().await;

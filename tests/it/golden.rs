@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use mediary::audit::record::RecordJson;
 use mediary::domain::event::Event;
-use mediary::domain::personal::Personal;
+use mediary::domain::personal::PersonalValue;
 use mediary::domain::user::UserEvent;
 use mediary::events::codec;
 use mediary::events::envelope::{Append, Commit, NewEvent};
@@ -59,7 +59,7 @@ fn written_in(version: u16) -> Vec<(String, Vec<u8>)> {
 
 /// Commit of an event in version 1, with personal fields in plain text.
 fn as_of_v1(commit: &Commit) -> Commit {
-    let plain = |value: &Option<Personal>, text: &str| value.as_ref().map(|_| Personal::Plain(text.into()));
+    let plain = |value: &Option<PersonalValue>, text: &str| value.as_ref().map(|_| PersonalValue::Plain(text.into()));
     let mut recorded = commit.to_vec();
     match &mut recorded[0].event {
         Event::User(UserEvent::UserCreated(opening)) => {

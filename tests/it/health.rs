@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mediary::clock::{Place, Step, Surroundings};
+use mediary::environment::{CommitStep, Environment, FailPoint};
 use parking_lot::{Condvar, Mutex};
 use reqwest::Method;
 use serde_json::json;
@@ -25,11 +25,11 @@ async fn a_disk_that_hangs_is_seen_while_it_hangs() {
     let hung = Arc::new((Mutex::new(false), Condvar::new()));
     let waits = Arc::clone(&hung);
     let mishap = move |place, _: &str| {
-        if place == Place::After(Step::Written) {
+        if place == FailPoint::After(CommitStep::Written) {
             waits.1.wait_while(&mut waits.0.lock(), |hung| *hung);
         }
     };
-    let app = TestApp::start_with(|_| {}, Surroundings::real().with_mishap(Arc::new(mishap))).await;
+    let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(mishap))).await;
     let pending = async || {
         let text = app.get("/metrics").await.expect(200).text();
         let line =

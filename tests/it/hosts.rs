@@ -1,8 +1,8 @@
 //! `Host` header: a page whose name resolves to this machine (DNS rebinding) reaches nothing; clients and probes that
 //! use a configured name are answered.
 
-use mediary::clock::Surroundings;
 use mediary::config::Settings;
+use mediary::environment::Environment;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -28,7 +28,7 @@ fn status_of(answer: &str) -> u16 {
 }
 
 async fn start(change: impl FnOnce(&mut Settings)) -> TestApp {
-    TestApp::start_with(change, Surroundings::real()).await
+    TestApp::start_with(change, Environment::system()).await
 }
 
 #[actix_web::test]

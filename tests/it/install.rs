@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mediary::clock::{Place, Surroundings};
 use mediary::config::Settings;
 use mediary::domain::event::Event;
 use mediary::domain::ids::{NodeId, TokenId};
@@ -12,6 +11,7 @@ use mediary::domain::network::Network;
 use mediary::domain::node::NodeEvent;
 use mediary::domain::token::TokenEvent;
 use mediary::domain::value::Timestamp;
+use mediary::environment::{Environment, FailPoint};
 use mediary::events::log::EventLog;
 use mediary::events::stream::{StreamId, Version};
 use reqwest::Method;
@@ -99,14 +99,14 @@ async fn the_latest_version_is_installed_unless_another_is_asked_for() {
 async fn there_may_be_nothing_to_install() {
     let (app, _) = app_with(&[]).await;
     app.get(INSTALL).await.expect(404);
-    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert_eq!((downloads(&app).await, counted(&app)), (0, Vec::new()));
     app.stop().await;
 }
 
 #[actix_web::test]
 async fn installs_are_counted_together() {
-    let (app, _) = app_in(TestApp::start_with(trust_the_tests, Surroundings::real()).await, &["1.0.0"]).await;
+    let (app, _) = app_in(TestApp::start_with(trust_the_tests, Environment::system()).await, &["1.0.0"]).await;
     for client in 0..20 {
         install_from(&app, client).await;
         app.send(app.request(Method::HEAD, INSTALL)).await.expect(200);
@@ -130,7 +130,7 @@ async fn installs_are_counted_together() {
 async fn an_account_counts_once_a_day_whichever_token_it_installs_with() {
     // Given a node, a clock that the test advances, and a user with a token of the publisher
     let noon = Timestamp::parse("2026-11-22T12:00:00Z").unwrap();
-    let clock = Surroundings::manual(noon, 7);
+    let clock = Environment::manual(noon, 7);
     let (app, alice) = app_in(TestApp::start_with(|_| {}, clock.clone()).await, &["1.0.0"]).await;
     let token = app.access_token("acme", &alice).await;
     // When the user and an anonymous client install it several times
@@ -144,7 +144,7 @@ async fn an_account_counts_once_a_day_whichever_token_it_installs_with() {
     clock.advance(Duration::from_hours(24));
     app.get_as(&token, INSTALL).await.expect(200);
     until_downloads(&app, 3).await;
-    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert_eq!(downloads(&app).await, 3);
     app.stop().await;
 }
@@ -156,7 +156,7 @@ async fn what_was_counted_is_recorded_when_the_service_stops() {
         app.get_as(caller, INSTALL).await.expect(200);
     }
     app.get(INSTALL).await.expect(200);
-    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert_eq!(downloads(&app).await, 3);
     app.stop().await;
 }
@@ -165,13 +165,13 @@ async fn what_was_counted_is_recorded_when_the_service_stops() {
 async fn counts_that_could_not_be_recorded_are_recorded_later() {
     let (broken, failures) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let (breaks, counter) = (broken.clone(), failures.clone());
-    let surroundings = Surroundings::real().with_mishap(Arc::new(move |place, subject| {
-        if place == Place::Append && subject == "node/face-tools" && breaks.load(Ordering::SeqCst) {
+    let environment = Environment::system().with_fail_point_handler(Arc::new(move |place, subject| {
+        if place == FailPoint::Append && subject == "node/face-tools" && breaks.load(Ordering::SeqCst) {
             counter.fetch_add(1, Ordering::SeqCst);
             panic!("a mishap");
         }
     }));
-    let (app, _) = app_in(TestApp::start_with(|_| {}, surroundings).await, &["1.0.0"]).await;
+    let (app, _) = app_in(TestApp::start_with(|_| {}, environment).await, &["1.0.0"]).await;
     broken.store(true, Ordering::SeqCst);
     app.get(INSTALL).await.expect(200);
     while failures.load(Ordering::SeqCst) == 0 {
@@ -291,7 +291,7 @@ fn uses(app: &TestApp, token: TokenId) -> Vec<Timestamp> {
 #[actix_web::test]
 async fn the_use_of_a_token_is_noted_once_a_minute() {
     let start = Timestamp::from_micros(1_800_000_000_000_000);
-    let clock = Surroundings::manual(start, 7);
+    let clock = Environment::manual(start, 7);
     let app = TestApp::start_with(|_| {}, clock.clone()).await;
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
@@ -310,7 +310,7 @@ async fn the_use_of_a_token_is_noted_once_a_minute() {
     clock.advance(Duration::from_secs(1));
     app.get_as(&secret, "/nodes").await.expect(200);
     until_used(2).await;
-    assert_eq!(uses(&app, token), [start, start.after(Duration::from_mins(1))]);
+    assert_eq!(uses(&app, token), [start, start.saturating_add(Duration::from_mins(1))]);
     let shown = app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200).json();
     assert!(shown[0]["lastUsedAt"].is_string(), "{shown}");
     app.stop().await;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use mediary::events::envelope::RecordedEvent;
 use mediary::events::journal::{Journal, JournalEnvironment, JournalError};
 use mediary::events::log::{EventLog, LogFailure};
@@ -47,7 +47,7 @@ impl House {
     }
 
     pub fn try_open(&self) -> Result<(SledLog, OpenReport), OpenError> {
-        SledLog::open(&self.options, &Surroundings::manual(AT, 7), |_| {})
+        SledLog::open(&self.options, &Environment::manual(AT, 7), |_| {})
     }
 
     pub fn open(&self) -> (SledLog, OpenReport) {
@@ -172,7 +172,7 @@ fn every_damaged_byte_of_the_acknowledged_records_is_found() {
     let (segment, end) = house.end();
     for offset in RECORDS_START..end {
         flip(&segment, offset);
-        let environment = JournalEnvironment::new(&Surroundings::manual(AT, 7), &house.options.space);
+        let environment = JournalEnvironment::new(&Environment::manual(AT, 7), &house.options.space);
         let opened = Journal::open(house.options.journal.clone(), environment, Position(0), |_| {}).map(drop);
         assert!(matches!(opened, Err(JournalError::Damaged { .. })), "offset {offset}");
         flip(&segment, offset);

@@ -1,11 +1,11 @@
 //! Largest inputs that contract 4 allows: they are recorded in full and survive a restart (ADR 5).
 
-use mediary::clock::Surroundings;
 use mediary::domain::decider::Decider;
 use mediary::domain::ids::{EventId, NodeId, PublisherId, VersionId};
-use mediary::domain::node::{Node, NodeCommand, NodeEvent, NodeFacts, NodeFields, TEXTS_MAX, Texts};
+use mediary::domain::node::{LocalizedTexts, Node, NodeAdminFields, NodeCommand, NodeEvent, NodeFields, TEXTS_MAX};
 use mediary::domain::value::{LIST_MAX, Labels, Text};
-use mediary::domain::version::{SemVer, VersionDraft, VersionFacts, VersionFields, VersionRef};
+use mediary::domain::version::{SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionRef};
+use mediary::environment::Environment;
 use mediary::events::codec;
 use mediary::events::envelope::{Append, NewEvent};
 use mediary::events::log::EVENT_BYTES_MAX;
@@ -62,7 +62,11 @@ fn creation() -> NodeCommand {
             tags: Some(longest()),
             ..NodeFields::default()
         },
-        facts: NodeFacts { status_detail: Some(widest()), tags_admin: Some(longest()), ..NodeFacts::default() },
+        admin_fields: NodeAdminFields {
+            status_detail: Some(widest()),
+            tags_admin: Some(longest()),
+            ..NodeAdminFields::default()
+        },
         first_version: Some(VersionDraft {
             id: VersionId(samples::id(1)),
             number: SemVer::parse("1.0.0").unwrap(),
@@ -84,7 +88,7 @@ fn all_ten_lists_and_the_longest_changelog_fit_into_the_log() {
     let administered = NodeCommand::AdministerVersion {
         version: VersionRef::Id(VersionId(samples::id(1))),
         change: VersionFields::default(),
-        facts: VersionFacts { tags_admin: Some(longest()), ..VersionFacts::default() },
+        admin_fields: VersionAdminFields { tags_admin: Some(longest()), ..VersionAdminFields::default() },
         status: None,
         reason: None,
     };
@@ -97,7 +101,7 @@ fn all_ten_lists_and_the_longest_changelog_fit_into_the_log() {
 #[test]
 fn a_language_of_the_largest_texts_fits_into_an_event() {
     let field = |nth: usize| Text::parse(format!("{nth:04}{}", WIDE.repeat(196))).unwrap();
-    let texts: Texts = (0..TEXTS_MAX).map(|nth| (field(nth), widest())).collect();
+    let texts: LocalizedTexts = (0..TEXTS_MAX).map(|nth| (field(nth), widest())).collect();
     let event = NodeEvent::NodeTranslated { language: widest(), texts };
     assert!(fits(vec![event]), "at most {EVENT_BYTES_MAX} bytes");
 }
@@ -125,7 +129,7 @@ async fn the_largest_fields_come_back_as_they_were_sent_also_after_a_restart() {
     for field in ["changelog", "dependencies", "tags", "supported_accelerators", "supported_os"] {
         assert!(created["latest_version"][field] == node["latest_version"][field], "{field}");
     }
-    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert!(app.get("/nodes/large").await.expect(200).json() == created, "the node survives");
     let publisher = app.get("/publishers/acme").await.expect(200).json();
     assert_eq!(publisher["description"].as_str().map(|text| text.chars().count()), Some(10_000));

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mediary::clock::{Place, Surroundings};
 use mediary::config::{ProxyHeader, RateSetting, Settings};
 use mediary::domain::network::Network;
 use mediary::domain::value::Timestamp;
+use mediary::environment::{Environment, FailPoint};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -19,13 +19,13 @@ use crate::support::{Answer, TestApp};
 const VIDEO: &str = "/proxy/videovendor/start-end2video";
 
 /// Clock set to noon, which only the test advances.
-fn noon() -> Surroundings {
-    Surroundings::manual(Timestamp::parse("2026-11-22T12:00:00Z").unwrap(), 7)
+fn noon() -> Environment {
+    Environment::manual(Timestamp::parse("2026-11-22T12:00:00Z").unwrap(), 7)
 }
 
 /// The same, with tasks that never start.
-fn idle_noon() -> Surroundings {
-    noon().with_mishap(Arc::new(|place, _: &str| assert!(place != Place::Reactor, "made to fail")))
+fn idle_noon() -> Environment {
+    noon().with_fail_point_handler(Arc::new(|place, _: &str| assert!(place != FailPoint::Reactor, "made to fail")))
 }
 
 /// Burst of two, and one more every two seconds.
@@ -43,8 +43,8 @@ async fn forwarded(app: &TestApp, header: &str, value: &str) -> u16 {
 
 #[actix_web::test]
 async fn a_burst_is_answered_then_refused_and_comes_back_with_time() {
-    let surroundings = noon();
-    let app = TestApp::start_with(two, surroundings.clone()).await;
+    let environment = noon();
+    let app = TestApp::start_with(two, environment.clone()).await;
 
     let first = app.get("/nodes").await.expect(200);
     assert_eq!(told(&first), ["\"reads\";r=1;t=2", "\"reads\";q=2;w=4", ""]);
@@ -56,14 +56,14 @@ async fn a_burst_is_answered_then_refused_and_comes_back_with_time() {
         (refused.json()["error"].clone(), refused.header("content-type")),
         (json!("rate_limited"), Some("application/problem+json"))
     );
-    surroundings.advance(Duration::from_secs(2));
+    environment.advance(Duration::from_secs(2));
     app.get("/nodes").await.expect(200);
     app.get("/nodes").await.expect(429);
     // Probes and metrics are never rejected, and show it.
     for _ in 0..5 {
         assert_eq!(told(&app.get("/health").await.expect(200)), ["", "", ""]);
     }
-    surroundings.advance(Duration::from_secs(2));
+    environment.advance(Duration::from_secs(2));
     let metrics = app.get("/metrics").await.expect(200).text();
     assert!(metrics.contains("mediary_limit_refusals_total{code=\"rate_limited\"} 2\n"), "{metrics}");
     app.stop().await;
@@ -174,24 +174,24 @@ async fn only_a_trusted_proxy_says_where_a_request_began() {
 
 #[actix_web::test]
 async fn tasks_of_a_day_are_counted_from_the_log_so_that_a_restart_forgets_nothing() {
-    let surroundings = idle_noon();
+    let environment = idle_noon();
     let change = |settings: &mut Settings| {
         (settings.limits.submissions_per_day, settings.limits.bytes_per_day) = (2, 0);
     };
-    let app = TestApp::start_with(change, surroundings.clone()).await;
+    let app = TestApp::start_with(change, environment.clone()).await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     let submission = json!({"image": base64_png(8, 8)});
 
     let first = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(200);
     assert_eq!(told(&first), ["\"tasks-a-day\";r=1;t=43200", "\"tasks-a-day\";q=2;w=86400", ""]);
     app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(200);
-    let app = TestApp::start_in(app.stop().await, change, surroundings.clone()).await;
+    let app = TestApp::start_in(app.stop().await, change, environment.clone()).await;
 
     let refused = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(429);
     assert_eq!(refused.json()["error"], "quota_exceeded");
     assert_eq!(told(&refused), ["\"tasks-a-day\";r=0;t=43200", "\"tasks-a-day\";q=2;w=86400", "43201"]);
     app.post_as(&bob.token, UPSCALER, submission.clone()).await.expect(200);
-    surroundings.advance(Duration::from_hours(12));
+    environment.advance(Duration::from_hours(12));
     app.post_as(&alice.token, UPSCALER, submission).await.expect(200);
     app.stop().await;
 }
@@ -255,8 +255,8 @@ async fn bytes_of_a_day_are_limited_per_account() {
     let submission = json!({"image": base64_png(64, 64)});
     let size = submission.to_string().len() as u64;
     let change = move |settings: &mut Settings| settings.limits.bytes_per_day = 2 * size;
-    let surroundings = idle_noon();
-    let app = TestApp::start_with(change, surroundings.clone()).await;
+    let environment = idle_noon();
+    let app = TestApp::start_with(change, environment.clone()).await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     // When one account sends three of them
     let first = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(200);
@@ -267,7 +267,7 @@ async fn bytes_of_a_day_are_limited_per_account() {
     assert_eq!(refused.json()["error"], "quota_exceeded");
     assert_eq!(told(&refused)[2], "43201");
     app.post_as(&bob.token, UPSCALER, submission.clone()).await.expect(200);
-    surroundings.advance(Duration::from_hours(12));
+    environment.advance(Duration::from_hours(12));
     app.post_as(&alice.token, UPSCALER, submission).await.expect(200);
     app.stop().await;
 }
@@ -301,11 +301,11 @@ async fn archives_count_towards_the_bytes_of_the_person_behind_the_token() {
 
 #[actix_web::test]
 async fn nodes_and_versions_of_a_publisher_are_limited_per_day_also_over_a_restart() {
-    let surroundings = noon();
+    let environment = noon();
     let change = |settings: &mut Settings| {
         (settings.limits.nodes_per_day, settings.limits.versions_per_day) = (2, 2);
     };
-    let app = TestApp::start_with(change, surroundings.clone()).await;
+    let app = TestApp::start_with(change, environment.clone()).await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     app.publisher("acme", &alice).await;
     app.publisher("other", &bob).await;
@@ -321,7 +321,7 @@ async fn nodes_and_versions_of_a_publisher_are_limited_per_day_also_over_a_resta
         app.post_as(&alice.token, "/publishers/acme/nodes/one/versions", body).await.expect(201);
     }
     // When the service restarts, the remaining quota is unchanged
-    let app = TestApp::start_in(app.stop().await, change, surroundings.clone()).await;
+    let app = TestApp::start_in(app.stop().await, change, environment.clone()).await;
     let body = json!({"node_version": {"version": "1.2.0"}});
     let path = "/publishers/acme/nodes/one/versions";
     let refused = app.post_as(&alice.token, path, body.clone()).await.expect(429);
@@ -335,7 +335,7 @@ async fn nodes_and_versions_of_a_publisher_are_limited_per_day_also_over_a_resta
     // Then other publishers and administrators are not affected, and midnight renews the quota
     create(&app, &bob.token, "other", node("four")).await.expect(201);
     create(&app, app.admin_token(), "acme", node("five")).await.expect(201);
-    surroundings.advance(Duration::from_hours(12));
+    environment.advance(Duration::from_hours(12));
     app.post_as(&alice.token, path, body).await.expect(201);
     app.stop().await;
 }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use mediary::events::envelope::{Append, Commit, RecordedEvent};
 use mediary::events::log::{AppendRejection, COMMIT_BYTES_MAX, EVENT_BYTES_MAX, EventLog};
 use mediary::events::memory_log::MemoryLog;
@@ -50,7 +50,7 @@ fn sled_log_keeps_the_contract_when_it_remembers_few_streams() {
 fn sled_log_keeps_the_contract_when_sled_may_hardly_lag() {
     let directory = tempfile::tempdir().unwrap();
     let options = SledLogOptions { lag_bytes_max: 1, ..options(directory.path()) };
-    let (log, _) = SledLog::open(&options, &surroundings(), |_| {}).unwrap();
+    let (log, _) = SledLog::open(&options, &environment(), |_| {}).unwrap();
     what_was_appended_is_read_at_once(&log).unwrap();
 }
 
@@ -65,18 +65,18 @@ fn run_all(on_backend: impl Fn(Scenario) -> Result<(), String>) {
 fn on_sled(versions_max: usize, scenario: Scenario) -> Result<(), String> {
     let directory = tempfile::tempdir().unwrap();
     let options = SledLogOptions { versions_max, ..options(directory.path()) };
-    let (log, _) = SledLog::open(&options, &surroundings(), |_| {}).map_err(|error| error.to_string())?;
+    let (log, _) = SledLog::open(&options, &environment(), |_| {}).map_err(|error| error.to_string())?;
     scenario(&log)?;
     let before = all(&log)?;
     log.close().map_err(|error| error.to_string())?;
     same("after close", &all(&log)?, &before)?;
     drop(log);
-    let (log, report) = SledLog::open(&options, &surroundings(), |_| {}).map_err(|error| error.to_string())?;
+    let (log, report) = SledLog::open(&options, &environment(), |_| {}).map_err(|error| error.to_string())?;
     same("rebuilt after close", &report.sled.rebuilt, &None)?;
     same("inserted after close", &report.sled.inserted, &0)?;
     same("after close and reopening", &all(&log)?, &before)?;
     drop(log);
-    let (log, _) = SledLog::open(&options, &surroundings(), |_| {}).map_err(|error| error.to_string())?;
+    let (log, _) = SledLog::open(&options, &environment(), |_| {}).map_err(|error| error.to_string())?;
     same("after drop and reopening", &all(&log)?, &before)
 }
 
@@ -87,8 +87,8 @@ fn options(directory: &std::path::Path) -> SledLogOptions {
     options
 }
 
-fn surroundings() -> Surroundings {
-    Surroundings::manual(AT, 7)
+fn environment() -> Environment {
+    Environment::manual(AT, 7)
 }
 
 fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Result<(), String> {

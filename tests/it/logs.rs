@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use mediary::app::{App, StopSignals};
-use mediary::clock::{Place, Surroundings};
 use mediary::config::{Secret, Settings};
+use mediary::environment::{Environment, FailPoint};
 use mediary::telemetry;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -76,15 +76,15 @@ async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
 #[actix_web::test]
 async fn a_service_that_panics() {
     let [Ok(directory), Ok(client)] = ORDERS.map(std::env::var) else { return };
-    let mishap = |place, path: &str| assert!(place != Place::Handler || path != "/nodes", "made to\nfail");
+    let mishap = |place, path: &str| assert!(place != FailPoint::Handler || path != "/nodes", "made to\nfail");
     let mut settings = Settings { data_dir: directory.into(), workers: 1, ..Settings::default() };
     settings.listen.set_port(0);
     settings.admin_token = Some(Secret::new(TOKEN));
     settings.log.client =
-        if client == "none" { telemetry::ClientAddress::None } else { telemetry::ClientAddress::Full };
-    telemetry::start(telemetry::Format::Json, settings.log.filter.clone());
-    let app = App::start(settings, Surroundings::real().with_mishap(Arc::new(mishap))).await.unwrap();
-    let signals = StopSignals::listen();
+        if client == "none" { telemetry::ClientAddressDetail::None } else { telemetry::ClientAddressDetail::Full };
+    telemetry::init_logging(telemetry::LogFormat::Json, settings.log.filter.clone());
+    let app = App::start(settings, Environment::system().with_fail_point_handler(Arc::new(mishap))).await.unwrap();
+    let signals = StopSignals::install();
     println!("it listens on http://{}\ncurl is what the reader waits for", app.address());
     app.run_until_stopped(signals).await.unwrap();
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use reqwest::Method;
 use serde_json::json;
 use tempfile::TempDir;
@@ -37,7 +37,7 @@ async fn with_an_archive() -> (TestApp, TestUser) {
 }
 
 async fn start_again(dir: TempDir) -> TestApp {
-    TestApp::start_in(dir, |_| {}, Surroundings::real()).await
+    TestApp::start_in(dir, |_| {}, Environment::system()).await
 }
 
 /// Archives below a directory, by relative path.

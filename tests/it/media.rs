@@ -1,7 +1,7 @@
 //! Result files: complete, byte ranges, and conditional requests.
 
 use mediary::domain::image::ImageFormat;
-use mediary::media::store::{Area, Store};
+use mediary::media::store::{MediaArea, MediaStore};
 use reqwest::Method;
 
 use crate::support::{Answer, TestApp};
@@ -10,8 +10,8 @@ use crate::support::{Answer, TestApp};
 async fn app_with_result() -> (TestApp, String, Vec<u8>) {
     let app = TestApp::start().await;
     let bytes: Vec<u8> = (0..200_000_u32).flat_map(|n| n.to_be_bytes().into_iter().skip(3)).collect();
-    let store = Store::open(&app.dir.path().join("media")).expect("a store");
-    let picture = store.put(Area::Result, &bytes, ImageFormat::Png, 1, 1).expect("stored");
+    let store = MediaStore::open(&app.dir.path().join("media")).expect("a store");
+    let picture = store.put(MediaArea::Result, &bytes, ImageFormat::Png, 1, 1).expect("stored");
     (app, format!("/media/{}", picture.file_name()), bytes)
 }
 
@@ -109,8 +109,8 @@ async fn conditions_are_about_the_hash() {
 #[actix_web::test]
 async fn only_results_are_served() {
     let (app, path, bytes) = app_with_result().await;
-    let store = Store::open(&app.dir.path().join("media")).expect("a store");
-    let input = store.put(Area::Input, &bytes[1..], ImageFormat::Png, 1, 1).expect("stored");
+    let store = MediaStore::open(&app.dir.path().join("media")).expect("a store");
+    let input = store.put(MediaArea::Input, &bytes[1..], ImageFormat::Png, 1, 1).expect("stored");
     app.get(&format!("/media/{}", input.file_name())).await.expect(404);
     app.get(&path.replace(".png", ".jpg")).await.expect(404);
     for name in ["x", "..%2f..%2fadmin-token", "..%2fadmin-token", &path[7..20]] {

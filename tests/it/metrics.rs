@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use mediary::domain::task::Failure;
+use mediary::domain::task::TaskFailure;
 use serde_json::json;
 
 use crate::image::{UPSCALER, ended, submit};
@@ -154,6 +154,6 @@ fn every_alarm_is_explained_and_told_in_a_story_and_knows_the_codes_that_it_pass
     let stories = document("tests/alarms/rules.yml");
     assert_eq!(alarms, names(&stories, "Mediary"), "each has a story of when it is told");
     let passed_over = rules.split("code!~\"").nth(1).and_then(|rest| rest.split('"').next()).expect("the codes");
-    let unknown: Vec<_> = passed_over.split('|').filter(|code| !Failure::CODES.contains(code)).collect();
+    let unknown: Vec<_> = passed_over.split('|').filter(|code| !TaskFailure::CODES.contains(code)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
 }

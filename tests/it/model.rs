@@ -42,7 +42,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use mediary::http::routes::rows;
+use mediary::http::routes::route_infos;
 use proptest::collection::vec;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use reqwest::Method;
@@ -177,8 +177,8 @@ fn forgotten(asked: &BTreeSet<(Method, String)>) -> Vec<String> {
         template.len() == path.len()
             && template.iter().zip(path).all(|(part, given)| part.starts_with('{') || *part == given)
     };
-    let rows = rows().into_iter().filter(|row| !excused(row.path));
-    let was_asked = |row: &mediary::http::routes::Row| {
+    let rows = route_infos().into_iter().filter(|row| !excused(row.path));
+    let was_asked = |row: &mediary::http::routes::RouteInfo| {
         asked.iter().any(|(method, path)| method.as_str() == row.method.as_str() && answers(row.path, path))
     };
     rows.filter(|row| !was_asked(row)).map(|row| format!("{} {}", row.method, row.path)).collect()

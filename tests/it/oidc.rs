@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use hmac::{Hmac, Mac};
 use mediary::app::App;
-use mediary::clock::Surroundings;
 use mediary::config::{LimitSettings, OidcSettings, RateSetting, Settings};
 use mediary::domain::value::Timestamp;
+use mediary::environment::Environment;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
@@ -23,7 +23,7 @@ const NOON: i64 = 1_795_348_800;
 struct Given {
     issuer: TestIssuer,
     key: SigningKey,
-    surroundings: Surroundings,
+    environment: Environment,
     app: TestApp,
 }
 
@@ -38,14 +38,14 @@ impl Given {
 
     async fn limited(key: SigningKey, limit: impl FnOnce(&mut LimitSettings)) -> Self {
         let issuer = TestIssuer::start(&[key.public("1")]).await;
-        let surroundings = Surroundings::manual(Timestamp::from_micros(NOON * 1_000_000), 7);
+        let environment = Environment::manual(Timestamp::from_micros(NOON * 1_000_000), 7);
         let settings = settings_of(&issuer);
         let change = |all: &mut Settings| {
             all.auth.oidc = Some(settings);
             limit(&mut all.limits);
         };
-        let app = TestApp::start_with(change, surroundings.clone()).await;
-        Self { issuer, key, surroundings, app }
+        let app = TestApp::start_with(change, environment.clone()).await;
+        Self { issuer, key, environment, app }
     }
 
     fn settings(&self) -> OidcSettings {
@@ -113,9 +113,9 @@ async fn requests_at_the_same_time_open_one_account_and_a_restart_keeps_it() {
 
     let first = answers[0].json();
     assert!(answers.iter().all(|answer| answer.status == 200 && answer.json() == first));
-    let Given { issuer, surroundings, app, .. } = given;
+    let Given { issuer, environment, app, .. } = given;
     let settings = OidcSettings { jwks_url: Some(format!("{}/keys", issuer.name())), ..settings_of(&issuer) };
-    let app = TestApp::start_in(app.stop().await, |all| all.auth.oidc = Some(settings), surroundings).await;
+    let app = TestApp::start_in(app.stop().await, |all| all.auth.oidc = Some(settings), environment).await;
     assert_eq!(app.get_as(&token, "/users").await.expect(200).json(), first);
     app.stop().await;
 }
@@ -190,9 +190,9 @@ async fn times_have_a_leeway_and_audiences_may_be_several() {
         assert_eq!(given.status(&given.token(&given.but(claim, value.clone()))).await, 200, "{claim} {value}");
     }
     let token = given.token(&given.claims());
-    given.surroundings.advance(Duration::from_secs(359));
+    given.environment.advance(Duration::from_secs(359));
     assert_eq!(given.status(&token).await, 200);
-    given.surroundings.advance(Duration::from_secs(1));
+    given.environment.advance(Duration::from_secs(1));
     assert_eq!(given.status(&token).await, 401);
     given.app.stop().await;
 }
@@ -250,7 +250,7 @@ async fn who_erases_an_account_has_not_the_whole_day_again() {
     assert_eq!(submit(&token).await.expect(429).json()["error"], "quota_exceeded");
     submit(&given.token(&given.but("sub", json!("u-2")))).await.expect(200);
     // And the next day has two again
-    given.surroundings.advance(Duration::from_hours(24));
+    given.environment.advance(Duration::from_hours(24));
     let tomorrow = given.token(&given.but("exp", json!(NOON + 25 * 3600)));
     submit(&tomorrow).await.expect(200);
     submit(&tomorrow).await.expect(200);
@@ -276,14 +276,14 @@ async fn new_keys_are_asked_for_but_forged_tokens_do_not_have_them_asked_for_aga
     assert_eq!(given.issuer.asked(), 1);
 
     // Unknown key ids cause one request to the issuer, however many forged tokens arrive.
-    given.surroundings.advance(Duration::from_secs(30));
+    given.environment.advance(Duration::from_secs(30));
     let forger = SigningKey::p256();
     for number in 0..20 {
         assert_eq!(given.status(&forger.token(&format!("forged-{number}"), &given.claims())).await, 401);
     }
     assert_eq!(given.issuer.asked(), 2);
     // Tokens with invalid claims cause no request at all.
-    given.surroundings.advance(Duration::from_secs(30));
+    given.environment.advance(Duration::from_secs(30));
     assert_eq!(given.status(&forger.token("x", &given.but("aud", json!("other")))).await, 401);
     assert_eq!(given.issuer.asked(), 2);
     // The issuer rotates its key: the first token with the new key causes a request.
@@ -305,7 +305,7 @@ async fn an_issuer_that_is_away_keeps_nobody_out_whose_keys_are_known() {
         (json!("issuer_unavailable"), Some("5"))
     );
     // The service asks the issuer again after 5 s; `Retry-After` is the remaining time.
-    given.surroundings.advance(Duration::from_millis(2500));
+    given.environment.advance(Duration::from_millis(2500));
     let refused = given.app.get_as(&of(300), "/users").await.expect(503);
     assert_eq!(refused.header("retry-after"), Some("3"));
     let fetches = async |outcome: &str, number: u32| {
@@ -318,12 +318,12 @@ async fn an_issuer_that_is_away_keeps_nobody_out_whose_keys_are_known() {
     // Other users are not affected.
     given.app.get_as(given.app.admin_token(), "/users").await.expect(200);
     given.issuer.go_away(false);
-    given.surroundings.advance(Duration::from_secs(5));
+    given.environment.advance(Duration::from_secs(5));
     assert_eq!(given.status(&of(300)).await, 200);
     fetches("ok", 1).await;
     // Hours later, with expired keys and an unreachable issuer.
     given.issuer.go_away(true);
-    given.surroundings.advance(Duration::from_hours(5));
+    given.environment.advance(Duration::from_hours(5));
     for _ in 0..3 {
         assert_eq!(given.status(&of(6 * 3600)).await, 200);
     }
@@ -338,13 +338,13 @@ async fn a_lost_key_of_their_ids_does_not_make_everybody_somebody_new() {
     let path = format!("/admin/users/{}/ban", banned["id"].as_str().unwrap());
     given.app.post_as(given.app.admin_token(), &path, json!({"reason": "spam"})).await.expect(204);
     let (token, settings) = (given.token(&given.claims()), given.settings());
-    let Given { surroundings, app, .. } = given;
+    let Given { environment, app, .. } = given;
     let dir = app.stop().await;
     // When the key is lost, then the service does not start, and names the key, the affected accounts and the remedy
     let key = dir.path().join("url-key");
     let kept = fs::read(&key).unwrap();
     fs::remove_file(&key).unwrap();
-    let refused = App::start(crate::support::settings(&dir), surroundings.clone()).await.err().expect("it is refused");
+    let refused = App::start(crate::support::settings(&dir), environment.clone()).await.err().expect("it is refused");
     let told = refused.to_string();
     for word in [key.to_str().unwrap(), banned["id"].as_str().unwrap(), "banned", "mediary restore", "umask 077"] {
         assert!(told.contains(word), "{word} is not in: {told}");
@@ -352,7 +352,7 @@ async fn a_lost_key_of_their_ids_does_not_make_everybody_somebody_new() {
     assert!(!key.exists());
     // When it is restored, then so are the accounts, still banned
     fs::write(&key, &kept).unwrap();
-    let app = TestApp::start_in(dir, |all| all.auth.oidc = Some(settings), surroundings).await;
+    let app = TestApp::start_in(dir, |all| all.auth.oidc = Some(settings), environment).await;
     assert_eq!(app.get_as(&token, "/users").await.expect(200).json()["id"], banned["id"]);
     app.post_as(&token, "/publishers", json!({"id": "acme", "name": "A"})).await.expect(403);
     app.stop().await;
@@ -366,12 +366,12 @@ async fn where_nobody_came_from_an_issuer_a_lost_key_is_made_anew_and_one_made_b
     let dir = app.stop().await;
     let key = dir.path().join("url-key");
     fs::remove_file(&key).unwrap();
-    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     let dir = app.stop().await;
     // And the instructions of the error message work
     let made = format!("(umask 077; printf 'mduk_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > {})", key.display());
     assert!(Command::new("sh").args(["-c", &made]).status().unwrap().success());
-    TestApp::start_in(dir, |_| {}, Surroundings::real()).await.stop().await;
+    TestApp::start_in(dir, |_| {}, Environment::system()).await.stop().await;
 }
 
 #[actix_web::test]

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use mediary::clock::Surroundings;
 use mediary::config::{Secret, Settings};
+use mediary::environment::Environment;
 use mediary::events::log::EventLog;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -48,7 +48,7 @@ async fn start_with(dir: TempDir, more: impl FnOnce(&mut Settings)) -> TestApp {
         settings.public_url = Some("https://registry.example".to_owned());
         settings.admin_token = Some(Secret::new(admin));
     };
-    TestApp::start_in(dir, change, Surroundings::real()).await
+    TestApp::start_in(dir, change, Environment::system()).await
 }
 
 /// Sends all requests again, and compares.

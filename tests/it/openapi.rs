@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use serde_json::Value;
 
 use crate::support::TestApp;
@@ -13,7 +13,7 @@ const CHECKED_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
 #[test]
 fn the_document_that_is_checked_in_is_that_of_the_code() {
     let checked_in = std::fs::read_to_string(CHECKED_IN).unwrap_or_default();
-    let made = mediary::http::openapi::text().unwrap();
+    let made = mediary::http::openapi::document_json().unwrap();
 
     let differ = checked_in.lines().zip(made.lines()).position(|(old, new)| old != new);
     let same = differ.is_none() && checked_in.len() == made.len();
@@ -29,7 +29,7 @@ fn the_program_prints_the_document() {
     let printed = Command::new(env!("CARGO_BIN_EXE_mediary")).arg("openapi").output().expect("the program starts");
 
     assert!(printed.status.success());
-    assert_eq!(String::from_utf8(printed.stdout).unwrap(), mediary::http::openapi::text().unwrap());
+    assert_eq!(String::from_utf8(printed.stdout).unwrap(), mediary::http::openapi::document_json().unwrap());
 }
 
 #[actix_web::test]
@@ -38,7 +38,7 @@ async fn the_document_is_served_under_both_names() {
 
     let (with_extension, without) = (app.get("/openapi.json").await.expect(200), app.get("/openapi").await.expect(200));
 
-    let made: serde_json::Value = serde_json::from_str(&mediary::http::openapi::text().unwrap()).unwrap();
+    let made: serde_json::Value = serde_json::from_str(&mediary::http::openapi::document_json().unwrap()).unwrap();
     assert_eq!(with_extension.json(), made);
     assert_eq!(with_extension.body, without.body);
     assert_eq!(with_extension.header("content-type"), Some("application/json"));
@@ -49,7 +49,7 @@ async fn the_document_is_served_under_both_names() {
 async fn the_document_that_is_served_has_the_limits_of_the_service() {
     for (set, expected) in [(1, [1, 1]), (4, [2, 4])] {
         // Given a service with a limit of images per video
-        let app = TestApp::start_with(|settings| settings.video.max_images = set, Surroundings::real()).await;
+        let app = TestApp::start_with(|settings| settings.video.max_images = set, Environment::system()).await;
         let schemas = app.get("/openapi.json").await.expect(200).json()["components"]["schemas"].take();
         // Then its document states the limit for each endpoint
         let most = ["StartEndVideoBody", "ReferenceVideoBody"]
@@ -60,7 +60,7 @@ async fn the_document_that_is_served_has_the_limits_of_the_service() {
 }
 
 fn document() -> Value {
-    serde_json::from_str(&mediary::http::openapi::text().unwrap()).expect("the document is JSON")
+    serde_json::from_str(&mediary::http::openapi::document_json().unwrap()).expect("the document is JSON")
 }
 
 /// Every object in a value, with the path to it.
@@ -140,7 +140,7 @@ fn every_failure_lists_its_codes_for_programs() {
 
 #[test]
 fn files_that_are_not_served_are_told_to_be_of_the_sources() {
-    let text = mediary::http::openapi::text().unwrap();
+    let text = mediary::http::openapi::document_json().unwrap();
     for (at, _) in text.match_indices("docs/").chain(text.match_indices("data/pricing")) {
         let line = text[at..].split(['\n', ':', ';', ')']).next().unwrap_or_default();
         assert!(line.contains("in the source repository"), "{line}");

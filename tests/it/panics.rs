@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use mediary::clock::{Place, Step, Surroundings};
+use mediary::environment::{CommitStep, Environment, FailPoint};
 use serde_json::json;
 
 use crate::support::TestApp;
@@ -15,9 +15,9 @@ async fn the_writers_death_is_told_and_a_restart_finds_what_was_durable() {
     let armed = Arc::new(AtomicBool::new(false));
     let dies = Arc::clone(&armed);
     let mishap = move |place, _: &str| {
-        assert!(place != Place::After(Step::Projected) || !dies.load(Ordering::SeqCst), "made to fail");
+        assert!(place != FailPoint::After(CommitStep::Projected) || !dies.load(Ordering::SeqCst), "made to fail");
     };
-    let app = TestApp::start_with(|_| {}, Surroundings::real().with_mishap(Arc::new(mishap))).await;
+    let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(mishap))).await;
     app.get("/ready").await.expect(200);
     armed.store(true, Ordering::SeqCst);
     // When a command is sent, then the client learns that the outcome is unknown
@@ -32,7 +32,7 @@ async fn the_writers_death_is_told_and_a_restart_finds_what_was_durable() {
     app.get("/nodes").await.expect(200);
     // And the next start has exactly the durable data
     let dir = app.stop().await;
-    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     app.get("/publishers/acme").await.expect(200);
     app.get("/publishers/beta").await.expect(404);
     app.stop().await;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use disk::Disk;
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use mediary::events::journal::SyncFile;
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{SledLog, SledLogOptions};
@@ -114,14 +114,14 @@ fn a_log_that_does_not_sync_loses_events_in_a_power_cut() {
 fn cut_after(disk: &Disk, sync: SyncFile) -> (Position, Result<Position, String>) {
     let mut options = options(&disk.root());
     options.journal.sync = sync;
-    let (log, _) = SledLog::open(&options, &Surroundings::manual(AT, 7), |_| {}).unwrap();
+    let (log, _) = SledLog::open(&options, &Environment::manual(AT, 7), |_| {}).unwrap();
     for nth in 0..GROUPS {
         write_group(&log, nth);
     }
     let written = log.head();
     let after = disk.after_power_cut();
     drop(log);
-    let found = SledLog::open(&self::options(&after.root()), &Surroundings::manual(AT, 7), |_| {});
+    let found = SledLog::open(&self::options(&after.root()), &Environment::manual(AT, 7), |_| {});
     (written, found.map(|(log, _)| Position(all(&log).len() as u64)).map_err(|error| error.to_string()))
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use mediary::events::envelope::RecordedEvent;
 use mediary::events::journal::RepairedPart;
 use mediary::events::log::EventLog;
@@ -356,7 +356,7 @@ fn a_rebuild_of_sled_says_how_far_it_is() {
     let steps = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&steps);
     house.options.progress = Some(Arc::new(move |step| noted.lock().push(step)));
-    let (log, report) = SledLog::open(&house.options, &Surroundings::manual(AT, 7), |_| {}).unwrap();
+    let (log, report) = SledLog::open(&house.options, &Environment::manual(AT, 7), |_| {}).unwrap();
     let steps = steps.lock();
     assert!(steps.len() >= 3 && steps.is_sorted_by_key(|step| step.position), "{steps:?}");
     assert!(steps.iter().all(|step| step.rebuilding && step.head == Some(Position(9000))), "{steps:?}");

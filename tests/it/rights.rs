@@ -7,8 +7,8 @@ mod world;
 use std::collections::BTreeSet;
 
 use futures_util::StreamExt;
-use mediary::domain::policy::{Action, Standing};
-use mediary::http::routes::rows;
+use mediary::domain::policy::{Action, CallerRole};
+use mediary::http::routes::route_infos;
 
 use crate::support::Answer;
 use cases::{Case, cases};
@@ -54,15 +54,15 @@ impl Caller {
         Self::TokenOfBanned,
     ];
 
-    fn standing(self) -> Standing {
+    fn standing(self) -> CallerRole {
         match self {
-            Self::Anonymous => Standing::Anonymous,
-            Self::Stranger | Self::ForeignOwner => Standing::User,
-            Self::Member => Standing::Member,
-            Self::Owner | Self::BannedUser | Self::OwnerOfBanned => Standing::Owner,
-            Self::OwnToken | Self::TokenOfBannedUser | Self::TokenOfBanned => Standing::OwnToken,
-            Self::OtherToken => Standing::OtherToken,
-            Self::Admin => Standing::Admin,
+            Self::Anonymous => CallerRole::Anonymous,
+            Self::Stranger | Self::ForeignOwner => CallerRole::User,
+            Self::Member => CallerRole::Member,
+            Self::Owner | Self::BannedUser | Self::OwnerOfBanned => CallerRole::Owner,
+            Self::OwnToken | Self::TokenOfBannedUser | Self::TokenOfBanned => CallerRole::OwnToken,
+            Self::OtherToken => CallerRole::OtherToken,
+            Self::Admin => CallerRole::Admin,
         }
     }
 
@@ -119,7 +119,7 @@ fn expected(case: &Case, caller: Caller) -> Outcome {
 #[test]
 fn every_route_has_a_case_and_every_case_a_route() {
     let served: BTreeSet<_> =
-        rows().iter().map(|row| format!("{} {}: {:?}", row.method, row.path, row.action)).collect();
+        route_infos().iter().map(|row| format!("{} {}: {:?}", row.method, row.path, row.action)).collect();
     let cases = cases();
     let tried: BTreeSet<_> = cases.iter().map(|it| format!("{} {}: {:?}", it.method, it.path, it.action)).collect();
     let without_case: Vec<_> = served.difference(&tried).collect();

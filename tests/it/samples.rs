@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use mediary::domain::claim::{Claim, ClaimEvent};
+use mediary::domain::claim::{ClaimEvent, IdempotencyClaim};
 use mediary::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
 use mediary::domain::event::Event;
 use mediary::domain::ids::{DeliveryId, EventId, RequestId, TaskId, UserId};
 use mediary::domain::image::{ImageFormat, Picture};
-use mediary::domain::task::{Failure, TaskEvent};
+use mediary::domain::task::{TaskEvent, TaskFailure};
 use mediary::domain::user::UserEvent;
 use mediary::domain::value::{CallbackUrl, Digest, Labels, Link, Text, Timestamp};
 use mediary::events::envelope::{Actor, Append, CommandContext, NewEvent};
@@ -39,7 +39,7 @@ pub fn task_stream(number: u128) -> StreamId {
 /// Append of `count` small events to a task's stream; `mark` makes it recognisable.
 pub fn append(stream: u128, expected: u64, mark: u64, count: u64) -> Append {
     let event = |nth| {
-        let reason = Text::recorded(format!("{mark}/{nth}"));
+        let reason = Text::from_recorded(format!("{mark}/{nth}"));
         NewEvent { id: EventId(id(u128::from(mark * 1000 + nth))), event: TaskEvent::OutcomeUnknown { reason }.into() }
     };
     Append {
@@ -52,7 +52,7 @@ pub fn append(stream: u128, expected: u64, mark: u64, count: u64) -> Append {
 
 /// Append of one event of about `bytes` bytes.
 pub fn large_append(stream: u128, expected: u64, bytes: usize) -> Append {
-    let reason = Text::recorded("x".repeat(bytes));
+    let reason = Text::from_recorded("x".repeat(bytes));
     let events = vec![NewEvent { id: EventId(id(1)), event: TaskEvent::OutcomeUnknown { reason }.into() }];
     Append { events, ..append(stream, expected, 0, 0) }
 }
@@ -82,7 +82,7 @@ pub fn every_kind() -> Vec<Event> {
 fn after(last: Option<&Event>) -> Option<Event> {
     use DeliveryEvent as D;
     use TaskEvent as T;
-    let failure = || Failure { code: text("vendor_refused"), message: text("The vendor refused: too dark.") };
+    let failure = || TaskFailure { code: text("vendor_refused"), message: text("The vendor refused: too dark.") };
     Some(match last {
         None => registry::user_created(),
         Some(Event::User(UserEvent::WebhookSecretsRevoked)) => T::TaskQueued.into(),
@@ -128,13 +128,18 @@ fn after(last: Option<&Event>) -> Option<Event> {
 }
 
 fn key_claimed() -> Event {
-    ClaimEvent::KeyClaimed(Claim { key: Digest([0xC1; 32]), fingerprint: Digest([0xF1; 32]), nth: 1 }).into()
+    ClaimEvent::KeyClaimed(IdempotencyClaim {
+        key: Digest([0xC1; 32]),
+        fingerprint: Digest([0xF1; 32]),
+        command_index: 1,
+    })
+    .into()
 }
 
 fn redelivery_requested() -> Event {
     let (delivery, task, owner) = (DeliveryId(id(0xDE)), TaskId(id(0x7A)), Some(UserId(id(0xA))));
     let url = CallbackUrl::parse("https://hooks.example.com/a?b=c").unwrap();
-    DeliveryEvent::RedeliveryRequested(Redelivery { delivery, task, owner, url, change: 5 }).into()
+    DeliveryEvent::RedeliveryRequested(Redelivery { delivery, task, owner, url, task_version: 5 }).into()
 }
 
 fn text<const MAX: usize, const MULTILINE: bool>(value: &str) -> Text<MAX, MULTILINE> {

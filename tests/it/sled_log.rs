@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use mediary::events::log::EventLog;
 use mediary::events::memory_log::MemoryLog;
 use mediary::events::sled_log::{SledLog, SledReport};
@@ -78,7 +78,7 @@ fn sled_of_another_log_is_rebuilt() {
 fn the_caller_sees_every_commit_at_the_start() {
     let house = House::with_groups(30);
     let mut seen = Vec::new();
-    let opened = SledLog::open(&house.options, &Surroundings::manual(AT, 7), |commit| seen.extend_from_slice(commit));
+    let opened = SledLog::open(&house.options, &Environment::manual(AT, 7), |commit| seen.extend_from_slice(commit));
     assert_eq!(seen, all(&opened.unwrap().0));
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use mediary::clock::Surroundings;
 use mediary::config::Settings;
+use mediary::environment::Environment;
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -20,7 +20,7 @@ const WHOLE: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const HALF: &[u8] = b"GET /health HTTP/1.1\r\nHost: loc";
 
 async fn start(change: impl FnOnce(&mut Settings)) -> TestApp {
-    TestApp::start_with(change, Surroundings::real()).await
+    TestApp::start_with(change, Environment::system()).await
 }
 
 async fn connect(app: &TestApp) -> TcpStream {

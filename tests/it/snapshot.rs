@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use mediary::actors::projector::rebuild;
 use mediary::app::App;
-use mediary::clock::{Mishaps, Place, Surroundings};
 use mediary::config::Settings;
 use mediary::domain::node::NodeEvent;
 use mediary::domain::value::Timestamp;
+use mediary::environment::{Environment, FailPoint, FailPoints};
 use mediary::events::journal::Anchor;
 use mediary::events::sled_log::ScrubState;
 use mediary::events::stream::Position;
 use mediary::projections::node::view::Links;
-use mediary::projections::snapshot::{Found, directory_in, save};
+use mediary::projections::snapshot::{OpenedSnapshot, save, snapshot_dir};
 use mediary::projections::user::Users;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -32,7 +32,7 @@ fn always(settings: &mut Settings) {
 }
 
 async fn start(dir: TempDir) -> TestApp {
-    TestApp::start_in(dir, always, Surroundings::real()).await
+    TestApp::start_in(dir, always, Environment::system()).await
 }
 
 /// Data directory with a short history, stopped cleanly.
@@ -131,7 +131,7 @@ async fn a_snapshot_that_is_ahead_of_the_log_proves_a_loss_and_stops_the_start()
     // Then the service refuses to start, because data is missing
     let mut settings = settings(&dir);
     always(&mut settings);
-    let refusal = App::start(settings, Surroundings::real()).await.err().expect("no start").to_string();
+    let refusal = App::start(settings, Environment::system()).await.err().expect("no start").to_string();
     for told in ["events are lost", "snapshots/models", "mediary restore", "move that file away"] {
         assert!(refusal.contains(told), "{refusal}");
     }
@@ -194,9 +194,9 @@ async fn what_is_not_verified_yet_is_not_called_sound() {
     // Given a start from a snapshot, whose check of the older part is blocked
     let (release, waits) = std::sync::mpsc::channel::<()>();
     let waits = Mutex::new(waits);
-    let mishap = move |place, _: &str| assert!(place != Place::Scrub || waits.lock().recv().is_err());
-    let surroundings = Surroundings::real().with_mishap(Arc::new(mishap));
-    let app = TestApp::start_in(lived_in().await, always, surroundings).await;
+    let mishap = move |place, _: &str| assert!(place != FailPoint::Scrub || waits.lock().recv().is_err());
+    let environment = Environment::system().with_fail_point_handler(Arc::new(mishap));
+    let app = TestApp::start_in(lived_in().await, always, environment).await;
     // When the state is requested, then nothing is reported as verified, in the metrics neither
     let known = verification(&app).await;
     let metrics = app.get("/metrics").await.expect(200).text();
@@ -223,20 +223,20 @@ async fn the_verification_compares_a_snapshot_with_the_log() {
     run(dir.path(), &["audit", "verify"]).expect(1).says(&["damaged: 1 finding", "snapshots/models: "]);
     fs::write(snapshot(dir.path()), &bytes).unwrap();
     // When it is valid but lacks the users and a node, then these are named
-    let snapshots = directory_in(dir.path());
-    let found = Found::look(&snapshots).unwrap().unwrap();
+    let snapshots = snapshot_dir(dir.path());
+    let found = OpenedSnapshot::open(&snapshots).unwrap().unwrap();
     let anchor = found.anchor;
     let mut models = found.load(Links::default()).unwrap();
     models.users = Users::default();
     let deletion = NodeEvent::NodeDeleted;
     models.nodes.apply("mask", &deletion, Timestamp::from_micros(1));
-    save(&models, &anchor, &snapshots, &Mishaps::default()).unwrap();
+    save(&models, &anchor, &snapshots, &FailPoints::default()).unwrap();
     run(dir.path(), &["audit", "verify"]).expect(1).says(&["snapshots/models: ", "(users, node mask)"]);
     // When it belongs to another log, or to a later position, then that is reported
     let other = lived_in().await;
     fs::copy(snapshot(other.path()), snapshot(dir.path())).unwrap();
     run(dir.path(), &["audit", "verify"]).expect(1).says(&["another history up to position "]);
-    save(&models, &Anchor { position: Position(1_000), ..anchor }, &snapshots, &Mishaps::default()).unwrap();
+    save(&models, &Anchor { position: Position(1_000), ..anchor }, &snapshots, &FailPoints::default()).unwrap();
     run(dir.path(), &["audit", "verify"]).expect(1).says(&["the journal ends before position 1000"]);
 }
 
@@ -253,7 +253,7 @@ async fn a_snapshot_of_another_log_is_named_and_not_used() {
 #[actix_web::test]
 async fn a_log_below_the_limit_is_read_and_checked_whole() {
     let dir = lived_in().await;
-    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     assert_eq!(app.app.log().verification().state, ScrubState::Intact);
     is_whole(&app, "second").await;
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
 use mediary::config::Settings;
+use mediary::environment::Environment;
 use reqwest::{Response, header::HeaderMap};
 use serde_json::json;
 use tokio::time::timeout;
@@ -19,7 +19,7 @@ const AT_ONCE: Duration = Duration::from_secs(20);
 /// Service with a heartbeat longer than the deadline of the tests.
 async fn silent() -> TestApp {
     let silent = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_mins(5);
-    TestApp::start_with(silent, Surroundings::real()).await
+    TestApp::start_with(silent, Environment::system()).await
 }
 
 /// Revokes the token of a user.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
 use mediary::domain::value::Timestamp;
+use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use crate::support::{TestApp, TestUser};
@@ -33,7 +33,7 @@ impl Copy {
     /// Reads everything the first time, then the changes since. Sorted by creation and with banned nodes, a list only
     /// grows while it is read: duplicates are possible, gaps are not.
     /// Returns the number of nodes read.
-    async fn pull(&mut self, app: &TestApp, clock: &Surroundings) -> usize {
+    async fn pull(&mut self, app: &TestApp, clock: &Environment) -> usize {
         let after = self.up_to.as_ref().map_or(String::new(), |moment| format!("&timestamp={moment}"));
         let (started, mut read) = (a_little_before(clock.now()), 0);
         for page in 1.. {
@@ -99,7 +99,7 @@ async fn change(app: &TestApp, owner: &TestUser, number: usize) {
 #[actix_web::test]
 async fn a_copy_that_is_kept_up_is_the_catalogue() {
     // Given a catalogue
-    let clock = Surroundings::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
+    let clock = Environment::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
     let app = TestApp::start_with(|_| {}, clock.clone()).await;
     let owner = app.user("ada").await;
     app.publisher("acme", &owner).await;

@@ -1,6 +1,6 @@
 //! Access tokens after their creation: lists, and revocation.
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use crate::support::{TestApp, TestUser};
@@ -130,7 +130,7 @@ async fn a_token_tells_when_it_was_last_used_and_the_stop_loses_no_use() {
     app.get_as(&token, "/publishers/acme").await.expect(200);
     let dir = app.stop().await;
 
-    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     let tokens = app.get_as(&alice.token, TOKENS).await.expect(200).json();
     let (created, used) = (tokens[0]["createdAt"].as_str().unwrap(), tokens[0]["lastUsedAt"].as_str());
     assert!(used.is_some_and(|used| used.ends_with('Z') && used >= created), "{tokens}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mediary::clock::{Place, Surroundings};
+use mediary::environment::{Environment, FailPoint};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -53,13 +53,13 @@ fn spans(received: &[Received]) -> BTreeMap<String, Span> {
     spans
 }
 
-async fn traced(collector: &Receiver, surroundings: Surroundings) -> TestApp {
+async fn traced(collector: &Receiver, environment: Environment) -> TestApp {
     let endpoint = collector.url("");
     let change = |settings: &mut mediary::config::Settings| {
         settings.telemetry.otlp_endpoint = Some(endpoint);
         "gateway".clone_into(&mut settings.telemetry.service_name);
     };
-    TestApp::start_with(change, surroundings).await
+    TestApp::start_with(change, environment).await
 }
 
 async fn metrics(app: &TestApp) -> String {
@@ -69,7 +69,7 @@ async fn metrics(app: &TestApp) -> String {
 #[actix_web::test]
 async fn a_trace_goes_from_the_request_to_the_callback_and_says_who_has_begun_it() {
     let (collector, receiver) = (Receiver::start().await, Receiver::start().await);
-    let app = traced(&collector, Surroundings::real()).await;
+    let app = traced(&collector, Environment::system()).await;
     let alice = app.user("alice").await;
 
     let submission = json!({"image": base64_png(8, 8), "webhook_url": receiver.url("/secret-path")});
@@ -121,8 +121,8 @@ async fn a_trace_goes_from_the_request_to_the_callback_and_says_who_has_begun_it
 #[actix_web::test]
 async fn failures_are_told_as_such_and_traces_that_the_caller_does_not_want_are_not() {
     let collector = Receiver::start().await;
-    let mishap = |place, path: &str| assert!(place != Place::Handler || path != "/publishers", "made to fail");
-    let app = traced(&collector, Surroundings::real().with_mishap(Arc::new(mishap))).await;
+    let mishap = |place, path: &str| assert!(place != FailPoint::Handler || path != "/publishers", "made to fail");
+    let app = traced(&collector, Environment::system().with_fail_point_handler(Arc::new(mishap))).await;
 
     let unwanted = app.request(Method::GET, "/nodes").header("traceparent", format!("00-{TRACE}-{CALLER}-00"));
     app.send(unwanted).await.expect(200);
@@ -145,14 +145,14 @@ async fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_costs_only
     let answer =
         |number: usize, _: &Received| if number == 1 { "HTTP/1.1 503 Busy" } else { "HTTP/1.1 200 OK" }.to_owned();
     let collector = Receiver::answering(answer).await;
-    let app = traced(&collector, Surroundings::real()).await;
+    let app = traced(&collector, Environment::system()).await;
     app.get("/nodes").await.expect(200);
     let received = collector.wait_until(|received| received.len() >= 2).await;
     assert_eq!(received[0].body, received[1].body);
     app.stop().await;
     // The collector rejects everything.
     let collector = Receiver::answering(|_, _| "HTTP/1.1 400 Bad".to_owned()).await;
-    let app = traced(&collector, Surroundings::real()).await;
+    let app = traced(&collector, Environment::system()).await;
     app.get("/nodes").await.expect(200);
     collector.wait_until(|received| !received.is_empty()).await;
     let lost = async {
@@ -168,7 +168,7 @@ async fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_costs_only
 #[actix_web::test]
 async fn what_waits_is_sent_when_the_service_stops() {
     let collector = Receiver::start().await;
-    let app = traced(&collector, Surroundings::real()).await;
+    let app = traced(&collector, Environment::system()).await;
     app.get("/versions?limit=1").await;
     app.stop().await;
     assert!(spans(&collector.received()).contains_key("GET /versions"));

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use ed25519_dalek::SigningKey;
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use mediary::events::journal::SignedCheckpoint;
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{SledLog, SledLogOptions};
@@ -39,7 +39,7 @@ pub fn add(data: &Path, groups: std::ops::Range<u64>) {
 
 pub fn add_marked(data: &Path, groups: std::ops::Range<u64>, mark: u64) {
     fs::create_dir_all(data.join("log")).unwrap();
-    let (log, _) = SledLog::open(&options(data), &Surroundings::real(), |_| {}).unwrap();
+    let (log, _) = SledLog::open(&options(data), &Environment::system(), |_| {}).unwrap();
     for nth in groups {
         log.append(vec![append(1, nth, nth + mark, 1), append(2, nth, nth + mark, 1)]).unwrap();
         log.after_group();

@@ -183,7 +183,7 @@ async fn the_order_of_versions_follows_their_time_and_survives_a_restart() {
     let before = app.get("/versions").await.expect(200);
     assert_eq!(numbers(&before.json()["versions"]), ["3.0.0", "1.0.0", "2.0.0"]);
 
-    let app = TestApp::start_in(app.stop().await, |_| {}, mediary::clock::Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, mediary::environment::Environment::system()).await;
     assert_eq!(app.get("/versions").await.expect(200).json()["versions"], before.json()["versions"]);
     app.stop().await;
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
 use mediary::config::Settings;
 use mediary::domain::ids::TaskId;
+use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use crate::support::vendor_sim::{Asked, Conduct, Mode, SimOptions, VendorSim};
@@ -57,7 +57,7 @@ impl Given {
             made_by(settings, &base);
             change(settings);
         };
-        let app = TestApp::start_with(change, Surroundings::real()).await;
+        let app = TestApp::start_with(change, Environment::system()).await;
         let alice = app.user("alice").await;
         Self { app, sim, alice }
     }

@@ -5,8 +5,8 @@
 //! are close to perception, and the parameters and the usual quality metrics are based on them. Linear light is right
 //! for reducing pictures.
 //!
-//! Transparent pixels often hide a meaningless colour. Pixels far more transparent than their surroundings therefore
-//! take the colour of the surroundings, weighted by alpha, before filters run. After that, colour and alpha are
+//! Transparent pixels often hide a meaningless colour. Pixels far more transparent than their environment therefore
+//! take the colour of the environment, weighted by alpha, before filters run. After that, colour and alpha are
 //! independent.
 
 use image::{RgbImage, RgbaImage};
@@ -102,7 +102,7 @@ impl Planes {
 /// Radius in pixels in which hidden pixels look for a colour.
 const FILL_RADIUS: usize = 3;
 
-/// Replaces the colour of pixels that are more transparent than their surroundings by that of the surroundings.
+/// Replaces the colour of pixels that are more transparent than their environment by that of the environment.
 fn fill_hidden(mut colour: Plane, alpha: &Plane) -> Plane {
     let mut seen = colour.clone();
     seen.combine(alpha, |colour, alpha| colour * alpha);

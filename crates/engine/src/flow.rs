@@ -12,7 +12,7 @@ use crate::filters::smooth;
 use crate::plane::{Plane, Region};
 use crate::resample::Enlarger;
 
-/// Axis of the gradient at every source pixel as a doubled angle. The length is the agreement of the surroundings, 0 to
+/// Axis of the gradient at every source pixel as a doubled angle. The length is the agreement of the environment, 0 to
 /// 1.
 #[derive(Debug)]
 pub struct Flow {

@@ -11,7 +11,7 @@ use crate::plane::{Plane, Region, copy_clamped};
 pub struct Model {
     /// Maximum strength of synthesized texture in luma.
     pub strength: Plane,
-    /// Finest band of the source relative to its surroundings: about one where there is texture.
+    /// Finest band of the source relative to its environment: about one where there is texture.
     band: Plane,
 }
 

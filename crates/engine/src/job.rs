@@ -25,7 +25,7 @@ macro_rules! choices {
 #[derive(Debug, Clone, PartialEq)]
 pub enum PictureJob {
     /// Enlargement that may add detail.
-    Upscale(UpscaleJob),
+    Upscale(PictureUpscale),
     /// Enlargement that stays true to the picture.
     Precision(PrecisionJob),
     /// Style transfer.
@@ -33,7 +33,7 @@ pub enum PictureJob {
     /// Skin retouching.
     Skin(SkinJob),
     /// New light.
-    Relight(RelightJob),
+    Relight(PictureRelight),
 }
 
 impl PictureJob {
@@ -54,7 +54,7 @@ impl PictureJob {
 
 /// Parameters of an enlargement. Dials range from -1 to 1; 0 has no effect.
 #[derive(Debug, Clone, PartialEq)]
-pub struct UpscaleJob {
+pub struct PictureUpscale {
     /// Factor by which each side grows.
     pub scale_factor: UpscaleFactor,
     /// Character of the sharpening.
@@ -73,7 +73,7 @@ pub struct UpscaleJob {
     pub prompt: Option<String>,
 }
 
-impl Default for UpscaleJob {
+impl Default for PictureUpscale {
     /// Returns a job that doubles the size without further processing.
     fn default() -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Default for UpscaleJob {
 }
 
 choices! {
-    /// Factor of an [`UpscaleJob`] per side.
+    /// Factor of an [`PictureUpscale`] per side.
     UpscaleFactor {
         /// Twice as wide and high.
         X2,
@@ -183,7 +183,7 @@ pub struct StyleJob {
     /// Method of the transfer.
     pub flavor: StyleMethod,
     /// Present if the picture is processed as a portrait.
-    pub portrait: Option<PortraitSettings>,
+    pub portrait: Option<PortraitAdjustments>,
     /// Keywords that add to the other parameters.
     pub prompt: Option<String>,
     /// Strength with which the picture's structure is kept.
@@ -252,7 +252,7 @@ choices! {
 
 /// Settings of portraits in a style transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PortraitSettings {
+pub struct PortraitAdjustments {
     /// Skin smoothing, if any.
     pub beautifier: Option<SkinSmoothing>,
     /// Colour strength.
@@ -335,7 +335,7 @@ choices! {
 
 /// Parameters of a relighting. Strengths range from 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RelightJob {
+pub struct PictureRelight {
     /// Keywords that describe the light.
     pub prompt: Option<String>,
     /// Meaning of the reference picture.
@@ -354,7 +354,7 @@ pub struct RelightJob {
     pub advanced: LightAdjustments,
 }
 
-impl Default for RelightJob {
+impl Default for PictureRelight {
     /// Returns a job that follows its prompt with full strength.
     fn default() -> Self {
         Self {

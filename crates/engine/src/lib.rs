@@ -5,10 +5,10 @@
 //! on one machine for any number of cores. Other processor types may round sums differently.
 //!
 //! ```
-//! use mediary_engine::{Decoded, PictureJob, Pixels, ResultFormat, UpscaleJob, encode};
+//! use mediary_engine::{Decoded, PictureJob, Pixels, ResultFormat, PictureUpscale, encode};
 //!
 //! let picture = Decoded { pixels: Pixels::Opaque(image::RgbImage::new(8, 6)), profile: None };
-//! let result = PictureJob::Upscale(UpscaleJob::default()).run(picture, None, 1);
+//! let result = PictureJob::Upscale(PictureUpscale::default()).run(picture, None, 1);
 //! assert_eq!(result.dimensions(), (16, 12));
 //!
 //! let (png, _) = encode(&result, ResultFormat::Png)?;
@@ -68,8 +68,8 @@ mod sample;
 pub use encode::{ResultFormat, encode};
 pub use job::{
     ColourStrength, LightAdjustments, LightCharacter, LightCurve, LightOrigin, LightTransfer, PictureJob, PictureKind,
-    PortraitSettings, PrecisionJob, PrecisionPreset, RelightAlgorithm, RelightJob, SkinJob, SkinPurpose, SkinSmoothing,
-    SkinTreatment, StyleJob, StyleMethod, StylePreset, UpscaleCharacter, UpscaleFactor, UpscaleJob,
+    PictureRelight, PictureUpscale, PortraitAdjustments, PrecisionJob, PrecisionPreset, RelightAlgorithm, SkinJob,
+    SkinPurpose, SkinSmoothing, SkinTreatment, StyleJob, StyleMethod, StylePreset, UpscaleCharacter, UpscaleFactor,
 };
 pub use picture::{Decoded, Pixels};
 pub use prompt::prompt_seed;

@@ -4,7 +4,7 @@
 //! engine uses. The amounts were chosen by viewing results on photographs, drawings and renders.
 
 use crate::grade::Statistics;
-use crate::job::{PictureKind, UpscaleCharacter, UpscaleJob};
+use crate::job::{PictureKind, PictureUpscale, UpscaleCharacter};
 use crate::prompt;
 
 /// Amounts of work. Zero has no effect. Most amounts range from -1 to 1, and negative ones have the opposite effect.
@@ -73,7 +73,7 @@ impl Look {
 
     /// Adds up all parameters.
     #[must_use]
-    pub fn of(parameters: &UpscaleJob, statistics: &Statistics) -> Self {
+    pub fn of(parameters: &PictureUpscale, statistics: &Statistics) -> Self {
         let mut look = Self::BASE;
         look.add(&engine(parameters.engine, statistics), 1.0);
         look.add(&kind(parameters.optimized_for), 1.0);

@@ -16,7 +16,7 @@ use self::work::{MARGIN, Work};
 use crate::bands::change;
 use crate::grade::Statistics;
 use crate::guide::Overview;
-use crate::job::{LightOrigin, RelightJob};
+use crate::job::{LightOrigin, PictureRelight};
 use crate::picture::Decoded;
 use crate::plane::Plane;
 use crate::skin::mask::Skin;
@@ -36,7 +36,7 @@ const BESIDE: f32 = 0.5;
 ///
 /// The result is deterministic. The seed determines the direction of the light if nothing else does.
 #[must_use]
-pub fn relight(input: Decoded, source: Option<&Decoded>, job: &RelightJob, seed: u32) -> Decoded {
+pub fn relight(input: Decoded, source: Option<&Decoded>, job: &PictureRelight, seed: u32) -> Decoded {
     let Decoded { pixels, profile } = input;
 
     let overview = Overview::of(&pixels, OVERVIEW_SIDE);
@@ -53,7 +53,7 @@ pub fn relight(input: Decoded, source: Option<&Decoded>, job: &RelightJob, seed:
 }
 
 /// Computes the requested light.
-fn field(overview: &Overview, source: Option<&Overview>, job: &RelightJob, subject: &Plane, seed: u32) -> Field {
+fn field(overview: &Overview, source: Option<&Overview>, job: &PictureRelight, subject: &Plane, seed: u32) -> Field {
     let wish = job.prompt.as_ref().map_or(Wish::NONE, |prompt| Wish::of(prompt.as_str()));
 
     let mut field = match (job.source, source) {

@@ -10,14 +10,14 @@
 use crate::colour::Planes;
 use crate::detail::Detailer;
 use crate::grade::{Statistics, grade};
-use crate::job::{UpscaleFactor, UpscaleJob};
+use crate::job::{PictureUpscale, UpscaleFactor};
 use crate::picture::Decoded;
 use crate::presets::Look;
 use crate::tiles::{enlarge, finish};
 
 /// Enlarges a picture. The result is deterministic; the seed determines synthesized texture and grain.
 #[must_use]
-pub fn upscale(input: Decoded, parameters: &UpscaleJob, seed: u32) -> Decoded {
+pub fn upscale(input: Decoded, parameters: &PictureUpscale, seed: u32) -> Decoded {
     let Decoded { pixels, profile } = input;
     let planes = Planes::of(&pixels);
     drop(pixels);
@@ -61,8 +61,8 @@ mod tests {
     use crate::plane::{Plane, Region};
     use crate::{resample, sample};
 
-    fn plain(scale_factor: UpscaleFactor) -> UpscaleJob {
-        UpscaleJob { scale_factor, ..UpscaleJob::default() }
+    fn plain(scale_factor: UpscaleFactor) -> PictureUpscale {
+        PictureUpscale { scale_factor, ..PictureUpscale::default() }
     }
 
     fn decoded(pixels: Pixels) -> Decoded {
@@ -74,7 +74,7 @@ mod tests {
         pixels
     }
 
-    fn planes(parameters: &UpscaleJob) -> Planes {
+    fn planes(parameters: &PictureUpscale) -> Planes {
         Planes::of(&upscale(decoded(sample::photo(40)), parameters, 1).pixels)
     }
 
@@ -84,7 +84,7 @@ mod tests {
         (plane.values().iter().map(|value| (value - mean).powi(2)).sum::<f32>() / count).sqrt()
     }
 
-    fn fine(parameters: &UpscaleJob) -> f32 {
+    fn fine(parameters: &PictureUpscale) -> f32 {
         deviation(&finer_than(&planes(parameters).luma, 1))
     }
 
@@ -99,7 +99,7 @@ mod tests {
     }
 
     /// Measures at -1, 0 and 1 of one dial.
-    fn along(set: impl Fn(&mut UpscaleJob, f32), measure: impl Fn(&UpscaleJob) -> f32) -> [f32; 3] {
+    fn along(set: impl Fn(&mut PictureUpscale, f32), measure: impl Fn(&PictureUpscale) -> f32) -> [f32; 3] {
         [-1.0, 0.0, 1.0].map(|value| {
             let mut parameters = plain(UpscaleFactor::X2);
             set(&mut parameters, value);
@@ -179,9 +179,9 @@ mod tests {
     #[test]
     fn resemblance_goes_a_visible_way_to_both_sides() {
         // Given usual parameters, and some that style
-        let styled = UpscaleJob { engine: UpscaleCharacter::Sharpy, hdr: 0.8, ..plain(UpscaleFactor::X2) };
+        let styled = PictureUpscale { engine: UpscaleCharacter::Sharpy, hdr: 0.8, ..plain(UpscaleFactor::X2) };
         for (usual, least) in [(plain(UpscaleFactor::X2), 0.5), (styled, 2.0)] {
-            let of = |resemblance: f32| planes(&UpscaleJob { resemblance, ..usual.clone() }).luma;
+            let of = |resemblance: f32| planes(&PictureUpscale { resemblance, ..usual.clone() }).luma;
             // Each step goes further, measured in 1/255, and the total range is visible
             let way = [0.0, 0.3, 0.6, 1.0].map(|dial| 255.0 * distance(&of(dial), &of(0.0)));
             assert!(way.is_sorted_by(|a, b| a + 0.1 * least < *b) && way[3] > least, "{way:?}");
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn hdr_raises_local_contrast() {
-        let local_contrast = |parameters: &UpscaleJob| {
+        let local_contrast = |parameters: &PictureUpscale| {
             let luma = planes(parameters).luma;
             let mut difference = box_blur(&luma, 8);
             difference.combine(&luma, |wide, value| value - wide);
@@ -230,7 +230,7 @@ mod tests {
             Planes::of(
                 &upscale(
                     decoded(sample::photo(40)),
-                    &UpscaleJob { fractality, prompt, ..plain(UpscaleFactor::X2) },
+                    &PictureUpscale { fractality, prompt, ..plain(UpscaleFactor::X2) },
                     seed,
                 )
                 .pixels,
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn engines_have_their_characters() {
-        let with = |engine| UpscaleJob { engine, ..plain(UpscaleFactor::X2) };
+        let with = |engine| PictureUpscale { engine, ..plain(UpscaleFactor::X2) };
         let fine_of = |engine| fine(&with(engine));
         let soft = fine_of(UpscaleCharacter::Illusio);
         let crisp = fine_of(UpscaleCharacter::Sharpy);
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_picture_goes_in_the_direction_of_its_name() {
-        let of = |kind| planes(&UpscaleJob { optimized_for: kind, ..plain(UpscaleFactor::X2) });
+        let of = |kind| planes(&PictureUpscale { optimized_for: kind, ..plain(UpscaleFactor::X2) });
         let fine = |planes: &Planes| deviation(&finer_than(&planes.luma, 1));
         let all: Vec<Planes> = PictureKind::ALL.iter().map(|kind| of(*kind)).collect();
         for (at, one) in all.iter().enumerate() {

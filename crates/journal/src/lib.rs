@@ -24,6 +24,8 @@
 //! - [`scan`] and [`JournalVerification`] report every defect of a journal.
 //! - [`Checkpoint`]s are signed states of the history, to be kept elsewhere.
 
+#![warn(missing_docs)]
+
 mod anchor;
 mod chain;
 mod checkpoint;

@@ -27,7 +27,7 @@ pub struct BreakerOptions {
 /// Decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    Go,
+    Allow,
     /// The call is the probe that shows whether the vendor has recovered.
     Probe,
     /// No call before this time has passed.
@@ -36,7 +36,7 @@ pub enum Admission {
 
 /// Observable state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Circuit {
+pub enum CircuitState {
     Closed,
     Open,
     HalfOpen,
@@ -44,7 +44,7 @@ pub enum Circuit {
     Held,
 }
 
-impl Circuit {
+impl CircuitState {
     /// Names of all states.
     pub const NAMES: [&'static str; 4] = ["closed", "open", "half_open", "held"];
 
@@ -56,7 +56,7 @@ impl Circuit {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum BreakerState {
     Closed {
         failures: u32,
     },
@@ -73,55 +73,55 @@ enum State {
 
 /// Circuit breaker of one vendor.
 #[derive(Debug, Clone)]
-pub struct Breaker {
+pub struct CircuitBreaker {
     options: BreakerOptions,
-    state: State,
+    state: BreakerState,
     /// End of the pause that the vendor asked for.
     held_until: Option<Timestamp>,
 }
 
-impl Breaker {
+impl CircuitBreaker {
     /// Returns a closed breaker.
     #[must_use]
     pub const fn new(options: BreakerOptions) -> Self {
-        Self { options, state: State::Closed { failures: 0 }, held_until: None }
+        Self { options, state: BreakerState::Closed { failures: 0 }, held_until: None }
     }
 
     /// Decides whether a call may be made now.
     pub fn admit(&mut self, now: Timestamp) -> Admission {
-        if let Some(wait) = self.held_until.and_then(|until| left(until, now)) {
+        if let Some(wait) = self.held_until.and_then(|until| time_until(until, now)) {
             return Admission::Wait(wait);
         }
 
         match self.state {
-            State::Closed { .. } => Admission::Go,
-            State::Open { until, openings } | State::HalfOpen { until, openings } => {
-                if let Some(wait) = left(until, now) {
+            BreakerState::Closed { .. } => Admission::Allow,
+            BreakerState::Open { until, openings } | BreakerState::HalfOpen { until, openings } => {
+                if let Some(wait) = time_until(until, now) {
                     return Admission::Wait(wait);
                 }
-                self.state = State::HalfOpen { until: now.after(self.options.pause), openings };
+                self.state = BreakerState::HalfOpen { until: now.saturating_add(self.options.pause), openings };
                 Admission::Probe
             }
         }
     }
 
     /// Records a successful call. Returns `true` if the breaker was not closed before.
-    pub fn succeeded(&mut self) -> bool {
-        let closes = !matches!(self.state, State::Closed { .. });
-        self.state = State::Closed { failures: 0 };
+    pub fn record_success(&mut self) -> bool {
+        let closes = !matches!(self.state, BreakerState::Closed { .. });
+        self.state = BreakerState::Closed { failures: 0 };
         closes
     }
 
     /// Records a failed call of a faulty vendor. Returns `true` if the breaker opens. Failures of calls that were in
     /// progress when it opened are ignored.
-    pub fn failed(&mut self, now: Timestamp) -> bool {
+    pub fn record_failure(&mut self, now: Timestamp) -> bool {
         let openings = match self.state {
-            State::Open { .. } => return false,
-            State::HalfOpen { openings, .. } => openings,
-            State::Closed { failures } => {
+            BreakerState::Open { .. } => return false,
+            BreakerState::HalfOpen { openings, .. } => openings,
+            BreakerState::Closed { failures } => {
                 let failures = failures.saturating_add(1);
                 if failures < self.options.failures {
-                    self.state = State::Closed { failures };
+                    self.state = BreakerState::Closed { failures };
                     return false;
                 }
                 0
@@ -130,37 +130,37 @@ impl Breaker {
 
         let BreakerOptions { pause, pause_max, .. } = self.options;
         let pause = pause.saturating_mul(1 << openings.min(16)).min(pause_max);
-        self.state = State::Open { until: now.after(pause), openings: openings + 1 };
+        self.state = BreakerState::Open { until: now.saturating_add(pause), openings: openings + 1 };
         true
     }
 
     /// Ends a probe without an outcome; the next call becomes the probe. If a lost probe returns late, this only causes
     /// one extra probe.
-    pub fn give_back(&mut self, now: Timestamp) {
-        if let State::HalfOpen { openings, .. } = self.state {
-            self.state = State::Open { until: now, openings };
+    pub fn release_probe(&mut self, now: Timestamp) {
+        if let BreakerState::HalfOpen { openings, .. } = self.state {
+            self.state = BreakerState::Open { until: now, openings };
         }
     }
 
     /// Pauses calls for as long as the vendor asked.
     pub fn hold(&mut self, now: Timestamp, pause: Duration) {
-        self.held_until = self.held_until.max(Some(now.after(pause)));
+        self.held_until = self.held_until.max(Some(now.saturating_add(pause)));
     }
 
     /// Returns the observable state.
     #[must_use]
-    pub fn circuit(&self, now: Timestamp) -> Circuit {
+    pub fn circuit(&self, now: Timestamp) -> CircuitState {
         match self.state {
-            State::Closed { .. } if self.held_until.is_some_and(|until| now < until) => Circuit::Held,
-            State::Closed { .. } => Circuit::Closed,
-            State::Open { .. } => Circuit::Open,
-            State::HalfOpen { .. } => Circuit::HalfOpen,
+            BreakerState::Closed { .. } if self.held_until.is_some_and(|until| now < until) => CircuitState::Held,
+            BreakerState::Closed { .. } => CircuitState::Closed,
+            BreakerState::Open { .. } => CircuitState::Open,
+            BreakerState::HalfOpen { .. } => CircuitState::HalfOpen,
         }
     }
 }
 
 /// Returns the time left until `until`; `None` if it has passed.
-fn left(until: Timestamp, now: Timestamp) -> Option<Duration> {
+fn time_until(until: Timestamp, now: Timestamp) -> Option<Duration> {
     (now < until).then(|| until.since(now))
 }
 
@@ -171,17 +171,17 @@ mod tests {
     const PAUSE: Duration = Duration::from_secs(30);
 
     fn at(seconds: u64) -> Timestamp {
-        Timestamp::from_micros(0).after(Duration::from_secs(seconds))
+        Timestamp::from_micros(0).saturating_add(Duration::from_secs(seconds))
     }
 
-    fn breaker() -> Breaker {
-        Breaker::new(BreakerOptions { failures: 3, pause: PAUSE, pause_max: PAUSE * 3 })
+    fn breaker() -> CircuitBreaker {
+        CircuitBreaker::new(BreakerOptions { failures: 3, pause: PAUSE, pause_max: PAUSE * 3 })
     }
 
-    fn opened() -> Breaker {
+    fn opened() -> CircuitBreaker {
         let mut breaker = breaker();
-        let opens = [(); 3].map(|()| breaker.failed(at(0)));
-        assert_eq!((opens, breaker.circuit(at(0))), ([false, false, true], Circuit::Open));
+        let opens = [(); 3].map(|()| breaker.record_failure(at(0)));
+        assert_eq!((opens, breaker.circuit(at(0))), ([false, false, true], CircuitState::Open));
         breaker
     }
 
@@ -189,10 +189,10 @@ mod tests {
     fn only_failures_in_a_row_open_it() {
         let mut breaker = breaker();
         for _ in 0..10 {
-            assert!(!breaker.failed(at(0)) && !breaker.failed(at(0)));
-            assert!(!breaker.succeeded());
+            assert!(!breaker.record_failure(at(0)) && !breaker.record_failure(at(0)));
+            assert!(!breaker.record_success());
         }
-        assert_eq!(breaker.admit(at(0)), Admission::Go);
+        assert_eq!(breaker.admit(at(0)), Admission::Allow);
     }
 
     #[test]
@@ -202,10 +202,10 @@ mod tests {
         assert_eq!(breaker.admit(at(30)), Admission::Probe);
         assert_eq!(
             (breaker.circuit(at(31)), breaker.admit(at(31))),
-            (Circuit::HalfOpen, Admission::Wait(PAUSE * 29 / 30))
+            (CircuitState::HalfOpen, Admission::Wait(PAUSE * 29 / 30))
         );
-        assert!(breaker.succeeded());
-        assert_eq!((breaker.circuit(at(31)), breaker.admit(at(31))), (Circuit::Closed, Admission::Go));
+        assert!(breaker.record_success());
+        assert_eq!((breaker.circuit(at(31)), breaker.admit(at(31))), (CircuitState::Closed, Admission::Allow));
     }
 
     #[test]
@@ -214,22 +214,22 @@ mod tests {
         let mut now = 30;
         for pause in [60, 90, 90] {
             assert_eq!(breaker.admit(at(now)), Admission::Probe);
-            assert!(breaker.failed(at(now)));
+            assert!(breaker.record_failure(at(now)));
             assert_eq!(breaker.admit(at(now)), Admission::Wait(Duration::from_secs(pause)));
             now += pause;
         }
-        assert!(breaker.admit(at(now)) == Admission::Probe && breaker.succeeded());
-        assert!(!breaker.failed(at(now)), "it begins anew");
+        assert!(breaker.admit(at(now)) == Admission::Probe && breaker.record_success());
+        assert!(!breaker.record_failure(at(now)), "it begins anew");
     }
 
     #[test]
     fn late_failures_of_older_calls_change_nothing_and_a_success_closes() {
         let mut breaker = opened();
-        assert!(!breaker.failed(at(20)));
+        assert!(!breaker.record_failure(at(20)));
         assert_eq!(breaker.admit(at(30)), Admission::Probe);
         let mut breaker = opened();
-        assert!(breaker.succeeded());
-        assert_eq!(breaker.admit(at(1)), Admission::Go);
+        assert!(breaker.record_success());
+        assert_eq!(breaker.admit(at(1)), Admission::Allow);
     }
 
     #[test]
@@ -242,27 +242,28 @@ mod tests {
     fn a_probe_that_is_given_back_is_there_for_the_next_and_costs_no_pause() {
         let mut breaker = opened();
         assert_eq!(breaker.admit(at(30)), Admission::Probe);
-        breaker.give_back(at(31));
-        assert_eq!((breaker.circuit(at(31)), breaker.admit(at(31))), (Circuit::Open, Admission::Probe));
-        assert!(breaker.failed(at(31)));
+        breaker.release_probe(at(31));
+        assert_eq!((breaker.circuit(at(31)), breaker.admit(at(31))), (CircuitState::Open, Admission::Probe));
+        assert!(breaker.record_failure(at(31)));
         assert_eq!(breaker.admit(at(31)), Admission::Wait(PAUSE * 2), "as long as after the first probe");
-        // Without a probe in progress, `give_back` changes nothing
-        breaker.give_back(at(40));
+        // Without a probe in progress, `release_probe` changes nothing
+        breaker.release_probe(at(40));
         assert_eq!(breaker.admit(at(40)), Admission::Wait(Duration::from_secs(51)));
-        assert!(breaker.succeeded());
-        breaker.give_back(at(41));
-        assert_eq!((breaker.circuit(at(41)), breaker.admit(at(41))), (Circuit::Closed, Admission::Go));
+        assert!(breaker.record_success());
+        breaker.release_probe(at(41));
+        assert_eq!((breaker.circuit(at(41)), breaker.admit(at(41))), (CircuitState::Closed, Admission::Allow));
     }
 
     #[test]
     fn a_vendor_that_asks_for_it_is_left_alone_in_every_state() {
         for mut breaker in [breaker(), opened()] {
-            let shown = if breaker.circuit(at(0)) == Circuit::Closed { Circuit::Held } else { Circuit::Open };
+            let shown =
+                if breaker.circuit(at(0)) == CircuitState::Closed { CircuitState::Held } else { CircuitState::Open };
             breaker.hold(at(0), PAUSE * 4);
             breaker.hold(at(0), PAUSE);
             assert_eq!(breaker.admit(at(100)), Admission::Wait(Duration::from_secs(20)));
             assert_eq!(breaker.circuit(at(100)), shown);
-            assert_ne!(breaker.circuit(at(120)), Circuit::Held);
+            assert_ne!(breaker.circuit(at(120)), CircuitState::Held);
             assert!(!matches!(breaker.admit(at(120)), Admission::Wait(_)));
         }
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::backoff::Backoff;
 use super::breaker::BreakerOptions;
-use super::pace::Pauses;
 use crate::domain::task::{Gateway, TaskRecord};
 use crate::domain::value::Timestamp;
 
@@ -19,35 +19,35 @@ pub struct PollerOptions {
     /// The same for off-peak tasks.
     pub deadline_off_peak: Duration,
     /// Pauses between two polls of a task.
-    pub poll: Pauses,
+    pub poll: Backoff,
     /// Pauses after failures.
-    pub retry: Pauses,
+    pub retry: Backoff,
     /// Time during which a job is still polled that the vendor accepted but does not know.
     pub lost_after: Duration,
     /// Time after a call during which a search without a result is not trusted.
-    pub search_settles: Duration,
+    pub search_grace_period: Duration,
     /// `None`: the vendor is called however often it failed.
     pub breaker: Option<BreakerOptions>,
 }
 
 impl PollerOptions {
     /// Longest time of an off-peak task (seed).
-    pub const OFF_PEAK: Duration = Duration::from_hours(48);
+    pub const OFF_PEAK_DEADLINE: Duration = Duration::from_hours(48);
 
     /// Returns the options of a built-in engine.
     #[must_use]
-    pub const fn inside(gateway: Gateway, deadline: Duration) -> Self {
-        let poll = Pauses { min: Duration::from_secs(1), max: Duration::from_secs(1) };
-        let retry = Pauses { min: Duration::from_secs(5), max: Duration::from_mins(5) };
+    pub const fn built_in(gateway: Gateway, deadline: Duration) -> Self {
+        let poll = Backoff { min: Duration::from_secs(1), max: Duration::from_secs(1) };
+        let retry = Backoff { min: Duration::from_secs(5), max: Duration::from_mins(5) };
         Self {
             gateway,
             slots: usize::MAX,
             deadline,
-            deadline_off_peak: Self::OFF_PEAK,
+            deadline_off_peak: Self::OFF_PEAK_DEADLINE,
             poll,
             retry,
             lost_after: Duration::ZERO,
-            search_settles: Duration::ZERO,
+            search_grace_period: Duration::ZERO,
             breaker: None,
         }
     }
@@ -67,33 +67,33 @@ impl PollerOptions {
 mod tests {
     use super::*;
     use crate::domain::ids::TaskId;
-    use crate::domain::task::{Stage, Submission, TaskStatus, Work};
-    use crate::domain::video::{Generate, Seed, VideoJob, VideoWork};
+    use crate::domain::task::{Submission, TaskStage, TaskStatus, TaskWork};
+    use crate::domain::video::{GenerateJob, Seed, VideoJob, VideoWork};
 
     const HOUR: Duration = Duration::from_hours(1);
 
     fn record(off_peak: bool) -> TaskRecord {
-        let job = VideoJob::StartEnd(Generate { off_peak, ..Generate::default() });
+        let job = VideoJob::StartEnd(GenerateJob { off_peak, ..GenerateJob::default() });
         let images = Vec::new();
-        let seed = Seed::drawn(1);
+        let seed = Seed::from_random(1);
         let payload = None;
         let meta_data = None;
-        let work = Work::Video(VideoWork { job, images, seed, payload, meta_data, credits: 0 });
+        let work = TaskWork::Video(VideoWork { job, images, seed, payload, meta_data, credits: 0 });
         let submission = Submission { task: TaskId(uuid::Uuid::nil()), owner: None, work, webhook: None };
         let at = Timestamp::from_micros(0);
-        let stage = Stage::Waiting { attempts: 0 };
+        let stage = TaskStage::Waiting { attempts: 0 };
         let status = TaskStatus::Queueing;
         TaskRecord { submission, stage, status, created_at: at, updated_at: at }
     }
 
     #[test]
     fn off_peak_tasks_have_two_days_and_do_not_wait_for_ever() {
-        let options = PollerOptions::inside(Gateway::Video, HOUR);
+        let options = PollerOptions::built_in(Gateway::Video, HOUR);
         assert_eq!([false, true].map(|off_peak| options.deadline_of(&record(off_peak))), [HOUR, 48 * HOUR]);
         let patient = PollerOptions { deadline: 72 * HOUR, ..options };
         assert_eq!(patient.deadline_of(&record(true)), 72 * HOUR);
         let waited = |off_peak, hours: u32| {
-            options.has_waited_off_peak(&record(off_peak), Timestamp::from_micros(0).after(hours * HOUR))
+            options.has_waited_off_peak(&record(off_peak), Timestamp::from_micros(0).saturating_add(hours * HOUR))
         };
         assert_eq!([waited(true, 23), waited(true, 24), waited(false, 24)], [false, true, false]);
     }

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use super::place::Service;
 use super::print::Printer;
+use super::target::ServiceClient;
 use crate::app;
-use crate::cli::Failure;
-use crate::outbound::feed::Feed;
+use crate::cli::CliError;
+use crate::outbound::sse::SseReader;
 
 /// Reconnection attempts.
 const ATTEMPTS: u32 = 10;
@@ -15,11 +15,11 @@ const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Prints all matching events until the service is gone for good.
-pub(super) fn run(service: &Service, filter: &str, printer: &mut Printer) -> Result<(), Failure> {
+pub(super) fn run(service: &ServiceClient, filter: &str, printer: &mut Printer) -> Result<(), CliError> {
     app::block_on(follow(service, &format!("/admin/events/stream?{filter}"), printer))
 }
 
-async fn follow(service: &Service, path: &str, printer: &mut Printer) -> Result<(), Failure> {
+async fn follow(service: &ServiceClient, path: &str, printer: &mut Printer) -> Result<(), CliError> {
     let mut last = "0".to_owned();
     let mut feed = open(service, path, &last).await?;
     loop {
@@ -27,16 +27,16 @@ async fn follow(service: &Service, path: &str, printer: &mut Printer) -> Result<
         if !feed.last_id().is_empty() {
             feed.last_id().clone_into(&mut last);
         }
-        if ended && is_over(service, path, &last).await {
-            return Ok(printer.end()?);
+        if ended && has_ended(service, path, &last).await {
+            return Ok(printer.finish()?);
         }
-        say(&format!("the connection to {} ended after position {last}; reconnecting …", service.base));
-        feed = come_back(service, path, &last).await?;
+        print_notice(&format!("the connection to {} ended after position {last}; reconnecting …", service.base));
+        feed = reconnect(service, path, &last).await?;
     }
 }
 
 /// Prints until the stream ends. Returns `true` if the service ended it, `false` if the connection broke.
-async fn listen(feed: &mut Feed, printer: &mut Printer) -> Result<bool, Failure> {
+async fn listen(feed: &mut SseReader, printer: &mut Printer) -> Result<bool, CliError> {
     loop {
         match feed.next().await {
             Ok(Some(event)) if event.kind == "failed" => {
@@ -53,7 +53,7 @@ async fn listen(feed: &mut Feed, printer: &mut Printer) -> Result<bool, Failure>
 }
 
 /// Returns `true` if the filter has an end that was reached: the service then ends a new stream at once.
-async fn is_over(service: &Service, path: &str, last: &str) -> bool {
+async fn has_ended(service: &ServiceClient, path: &str, last: &str) -> bool {
     if !path.contains("to=") {
         return false;
     }
@@ -61,15 +61,15 @@ async fn is_over(service: &Service, path: &str, last: &str) -> bool {
     matches!(tokio::time::timeout(PAUSE, feed.next()).await, Ok(Ok(None)))
 }
 
-async fn open(service: &Service, path: &str, last: &str) -> Result<Feed, Failure> {
+async fn open(service: &ServiceClient, path: &str, last: &str) -> Result<SseReader, CliError> {
     match service.api().follow(path, last).await {
         Ok(Ok(feed)) => Ok(feed),
-        Ok(Err(reply)) => Err(service.refused(&reply, path)),
-        Err(failure) => Err(service.silent(&failure)),
+        Ok(Err(reply)) => Err(service.response_error(&reply, path)),
+        Err(failure) => Err(service.unreachable_error(&failure)),
     }
 }
 
-async fn come_back(service: &Service, path: &str, last: &str) -> Result<Feed, Failure> {
+async fn reconnect(service: &ServiceClient, path: &str, last: &str) -> Result<SseReader, CliError> {
     for _ in 0..ATTEMPTS {
         tokio::time::sleep(PAUSE).await;
         if let Ok(Ok(feed)) = service.api().follow(path, last).await {
@@ -81,7 +81,7 @@ async fn come_back(service: &Service, path: &str, last: &str) -> Result<Feed, Fa
 }
 
 /// Prints to stderr, separate from the events.
-fn say(text: &str) {
+fn print_notice(text: &str) {
     // stderr may be closed.
     let _ = writeln!(io::stderr(), "mediary: {text}");
 }

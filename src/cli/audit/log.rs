@@ -5,21 +5,21 @@ use std::ops::ControlFlow;
 use clap::Args;
 use serde_json::Value;
 
-use super::ask::{query, refused};
-use super::place::{Place, PlaceArguments};
 use super::print::Printer;
+use super::queries::{cli_error_from, query_string};
+use super::target::{AuditTarget, AuditTargetArguments};
 use super::text::printable;
-use super::{Output, follow};
+use super::{OutputFlags, follow};
 use crate::audit::Position;
-use crate::audit::filter::{ActorFilter, Filter, Streams, parse_type};
-use crate::audit::moment::{Edge, Moment};
+use crate::audit::filter::{ActorFilter, AuditFilter, StreamFilter, parse_event_type};
 use crate::audit::page::LIMIT_MAX;
-use crate::cli::{Failure, SettingFlags};
+use crate::audit::point_in_time::{DayEdge, PointInTime};
+use crate::cli::{CliError, SettingFlags};
 use crate::domain::ids::RequestId;
-use crate::domain::value::Invalid;
+use crate::domain::value::InvalidValue;
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct LogArguments {
     /// Only events of this resource, or of all resources of a kind (node/)
     #[arg(long, value_name = "STREAM")]
     stream: Option<String>,
@@ -42,44 +42,44 @@ pub(in crate::cli) struct Arguments {
     #[arg(long)]
     follow: bool,
     #[command(flatten)]
-    output: Output,
+    output: OutputFlags,
     #[command(flatten)]
-    place: PlaceArguments,
+    place: AuditTargetArguments,
 }
 
-pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failure> {
+pub(super) fn run(arguments: LogArguments, outer: SettingFlags) -> Result<(), CliError> {
     let filter = arguments.filter()?;
-    let asked = arguments.query();
+    let asked = arguments.to_query_string();
     let mut printer = arguments.output.printer();
-    match Place::open(arguments.place, outer)? {
-        Place::Running(service) if arguments.follow => follow::run(&service, &asked, &mut printer),
-        Place::Stopped { data, .. } if arguments.follow => {
+    match AuditTarget::open(arguments.place, outer)? {
+        AuditTarget::Running(service) if arguments.follow => follow::run(&service, &asked, &mut printer),
+        AuditTarget::Stopped { data, .. } if arguments.follow => {
             let told = format!("no service is running on {}: --follow needs one", data.root().display());
             Err(anyhow::Error::msg(told).into())
         }
-        Place::Stopped { audit, .. } => {
+        AuditTarget::Stopped { audit, .. } => {
             let mut outcome = Ok(());
-            let walked = audit.each(&filter, Position(0), |event| {
-                let record = audit.record(event).map_err(refused);
+            let walked = audit.for_each(&filter, Position(0), |event| {
+                let record = audit.record(event).map_err(cli_error_from);
                 outcome = record.and_then(|record| {
                     let record = serde_json::to_value(record).map_err(anyhow::Error::from)?;
                     Ok(printer.event(&record)?)
                 });
                 if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             });
-            walked.map_err(refused)?;
+            walked.map_err(cli_error_from)?;
             outcome?;
-            Ok(printer.end()?)
+            Ok(printer.finish()?)
         }
-        Place::Running(service) => {
+        AuditTarget::Running(service) => {
             let mut after = 0;
             loop {
-                let rest = query(&[("after", &after.to_string()), ("limit", &LIMIT_MAX.to_string())]);
+                let rest = query_string(&[("after", &after.to_string()), ("limit", &LIMIT_MAX.to_string())]);
                 let page = service.get(&format!("/admin/events?{asked}&{rest}"))?;
                 print_page(&page, &mut printer)?;
                 match page["next"].as_u64() {
                     Some(next) => after = next,
-                    None => return Ok(printer.end()?),
+                    None => return Ok(printer.finish()?),
                 }
             }
         }
@@ -90,43 +90,43 @@ fn print_page(page: &Value, printer: &mut Printer) -> anyhow::Result<()> {
     page["events"].as_array().into_iter().flatten().try_for_each(|event| printer.event(event))
 }
 
-impl Arguments {
-    fn filter(&self) -> Result<Filter, Failure> {
-        let types = self.types.iter().map(|text| told("--type", text, parse_type(text)));
-        Ok(Filter {
-            streams: self.stream.as_deref().map(read_streams).transpose()?.unwrap_or_default(),
+impl LogArguments {
+    fn filter(&self) -> Result<AuditFilter, CliError> {
+        let types = self.types.iter().map(|text| or_usage_error("--type", text, parse_event_type(text)));
+        Ok(AuditFilter {
+            streams: self.stream.as_deref().map(parse_streams).transpose()?.unwrap_or_default(),
             types: types.collect::<Result<_, _>>()?,
-            actor: checked("--actor", self.actor.as_deref(), ActorFilter::parse)?,
-            request: checked("--request", self.request.as_deref(), RequestId::parse)?,
-            from: checked("--from", self.from.as_deref(), |text| Moment::parse(text, Edge::Start))?,
-            to: checked("--to", self.to.as_deref(), |text| Moment::parse(text, Edge::End))?,
+            actor: parse_option("--actor", self.actor.as_deref(), ActorFilter::parse)?,
+            request: parse_option("--request", self.request.as_deref(), RequestId::parse)?,
+            from: parse_option("--from", self.from.as_deref(), |text| PointInTime::parse(text, DayEdge::Start))?,
+            to: parse_option("--to", self.to.as_deref(), |text| PointInTime::parse(text, DayEdge::End))?,
         })
     }
 
     /// The filter as a query string for a service.
-    fn query(&self) -> String {
+    fn to_query_string(&self) -> String {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let (stream, actor, request) = (text(&self.stream), text(&self.actor), text(&self.request));
         let (types, from, to) = (self.types.join(","), text(&self.from), text(&self.to));
         let pairs = [("stream", &stream), ("type", &types), ("actor", &actor), ("request", &request)];
         let pairs: Vec<_> = pairs.into_iter().chain([("from", &from), ("to", &to)]).collect();
-        query(&pairs.iter().map(|(name, value)| (*name, value.as_str())).collect::<Vec<_>>())
+        query_string(&pairs.iter().map(|(name, value)| (*name, value.as_str())).collect::<Vec<_>>())
     }
 }
 
 /// Parses the `--stream` filter.
-pub(super) fn read_streams(text: &str) -> Result<Streams, Failure> {
-    told("--stream", text, Streams::parse(text))
+pub(super) fn parse_streams(text: &str) -> Result<StreamFilter, CliError> {
+    or_usage_error("--stream", text, StreamFilter::parse(text))
 }
 
-fn checked<T>(
+fn parse_option<T>(
     name: &str,
     text: Option<&str>,
-    parse: impl FnOnce(&str) -> Result<T, Invalid>,
-) -> Result<Option<T>, Failure> {
-    text.map(|text| told(name, text, parse(text))).transpose()
+    parse: impl FnOnce(&str) -> Result<T, InvalidValue>,
+) -> Result<Option<T>, CliError> {
+    text.map(|text| or_usage_error(name, text, parse(text))).transpose()
 }
 
-fn told<T>(name: &str, text: &str, outcome: Result<T, Invalid>) -> Result<T, Failure> {
-    outcome.map_err(|reason| Failure::Usage(format!("{name} {} is invalid: it {reason}", printable(text))))
+fn or_usage_error<T>(name: &str, text: &str, outcome: Result<T, InvalidValue>) -> Result<T, CliError> {
+    outcome.map_err(|reason| CliError::Usage(format!("{name} {} is invalid: it {reason}", printable(text))))
 }

@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use serde_json::{Map, Value};
 
-use super::input::{in_words, is_input};
-use super::text::{cut, printable, printable_json};
+use super::file_notation::{is_input, shorten_files};
+use super::text::{printable, printable_json, truncate};
 use crate::audit::record::canonical;
 
 /// Maximum characters of a value in a table, of a value in a change, and of a summary.
@@ -27,10 +27,10 @@ impl Printer {
     /// Shortens output only for terminals: a pipe has no narrow lines, and its reader cannot ask for the rest.
     pub(super) fn new(json: bool, wide: bool) -> Self {
         let terminal = io::stdout().is_terminal();
-        Self::on(terminal, json, wide || !terminal)
+        Self::with_terminal(terminal, json, wide || !terminal)
     }
 
-    fn on(terminal: bool, json: bool, wide: bool) -> Self {
+    fn with_terminal(terminal: bool, json: bool, wide: bool) -> Self {
         Self { out: BufWriter::new(io::stdout()), json, wide, terminal, lines: 0 }
     }
 
@@ -38,7 +38,7 @@ impl Printer {
     pub(super) fn event(&mut self, event: &Value) -> anyhow::Result<()> {
         self.lines += 1;
         if self.json {
-            return self.machine(event);
+            return self.json_line(event);
         }
         if self.lines == 1 {
             self.columns(["TIME", "POSITION", "ACTOR", "TYPE", "STREAM", "WHAT"].map(str::to_owned))?;
@@ -49,23 +49,23 @@ impl Printer {
         let columns = [
             time,
             event["position"].to_string(),
-            self.id(&text("actor")),
+            self.shorten_id(&text("actor")),
             text("type"),
-            self.id(&text("stream")),
+            self.shorten_id(&text("stream")),
             self.summary(&event["data"]),
         ];
         self.columns(columns)
     }
 
     /// Prints an event of a history with its changes.
-    pub(super) fn entry(&mut self, entry: &Value) -> anyhow::Result<()> {
+    pub(super) fn history_entry(&mut self, entry: &Value) -> anyhow::Result<()> {
         if self.json {
-            return self.machine(entry);
+            return self.json_line(entry);
         }
         let event = &entry["event"];
         let text = |name: &str| printable(event[name].as_str().unwrap_or_default());
         let request = event["request"].as_str().map(|id| format!(", request {}", printable(id))).unwrap_or_default();
-        self.line(&format!(
+        self.write_line(&format!(
             "{}  #{}  {}  by {}{request}",
             text("at").replace('T', " "),
             event["position"],
@@ -76,7 +76,7 @@ impl Printer {
         if changes.is_empty() {
             let summary = self.summary(&event["data"]);
             let told = if summary.is_empty() { "no visible change".to_owned() } else { summary };
-            return self.line(&format!("    ({told})"));
+            return self.write_line(&format!("    ({told})"));
         }
         self.changes(changes)
     }
@@ -84,7 +84,7 @@ impl Printer {
     /// Prints the state of a resource at a point in time.
     pub(super) fn state(&mut self, answer: &Value) -> anyhow::Result<()> {
         if self.json {
-            self.machine(answer)?;
+            self.json_line(answer)?;
             return self.flush();
         }
         let at = answer["at"].as_str().map(|at| format!(" ({at})")).unwrap_or_default();
@@ -92,45 +92,45 @@ impl Printer {
         match answer.get("state") {
             Some(state) => {
                 let pretty = serde_json::to_string_pretty(state)?;
-                self.line(&format!("{thing} at position {position}{at}:"))?;
-                self.line(&printable_json(&pretty))?;
+                self.write_line(&format!("{thing} at position {position}{at}:"))?;
+                self.write_line(&printable_json(&pretty))?;
             }
-            None => self.line(&format!("{thing} was not there at position {position}{at}"))?,
+            None => self.write_line(&format!("{thing} was not there at position {position}{at}"))?,
         }
         self.flush()
     }
 
     /// Prints a changed resource.
-    pub(super) fn thing(&mut self, thing: &Value) -> anyhow::Result<()> {
+    pub(super) fn subject_diff(&mut self, thing: &Value) -> anyhow::Result<()> {
         if self.json {
-            return self.machine(thing);
+            return self.json_line(thing);
         }
         let text = |name: &str| printable(thing[name].as_str().unwrap_or_default());
         let events = thing["events"].as_u64().unwrap_or_default();
         let plural = if events == 1 { "" } else { "s" };
-        self.line(&format!("{:<9}  {}  ({events} event{plural})", text("change"), text("thing")))?;
+        self.write_line(&format!("{:<9}  {}  ({events} event{plural})", text("change"), text("thing")))?;
         self.changes(thing["changes"].as_array().map_or(&[][..], Vec::as_slice))
     }
 
     /// Prints the summary line of a diff.
     pub(super) fn diff_end(&mut self, (from, to, count): (u64, u64, usize)) -> anyhow::Result<()> {
         if !self.json {
-            self.line(&format!("{count} resources have events after position {from}, up to position {to}"))?;
+            self.write_line(&format!("{count} resources have events after position {from}, up to position {to}"))?;
         }
         self.flush()
     }
 
     /// Ends a table.
-    pub(super) fn end(&mut self) -> anyhow::Result<()> {
+    pub(super) fn finish(&mut self) -> anyhow::Result<()> {
         if self.lines == 0 && !self.json {
-            self.line("no matching events")?;
+            self.write_line("no matching events")?;
         }
         self.flush()
     }
 
     /// Flushes the output.
     pub(super) fn flush(&mut self) -> anyhow::Result<()> {
-        heard(self.out.flush())
+        exit_if_pipe_closed(self.out.flush())
     }
 
     fn changes(&mut self, changes: &[Value]) -> anyhow::Result<()> {
@@ -139,11 +139,15 @@ impl Printer {
             match (change.get("before"), change.get("after")) {
                 (None, Some(Value::Object(made))) if path.is_empty() => self.members('+', made)?,
                 (Some(Value::Object(gone)), None) if path.is_empty() => self.members('-', gone)?,
-                (None, Some(after)) => self.line(&format!("    + {}: {}", place(path), self.value(after)))?,
-                (Some(before), None) => self.line(&format!("    - {}: {}", place(path), self.value(before)))?,
+                (None, Some(after)) => {
+                    self.write_line(&format!("    + {}: {}", format_pointer(path), self.value(after)))?;
+                }
+                (Some(before), None) => {
+                    self.write_line(&format!("    - {}: {}", format_pointer(path), self.value(before)))?;
+                }
                 (Some(before), Some(after)) => {
                     let (before, after) = (self.value(before), self.value(after));
-                    self.line(&format!("      {}: {before} → {after}", place(path)))?;
+                    self.write_line(&format!("      {}: {before} → {after}", format_pointer(path)))?;
                 }
                 (None, None) => {}
             }
@@ -153,35 +157,35 @@ impl Printer {
 
     /// Prints all fields of a created or deleted resource, one per line.
     fn members(&mut self, sign: char, members: &Map<String, Value>) -> anyhow::Result<()> {
-        let words = in_words(&Value::Object(members.clone()), self.wide);
+        let words = shorten_files(&Value::Object(members.clone()), self.wide);
         let mut lines = Vec::new();
-        leaves(&mut Vec::new(), &words, &mut |way, value| {
+        for_each_leaf(&mut Vec::new(), &words, &mut |way, value| {
             lines.push(format!("    {sign} {}: {}", printable(&way.join(" · ")), self.value(value)));
         });
-        lines.iter().try_for_each(|line| self.line(line))
+        lines.iter().try_for_each(|line| self.write_line(line))
     }
 
     fn value(&self, value: &Value) -> String {
         let text = printable_json(&value.to_string());
-        if self.wide { text } else { cut(&text, CHANGE_MAX) }
+        if self.wide { text } else { truncate(&text, CHANGE_MAX) }
     }
 
     /// Formats the fields of an event on one line, job inputs first.
     fn summary(&self, data: &Value) -> String {
         let (mut inputs, mut others) = (Vec::new(), Vec::new());
-        collect("", &in_words(data, self.wide), &mut |name, value| {
-            let shown = if let Value::String(text) = value { quoted(text) } else { value.to_string() };
+        for_each_field("", &shorten_files(data, self.wide), &mut |name, value| {
+            let shown = if let Value::String(text) = value { quote_if_needed(text) } else { value.to_string() };
             let shown = printable_json(&shown);
-            let shown = format!("{}={}", printable(name), if self.wide { shown } else { cut(&shown, VALUE_MAX) });
+            let shown = format!("{}={}", printable(name), if self.wide { shown } else { truncate(&shown, VALUE_MAX) });
             if is_input(name) { inputs.push(shown) } else { others.push(shown) }
         });
         inputs.append(&mut others);
         let summary = inputs.join(" ");
-        if self.wide { summary } else { cut(&summary, SUMMARY_MAX) }
+        if self.wide { summary } else { truncate(&summary, SUMMARY_MAX) }
     }
 
     /// Shortens a long id to its ends, unless `wide`.
-    fn id(&self, name: &str) -> String {
+    fn shorten_id(&self, name: &str) -> String {
         match name.split_once('/') {
             Some((kind, id)) if !self.wide && id.len() > 24 => {
                 let ends: Vec<char> = id.chars().collect();
@@ -199,23 +203,23 @@ impl Printer {
             "{time:<0$}  {position:>8}  {actor:<1$}  {kind:<20}  {stream:<2$}  {what}",
             width[0], width[1], width[2]
         );
-        self.line(line.trim_end())
+        self.write_line(line.trim_end())
     }
 
     /// Prints canonical JSON; on a terminal with control characters escaped.
-    fn machine(&mut self, value: &Value) -> anyhow::Result<()> {
+    fn json_line(&mut self, value: &Value) -> anyhow::Result<()> {
         let text = canonical(value);
         let text = if self.terminal { printable_json(&text) } else { text };
-        self.line(&text)
+        self.write_line(&text)
     }
 
-    fn line(&mut self, text: &str) -> anyhow::Result<()> {
-        heard(writeln!(self.out, "{text}"))
+    fn write_line(&mut self, text: &str) -> anyhow::Result<()> {
+        exit_if_pipe_closed(writeln!(self.out, "{text}"))
     }
 }
 
 /// Exits successfully if the reader has closed the pipe: `mediary audit log | head`.
-fn heard(outcome: io::Result<()>) -> anyhow::Result<()> {
+fn exit_if_pipe_closed(outcome: io::Result<()>) -> anyhow::Result<()> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         outcome => Ok(outcome?),
@@ -223,18 +227,18 @@ fn heard(outcome: io::Result<()>) -> anyhow::Result<()> {
 }
 
 /// Formats a JSON pointer for people.
-fn place(path: &str) -> String {
+fn format_pointer(path: &str) -> String {
     let names = path.trim_start_matches('/').split('/').map(|name| name.replace("~1", "/").replace("~0", "~"));
     printable(&names.collect::<Vec<_>>().join(" · "))
 }
 
 /// Calls `each` for every value that is not a non-empty object, with its path.
-fn leaves<'v>(way: &mut Vec<&'v str>, value: &'v Value, each: &mut impl FnMut(&[&str], &Value)) {
+fn for_each_leaf<'v>(way: &mut Vec<&'v str>, value: &'v Value, each: &mut impl FnMut(&[&str], &Value)) {
     match value {
         Value::Object(members) if !members.is_empty() => {
             for (name, member) in members {
                 way.push(name);
-                leaves(way, member, each);
+                for_each_leaf(way, member, each);
                 way.pop();
             }
         }
@@ -248,7 +252,7 @@ fn cut_time(time: &str) -> String {
 }
 
 /// Quotes text unless it is a single plain word.
-fn quoted(text: &str) -> String {
+fn quote_if_needed(text: &str) -> String {
     let plain = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-._:/@+".contains(c));
     if plain { text.to_owned() } else { Value::String(text.to_owned()).to_string() }
 }
@@ -257,7 +261,7 @@ fn quoted(text: &str) -> String {
 const WRAPPERS: [&str; 5] = ["change", "fields", "facts", "version", "work"];
 
 /// Calls `each` for every field that is not an object, with its dotted name.
-fn collect(name: &str, value: &Value, each: &mut impl FnMut(&str, &Value)) {
+fn for_each_field(name: &str, value: &Value, each: &mut impl FnMut(&str, &Value)) {
     let Value::Object(members) = value else { return each(name, value) };
     for (member, value) in members {
         let wraps = value.is_object() && WRAPPERS.contains(&member.as_str());
@@ -266,7 +270,7 @@ fn collect(name: &str, value: &Value, each: &mut impl FnMut(&str, &Value)) {
             (false, "") => member.clone(),
             (false, name) => format!("{name}.{member}"),
         };
-        collect(&inside, value, each);
+        for_each_field(&inside, value, each);
     }
 }
 
@@ -278,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_fields_of_an_event_are_told_on_one_line() {
-        let printer = Printer::on(true, false, false);
+        let printer = Printer::with_terminal(true, false, false);
         let data =
             json!({"id": "face-tools", "fields": {"name": "Face Tools", "tags": ["a", "b"]}, "subject": {"User": "u"}});
         assert_eq!(printer.summary(&data), r#"name="Face Tools" tags=["a","b"] id=face-tools subject.User=u"#);
@@ -293,9 +297,9 @@ mod tests {
     #[test]
     fn long_ids_are_told_by_their_ends() {
         let id = "user/0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10";
-        assert_eq!(Printer::on(true, false, false).id(id), "user/0198c9a2…9b7c10");
-        assert_eq!(Printer::on(true, false, true).id(id), id);
-        assert_eq!(Printer::on(true, false, false).id("publisher/acme"), "publisher/acme");
+        assert_eq!(Printer::with_terminal(true, false, false).shorten_id(id), "user/0198c9a2…9b7c10");
+        assert_eq!(Printer::with_terminal(true, false, true).shorten_id(id), id);
+        assert_eq!(Printer::with_terminal(true, false, false).shorten_id("publisher/acme"), "publisher/acme");
     }
 
     #[test]
@@ -304,12 +308,12 @@ mod tests {
         let data =
             json!({"owner": "o", "task": "t", "work": {"ImageUpscale": {"input": picture, "parameters": {"hdr": 0}}}});
         let told = "ImageUpscale.input=png:18x16:259B:333333333333 owner=o task=t ImageUpscale.parameters.hdr=0";
-        assert_eq!(Printer::on(true, false, false).summary(&data), told);
+        assert_eq!(Printer::with_terminal(true, false, false).summary(&data), told);
     }
 
     #[test]
     fn places_are_written_as_people_write_them() {
-        assert_eq!(place("/versions/1.0.0/status"), "versions · 1.0.0 · status");
-        assert_eq!(place("/a~1b"), "a/b");
+        assert_eq!(format_pointer("/versions/1.0.0/status"), "versions · 1.0.0 · status");
+        assert_eq!(format_pointer("/a~1b"), "a/b");
     }
 }

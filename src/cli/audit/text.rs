@@ -33,7 +33,7 @@ fn is_unsafe(c: char) -> bool {
 }
 
 /// Shortens text to `max` characters, with an ellipsis if it was cut.
-pub(in crate::cli) fn cut(text: &str, max: usize) -> String {
+pub(in crate::cli) fn truncate(text: &str, max: usize) -> String {
     if text.char_indices().nth(max).is_none() {
         return text.to_owned();
     }
@@ -57,8 +57,8 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_where_a_character_ends() {
-        assert_eq!(cut("ääää", 4), "ääää");
-        assert_eq!(cut("äääää", 4), "äää…");
-        assert_eq!(cut("", 4), "");
+        assert_eq!(truncate("ääää", 4), "ääää");
+        assert_eq!(truncate("äääää", 4), "äää…");
+        assert_eq!(truncate("", 4), "");
     }
 }

@@ -8,13 +8,13 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::Value;
 
-use crate::cli::progress::{Progress, Unit};
-use crate::cli::{DirectoryFlags, Failure, SettingFlags, print};
-use crate::clock::Surroundings;
+use crate::cli::progress::{ProgressLine, ProgressUnit};
+use crate::cli::{CliError, DirectoryFlags, SettingFlags, print};
+use crate::environment::Environment;
 use crate::events::journal::{SignedCheckpoint, hex};
-use crate::proof::export::Style;
-use crate::proof::exported::{self, Known};
-use crate::proof::{directory, line};
+use crate::verification::export::ExportFormat;
+use crate::verification::export_check::{self, ExportTrust};
+use crate::verification::{directory, format_finding};
 
 pub(super) const HELP: &str = "\
 Checks a data directory without changing it:
@@ -35,7 +35,7 @@ Exit codes: 0 clean, 1 damage found (one line each), 2 verification incomplete. 
 --since, an export exits with 2, because nothing proves its origin.";
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct VerifyArguments {
     /// Export to verify instead of a data directory; - is stdin
     #[arg(long, value_name = "EXPORT")]
     file: Option<PathBuf>,
@@ -53,18 +53,19 @@ pub(in crate::cli) struct Arguments {
 }
 
 /// Format of events and JSON in exports.
-pub(super) fn style() -> Style {
-    Style::default()
+pub(super) fn export_format() -> ExportFormat {
+    ExportFormat::default()
 }
 
-pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failure> {
-    let Arguments { file, key, since, json, directory } = arguments;
-    let since = since.as_deref().map(read_checkpoint).transpose().map_err(Failure::Unable)?;
+pub(super) fn run(arguments: VerifyArguments, outer: SettingFlags) -> Result<(), CliError> {
+    let VerifyArguments { file, key, since, json, directory } = arguments;
+    let since = since.as_deref().map(read_checkpoint).transpose().map_err(CliError::VerificationIncomplete)?;
     let outcome = match file {
-        Some(file) => verify_file(&file, key.as_deref(), since.as_ref()).map_err(Failure::Unable)?,
-        None => verify_directory(&directory.settings(outer)?.data_dir, since.as_ref()).map_err(Failure::Unable)?,
+        Some(file) => verify_file(&file, key.as_deref(), since.as_ref()).map_err(CliError::VerificationIncomplete)?,
+        None => verify_directory(&directory.settings(outer)?.data_dir, since.as_ref())
+            .map_err(CliError::VerificationIncomplete)?,
     };
-    outcome.tell(json)
+    outcome.report(json)
 }
 
 fn read_checkpoint(file: &Path) -> anyhow::Result<SignedCheckpoint> {
@@ -73,7 +74,7 @@ fn read_checkpoint(file: &Path) -> anyhow::Result<SignedCheckpoint> {
 }
 
 /// Result of a verification, independent of the output format.
-pub(in crate::cli) struct Outcome {
+pub(in crate::cli) struct VerificationOutcome {
     pub(in crate::cli) json: Value,
     pub(in crate::cli) notes: Vec<String>,
     pub(in crate::cli) findings: Vec<String>,
@@ -82,9 +83,9 @@ pub(in crate::cli) struct Outcome {
     pub(in crate::cli) summary: String,
 }
 
-impl Outcome {
+impl VerificationOutcome {
     /// Prints notes and findings, one per line, and the summary last.
-    pub(in crate::cli) fn tell(self, json: bool) -> Result<(), Failure> {
+    pub(in crate::cli) fn report(self, json: bool) -> Result<(), CliError> {
         let Self { json: object, notes, findings, unverified, summary } = self;
         let (damaged, whole) = (!findings.is_empty(), unverified.is_empty());
         let text = if json {
@@ -95,36 +96,42 @@ impl Outcome {
             let unverified = unverified.into_iter().map(|what| format!("not verified: {what}\n"));
             notes.chain(unverified).chain(findings).chain([format!("{summary}\n")]).collect()
         };
-        print(&text).context("cannot write to stdout").map_err(Failure::Unable)?;
+        print(&text).context("cannot write to stdout").map_err(CliError::VerificationIncomplete)?;
         match (damaged, whole) {
-            (true, _) => Err(Failure::Damage),
+            (true, _) => Err(CliError::DamageFound),
             (false, true) => Ok(()),
-            (false, false) => Err(Failure::Unable(anyhow::anyhow!("not everything could be verified"))),
+            (false, false) => {
+                Err(CliError::VerificationIncomplete(anyhow::anyhow!("not everything could be verified")))
+            }
         }
     }
 }
 
-fn verify_directory(root: &Path, since: Option<&SignedCheckpoint>) -> anyhow::Result<Outcome> {
-    let mut progress = Progress::new("verifying", Unit::Bytes);
-    let mut reached = |done, total| progress.reached(done, Some(total));
-    let report = directory::verify(root, since, &Surroundings::real(), &mut reached);
-    progress.end();
+fn verify_directory(root: &Path, since: Option<&SignedCheckpoint>) -> anyhow::Result<VerificationOutcome> {
+    let mut progress = ProgressLine::new("verifying", ProgressUnit::Bytes);
+    let mut reached = |done, total| progress.update(done, Some(total));
+    let report = directory::verify(root, since, &Environment::system(), &mut reached);
+    progress.finish();
     let report = report?;
-    Ok(Outcome {
+    Ok(VerificationOutcome {
         json: report.to_json(),
         summary: report.summary(),
-        findings: report.findings.iter().map(line).collect(),
+        findings: report.findings.iter().map(format_finding).collect(),
         unverified: report.unverified,
         notes: report.notes,
     })
 }
 
-fn verify_file(file: &Path, key: Option<&str>, since: Option<&SignedCheckpoint>) -> anyhow::Result<Outcome> {
+fn verify_file(
+    file: &Path,
+    key: Option<&str>,
+    since: Option<&SignedCheckpoint>,
+) -> anyhow::Result<VerificationOutcome> {
     let key = key.map(|key| hex::decode(key).context("--key: must be 64 lower case hexadecimal digits")).transpose()?;
     let known = match (key, since) {
-        (Some(key), _) => Known::Key(key),
-        (None, Some(since)) => Known::Since(since),
-        (None, None) => Known::Nothing,
+        (Some(key), _) => ExportTrust::Key(key),
+        (None, Some(since)) => ExportTrust::Checkpoint(since),
+        (None, None) => ExportTrust::Untrusted,
     };
     let (input, total): (Box<dyn Read>, _) = if file == Path::new("-") {
         (Box::new(io::stdin().lock()), None)
@@ -133,16 +140,16 @@ fn verify_file(file: &Path, key: Option<&str>, since: Option<&SignedCheckpoint>)
         let total = opened.metadata().map(|metadata| metadata.len()).ok();
         (Box::new(opened), total)
     };
-    let mut progress = Progress::new("verifying", Unit::Bytes);
+    let mut progress = ProgressLine::new("verifying", ProgressUnit::Bytes);
     let mut done = 0;
-    let report = exported::verify(input, style(), known, &mut |bytes| {
+    let report = export_check::verify(input, export_format(), known, &mut |bytes| {
         done += bytes;
-        progress.reached(done, total);
+        progress.update(done, total);
     });
-    progress.end();
+    progress.finish();
     let report = report.with_context(|| format!("the export {}", file.display()))?;
     let findings = report.findings.iter().map(|finding| format!("line {}: {}", finding.line, finding.what));
-    Ok(Outcome {
+    Ok(VerificationOutcome {
         json: report.to_json(),
         summary: report.summary(),
         findings: findings.collect(),

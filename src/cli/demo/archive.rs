@@ -11,8 +11,8 @@ const UTF8: u16 = 1 << 11;
 
 /// Packs the files of a version.
 pub(super) fn archive(node: &SampleNode, version: &SampleVersion) -> Vec<u8> {
-    let description = node.rest.get("description").and_then(|text| text.as_str()).unwrap_or_default();
-    let changelog = version.rest.get("changelog").and_then(|text| text.as_str()).unwrap_or_default();
+    let description = node.other_fields.get("description").and_then(|text| text.as_str()).unwrap_or_default();
+    let changelog = version.other_fields.get("changelog").and_then(|text| text.as_str()).unwrap_or_default();
     let (id, name, number) = (&node.id, node.name(), &version.version);
     let readme = format!("# {name}\n\n{description}\n\nThis is a sample: it holds no working node.\n");
     let changes = format!("# Changes\n\n## {number}\n\n{changelog}\n");
@@ -80,7 +80,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::demo::sample::samples;
+    use crate::cli::demo::sample::load_samples;
 
     #[test]
     fn the_checksum_is_the_one_of_the_format() {
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn an_archive_ends_with_a_directory_of_its_files() {
-        let samples = samples(&["kitetail".to_owned()]).unwrap();
+        let samples = load_samples(&["kitetail".to_owned()]).unwrap();
         let node = &samples[0].nodes[0];
         let packed = archive(node, &node.versions[0]);
         assert_eq!(packed, archive(node, &node.versions[0]));

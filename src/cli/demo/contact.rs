@@ -24,9 +24,9 @@ use self::photographs::{Photograph, photographs};
 use self::sheet::{Section, Shown, sheet};
 use super::task;
 use crate::cli::print;
-use crate::cli::progress::{Progress, Unit};
-use crate::outbound::api::Api;
-use crate::words::count;
+use crate::cli::progress::{ProgressLine, ProgressUnit};
+use crate::outbound::api_client::ApiClient;
+use crate::pluralize::pluralize;
 
 /// Concurrent jobs.
 const AT_ONCE: usize = 4;
@@ -38,13 +38,13 @@ const JPEG_QUALITY: u8 = 88;
 ///
 /// # Errors
 /// If the service rejects or fails a job, a file cannot be written, or a parameter has no effect on any photograph.
-pub async fn contact_sheet(api: &Api, directory: &Path) -> anyhow::Result<()> {
+pub async fn contact_sheet(api: &ApiClient, directory: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let (photographs, cells) = (photographs()?, cells());
     let mut sections = Vec::new();
     let mut seen = vec![0.0_f64; cells.len()];
     for (nth, photograph) in photographs.iter().enumerate() {
-        say(&format!("{}: {} …\n", photograph.name, count(cells.len() as u64, "picture")))?;
+        say(&format!("{}: {} …\n", photograph.name, pluralize(cells.len() as u64, "picture")))?;
         let other = &photographs[(nth + 1) % photographs.len()];
         let tally = Tally::new(photograph.name, cells.len());
         let made = stream::iter(cells.iter().map(async |cell| {
@@ -75,13 +75,13 @@ pub async fn contact_sheet(api: &Api, directory: &Path) -> anyhow::Result<()> {
 struct Tally {
     all: usize,
     done: Slot<usize>,
-    bar: RefCell<Progress>,
+    bar: RefCell<ProgressLine>,
 }
 
 impl Tally {
     fn new(name: &'static str, all: usize) -> Self {
-        let mut bar = Progress::new(name, Unit::Pictures);
-        bar.reached(0, Some(all as u64));
+        let mut bar = ProgressLine::new(name, ProgressUnit::Pictures);
+        bar.update(0, Some(all as u64));
         Self { all, done: Slot::new(0), bar: RefCell::new(bar) }
     }
 
@@ -89,12 +89,12 @@ impl Tally {
         let done = self.done.get() + 1;
         self.done.set(done);
         let mut bar = self.bar.borrow_mut();
-        bar.reached(done as u64, Some(self.all as u64));
-        if bar.is_watched() { Ok(()) } else { line(done, self.all).map_or(Ok(()), |line| say(&line)) }
+        bar.update(done as u64, Some(self.all as u64));
+        if bar.is_visible() { Ok(()) } else { line(done, self.all).map_or(Ok(()), |line| say(&line)) }
     }
 
     fn end(self) {
-        self.bar.into_inner().end();
+        self.bar.into_inner().finish();
     }
 }
 
@@ -138,15 +138,15 @@ impl Photograph {
 }
 
 /// Generates one cell.
-async fn make(api: &Api, cell: &Cell, photograph: &Photograph, other: &Photograph) -> anyhow::Result<RgbImage> {
+async fn make(api: &ApiClient, cell: &Cell, photograph: &Photograph, other: &Photograph) -> anyhow::Result<RgbImage> {
     let mut body = cell.body.clone();
     body.insert("image".to_owned(), base64_png(photograph.part(cell.shows))?.into());
     if let Some(field) = cell.reference {
         body.insert(field.to_owned(), base64_png(&other.whole)?.into());
     }
     let what = || format!("{} of {}: {}", cell.group, photograph.name, cell.label);
-    let done = task::made(api, cell.path, &body.into(), &mut |_| {}).await.with_context(what)?;
-    let url = done.first().with_context(what)?;
+    let done = task::run_job(api, cell.path, &body.into(), &mut |_| {}).await.with_context(what)?;
+    let url = done.into_first().with_context(what)?;
     let name = url.rsplit('/').next().unwrap_or_default();
     let file = api.get(&format!("/media/{name}")).await?;
     Ok(image::load_from_memory(&file.body).with_context(what)?.into_rgb8())

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::archive::archive;
-use super::progress::Progress;
-use super::sample::{Sample, SampleNode, SampleVersion};
-use crate::outbound::api::{Api, Reply};
+use super::progress::DemoProgress;
+use super::sample::{SampleNode, SamplePublisher, SampleVersion};
+use crate::outbound::api_client::{ApiClient, ServiceResponse};
 use crate::outbound::client::CallFailure;
 
 /// All statuses, to find every existing version.
@@ -18,37 +18,37 @@ const ALL_VERSIONS: &str = "statuses=NodeVersionStatusActive,NodeVersionStatusPe
 
 /// Reason why a part of the sample could not be loaded.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Trouble {
+pub(super) enum SampleLoadError {
     /// The service does not respond; loading stops.
     #[error(transparent)]
     Call(#[from] CallFailure),
     /// The service rejected this part; loading continues.
     #[error("{what}: {said}")]
-    Refused { what: String, said: String },
+    Rejected { what: String, said: String },
 }
 
 /// Loader for one service.
-pub(super) struct Loader<'a> {
-    pub(super) api: &'a Api,
-    pub(super) progress: &'a Progress,
+pub(super) struct SampleLoader<'a> {
+    pub(super) api: &'a ApiClient,
+    pub(super) progress: &'a DemoProgress,
 }
 
-impl Loader<'_> {
+impl SampleLoader<'_> {
     /// Loads a publisher with its nodes and returns the rejected parts.
     ///
     /// # Errors
     /// [`CallFailure`] if the service does not respond.
-    pub(super) async fn publisher(&self, sample: &Sample) -> Result<Vec<String>, CallFailure> {
+    pub(super) async fn load_publisher(&self, sample: &SamplePublisher) -> Result<Vec<String>, CallFailure> {
         let mut refusals = Vec::new();
         let reply = self.api.create("/publishers", &sample.publisher).await?;
         match created(&reply, || format!("publisher {}", sample.id())) {
-            Ok(made) => self.progress.note(|counts| counts.publishers.note(made)),
+            Ok(made) => self.progress.update(|counts| counts.publishers.add(made)),
             Err(trouble) => return Ok(vec![trouble.to_string()]),
         }
         for node in &sample.nodes {
-            match self.node(sample.id(), node).await {
+            match self.load_node(sample.id(), node).await {
                 Ok(()) => {}
-                Err(Trouble::Call(failure)) => return Err(failure),
+                Err(SampleLoadError::Call(failure)) => return Err(failure),
                 Err(refused) => refusals.push(refused.to_string()),
             }
         }
@@ -59,36 +59,36 @@ impl Loader<'_> {
         Ok(refusals)
     }
 
-    async fn node(&self, publisher: &str, node: &SampleNode) -> Result<(), Trouble> {
+    async fn load_node(&self, publisher: &str, node: &SampleNode) -> Result<(), SampleLoadError> {
         let what = || format!("node {}", node.id);
         let known = self.api.get(&format!("/nodes/{}", node.id)).await?;
         let mut there = BTreeMap::new();
         let made = if known.status == 404 {
             created(&self.api.create(&format!("/publishers/{publisher}/nodes"), &node.body()).await?, what)?
         } else {
-            expect(&known, what)?;
+            ensure_success(&known, what)?;
             let versions = self.api.get(&format!("/nodes/{}/versions?{ALL_VERSIONS}", node.id)).await?;
-            expect(&versions, what)?;
+            ensure_success(&versions, what)?;
             there = by_number(&versions.json());
             false
         };
-        self.progress.note(|counts| counts.nodes.note(made));
+        self.progress.update(|counts| counts.nodes.add(made));
         let path = format!("/publishers/{publisher}/nodes/{}/versions", node.id);
         for version in &node.versions {
-            self.version(&path, node, version, there.get(&version.version)).await?;
+            self.load_version(&path, node, version, there.get(&version.version)).await?;
         }
         Ok(())
     }
 
     /// Publishes a version, uploads its archive and sets the administrator fields, skipping steps that are visibly
     /// done.
-    async fn version(
+    async fn load_version(
         &self,
         path: &str,
         node: &SampleNode,
         version: &SampleVersion,
         there: Option<&Value>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SampleLoadError> {
         let what = || format!("version {} of node {}", version.version, node.id);
         let mut signed_url = None;
         let made = if there.is_none() {
@@ -99,24 +99,24 @@ impl Loader<'_> {
         } else {
             false
         };
-        self.progress.note(|counts| counts.versions.note(made));
+        self.progress.update(|counts| counts.versions.add(made));
 
         let uploaded = there.is_some_and(|version| version["downloadUrl"].is_string());
         if !version.is_pending() {
             if !uploaded {
                 self.upload(path, node, version, signed_url).await?;
             }
-            self.progress.note(|counts| counts.archives.note(!uploaded));
+            self.progress.update(|counts| counts.archives.add(!uploaded));
         }
         let dated =
-            |seen: &Value| seen["createdAt"].as_str().is_some_and(|seen| same_moment(seen, &version.created_at));
+            |seen: &Value| seen["createdAt"].as_str().is_some_and(|seen| is_same_second(seen, &version.created_at));
         if !there.is_some_and(dated) {
             let path = format!("/admin/nodes/{}/versions/{}", node.id, version.version);
             let status = version.status.as_ref().filter(|_| !version.is_pending());
             let ruling = json!({
                 "createdAt": version.created_at, "status": status, "status_reason": version.status_reason
             });
-            expect(&self.api.change(&path, &ruling).await?, what)?;
+            ensure_success(&self.api.put(&path, &ruling).await?, what)?;
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ impl Loader<'_> {
         node: &SampleNode,
         version: &SampleVersion,
         signed_url: Option<String>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SampleLoadError> {
         let what = || format!("the archive of version {} of node {}", version.version, node.id);
         let archive = Bytes::from(archive(node, version));
         if let Some(url) = signed_url
@@ -137,37 +137,37 @@ impl Loader<'_> {
         {
             return Ok(());
         }
-        let asked = self.api.ask(&format!("{path}/{}/upload", version.version)).await?;
+        let asked = self.api.post_empty(&format!("{path}/{}/upload", version.version)).await?;
         if asked.status == 409 {
             return Ok(());
         }
-        expect(&asked, what)?;
+        ensure_success(&asked, what)?;
         let url = asked.json()["signedUrl"].as_str().unwrap_or_default().to_owned();
         let uploaded = self.api.upload(&url, archive).await?;
-        if uploaded.status == 409 { Ok(()) } else { expect(&uploaded, what) }
+        if uploaded.status == 409 { Ok(()) } else { ensure_success(&uploaded, what) }
     }
 }
 
 /// Returns `true` if the resource was created now; a conflict means that it exists.
-fn created(reply: &Reply, what: impl FnOnce() -> String) -> Result<bool, Trouble> {
+fn created(reply: &ServiceResponse, what: impl FnOnce() -> String) -> Result<bool, SampleLoadError> {
     match reply.status {
         201 => Ok(!reply.replayed),
         409 => Ok(false),
-        _ => Err(refused(reply, what())),
+        _ => Err(rejection(reply, what())),
     }
 }
 
 /// # Errors
 /// If the response is an error, with the detail of the service.
-pub(super) fn expect(reply: &Reply, what: impl FnOnce() -> String) -> Result<(), Trouble> {
-    if (200..300).contains(&reply.status) { Ok(()) } else { Err(refused(reply, what())) }
+pub(super) fn ensure_success(reply: &ServiceResponse, what: impl FnOnce() -> String) -> Result<(), SampleLoadError> {
+    if (200..300).contains(&reply.status) { Ok(()) } else { Err(rejection(reply, what())) }
 }
 
 /// Error with the detail of the service.
-pub(super) fn refused(reply: &Reply, what: String) -> Trouble {
+pub(super) fn rejection(reply: &ServiceResponse, what: String) -> SampleLoadError {
     let body = reply.json();
     let said = body["detail"].as_str().unwrap_or("no reason was given");
-    Trouble::Refused { what, said: format!("{} {said}", reply.status) }
+    SampleLoadError::Rejected { what, said: format!("{} {said}", reply.status) }
 }
 
 fn by_number(versions: &Value) -> BTreeMap<String, Value> {
@@ -176,7 +176,7 @@ fn by_number(versions: &Value) -> BTreeMap<String, Value> {
 }
 
 /// Compares times to the second: the service writes microseconds, the sample does not.
-fn same_moment(seen: &str, sample: &str) -> bool {
+fn is_same_second(seen: &str, sample: &str) -> bool {
     let whole = |moment: &str| moment.split(['.', 'Z']).next().map(str::to_owned);
     whole(seen) == whole(sample)
 }
@@ -185,15 +185,15 @@ fn same_moment(seen: &str, sample: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn reply(status: u16, body: &'static str) -> Reply {
-        Reply { status, replayed: false, body: Bytes::from_static(body.as_bytes()) }
+    fn reply(status: u16, body: &'static str) -> ServiceResponse {
+        ServiceResponse { status, replayed: false, body: Bytes::from_static(body.as_bytes()) }
     }
 
     #[test]
     fn a_conflict_means_there_already_and_a_refusal_is_told() {
         let made = |reply| created(&reply, || "node a".to_owned()).map_err(|trouble| trouble.to_string());
         assert_eq!(made(reply(201, "")), Ok(true));
-        assert_eq!(made(Reply { replayed: true, ..reply(201, "") }), Ok(false));
+        assert_eq!(made(ServiceResponse { replayed: true, ..reply(201, "") }), Ok(false));
         assert_eq!(made(reply(409, "")), Ok(false));
         assert_eq!(made(reply(400, r#"{"detail": "/id is bad"}"#)), Err("node a: 400 /id is bad".to_owned()));
         assert_eq!(made(reply(502, "<html>")), Err("node a: 502 no reason was given".to_owned()));
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn moments_are_compared_to_the_second() {
-        assert!(same_moment("2024-01-02T03:04:05.000000Z", "2024-01-02T03:04:05Z"));
-        assert!(!same_moment("2024-01-02T03:04:06.000000Z", "2024-01-02T03:04:05Z"));
+        assert!(is_same_second("2024-01-02T03:04:05.000000Z", "2024-01-02T03:04:05Z"));
+        assert!(!is_same_second("2024-01-02T03:04:06.000000Z", "2024-01-02T03:04:05Z"));
     }
 }

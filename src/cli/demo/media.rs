@@ -12,36 +12,36 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::load::refused;
-use super::music::{Piece, listen};
+use super::load::rejection;
+use super::music::{DemoMusicInfo, read_music};
 use super::picture;
-use super::task::made;
-use crate::cli::draft::Draft;
-use crate::cli::progress::{Progress, Unit};
-use crate::clock::Surroundings;
-use crate::outbound::api::Api;
+use super::task::run_job;
+use crate::cli::atomic_file::AtomicFile;
+use crate::cli::progress::{ProgressLine, ProgressUnit};
+use crate::environment::Environment;
+use crate::outbound::api_client::ApiClient;
 
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
-const FILMS: &str = "/proxy/videovendor/start-end2video";
+const VIDEOS: &str = "/proxy/videovendor/start-end2video";
 const MUSIC: &str = "/proxy/musicvendor/t2m/generate";
 const LANDSCAPE: &[u8] = include_bytes!("../../../data/photographs/landscape.jpg");
 /// Update interval of the progress bar.
 const TICK: Duration = Duration::from_millis(200);
 /// Full progress bar.
-const WHOLE: u64 = 1000;
+const PROGRESS_MAX: u64 = 1000;
 
 /// Locations of the results.
-pub(super) struct Results {
+pub(super) struct DemoResults {
     base: String,
     /// Kind, task id and URL.
     files: Vec<(&'static str, String, String)>,
     /// The music and its file.
-    piece: Option<(Piece, String)>,
+    piece: Option<(DemoMusicInfo, String)>,
 }
 
-impl Results {
+impl DemoResults {
     /// Creates empty results for the service at `base`.
-    pub(super) fn of(base: &str) -> Self {
+    pub(super) fn new(base: &str) -> Self {
         Self { base: base.to_owned(), files: Vec::new(), piece: None }
     }
 }
@@ -50,40 +50,48 @@ impl Results {
 ///
 /// # Errors
 /// If the file cannot be created.
-pub(super) fn sound(file: &Path) -> anyhow::Result<Draft> {
-    Draft::beside(file, Surroundings::real().random_uuid()).with_context(|| unwritten(file))
+pub(super) fn create_music_file(file: &Path) -> anyhow::Result<AtomicFile> {
+    AtomicFile::create(file, Environment::system().random_uuid()).with_context(|| write_context(file))
 }
 
-fn unwritten(file: &Path) -> String {
+fn write_context(file: &Path) -> String {
     format!("cannot write {}; name another file with --music", file.display())
 }
 
-/// Runs one job of each kind and records its result in `results`; writes the music to `sound` at `file`.
+/// Runs one job of each kind and records its result in `results`; writes the music to `create_music_file` at `file`.
 ///
 /// # Errors
 /// If the service does not respond or rejects or fails a job, or the file cannot be written.
-pub(super) async fn one_of_each(api: &Api, mut sound: Draft, file: &Path, results: &mut Results) -> anyhow::Result<()> {
+pub(super) async fn run_all_jobs(
+    api: &ApiClient,
+    mut sound: AtomicFile,
+    file: &Path,
+    results: &mut DemoResults,
+) -> anyhow::Result<()> {
     for (name, doing, path, body) in [
-        ("picture", "a picture, four times as wide", UPSCALER, upscaling()?),
-        ("video", "a video of two seconds", FILMS, filming()),
+        ("picture", "a picture, four times as wide", UPSCALER, upscale_request()?),
+        ("video", "a video of two seconds", VIDEOS, video_request()),
     ] {
-        let done = shown(doing, async |reached| made(api, path, &body, &mut |part| reached(part)).await).await;
+        let done =
+            with_progress_bar(doing, async |reached| run_job(api, path, &body, &mut |part| reached(part)).await).await;
         let done = done.with_context(|| format!("the {name} could not be generated"))?;
-        results.files.push((name, done.task.clone(), done.first()?));
+        results.files.push((name, done.task.clone(), done.into_first()?));
     }
     let form = [("prompt", "calm solo piano, a waltz in A minor"), ("duration", "20")];
-    let heard = shown("twenty seconds of music", async |reached| match api.listen(MUSIC, &form).await? {
-        Ok(incoming) => listen(incoming, reached).await,
-        Err(reply) => Err(refused(&reply, "music".to_owned()).into()),
+    let heard = with_progress_bar("twenty seconds of music", async |reached| {
+        match api.post_form_streaming(MUSIC, &form).await? {
+            Ok(incoming) => read_music(incoming, reached).await,
+            Err(reply) => Err(rejection(&reply, "music".to_owned()).into()),
+        }
     });
     let (piece, bytes) = heard.await.context("the music could not be generated")?;
-    sound.write_all(&bytes).and_then(|()| sound.keep()).with_context(|| unwritten(file))?;
+    sound.write_all(&bytes).and_then(|()| sound.commit()).with_context(|| write_context(file))?;
     let saved = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
     results.piece = Some((piece, saved));
     Ok(())
 }
 
-fn upscaling() -> anyhow::Result<Value> {
+fn upscale_request() -> anyhow::Result<Value> {
     let picture = STANDARD.encode(picture::png()?);
     Ok(json!({
         "image": picture, "scale_factor": "4x", "engine": "premium_sparkle", "optimized_for": "nature_n_landscapes"
@@ -91,7 +99,7 @@ fn upscaling() -> anyhow::Result<Value> {
 }
 
 /// Small and short, so that it finishes soon even in a debug build.
-fn filming() -> Value {
+fn video_request() -> Value {
     json!({
         "images": [STANDARD.encode(LANDSCAPE)], "prompt": "slow push in at dusk, fog", "model": "vq3-pro",
         "duration": 2, "resolution": "540p", "seed": 7
@@ -99,8 +107,11 @@ fn filming() -> Value {
 }
 
 /// Shows a progress bar during `work`.
-async fn shown<T>(doing: &'static str, work: impl AsyncFnOnce(&dyn Fn(f64)) -> anyhow::Result<T>) -> anyhow::Result<T> {
-    let mut progress = Progress::new(doing, Unit::Share);
+async fn with_progress_bar<T>(
+    doing: &'static str,
+    work: impl AsyncFnOnce(&dyn Fn(f64)) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let mut progress = ProgressLine::new(doing, ProgressUnit::Fraction);
     let part = Cell::new(0.0);
     let reached = |at| part.set(at);
     let mut tick = tokio::time::interval(TICK);
@@ -108,10 +119,10 @@ async fn shown<T>(doing: &'static str, work: impl AsyncFnOnce(&dyn Fn(f64)) -> a
     let outcome = loop {
         tokio::select! {
             outcome = &mut work => break outcome,
-            _ = tick.tick() => progress.reached(thousandths(part.get()), Some(WHOLE)),
+            _ = tick.tick() => progress.update(thousandths(part.get()), Some(PROGRESS_MAX)),
         }
     };
-    progress.end();
+    progress.finish();
     outcome
 }
 
@@ -120,7 +131,7 @@ fn thousandths(part: f64) -> u64 {
     (part.clamp(0.0, 1.0) * 1000.0) as u64
 }
 
-impl fmt::Display for Results {
+impl fmt::Display for DemoResults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { base, files, piece } = self;
         if files.is_empty() {
@@ -130,7 +141,7 @@ impl fmt::Display for Results {
         for (name, task, url) in files {
             writeln!(f, "  {name:<8} {url}\n  {:<8} {base}/#/tasks/{task}", "")?;
         }
-        let Some((Piece { title, task, seconds }, saved)) = piece else { return Ok(()) };
+        let Some((DemoMusicInfo { title, task, seconds }, saved)) = piece else { return Ok(()) };
         writeln!(f, "  {:<8} {saved} ({title:?}, {seconds:.0} s)\n  {:<8} {base}/#/tasks/{task}", "music", "")
     }
 }

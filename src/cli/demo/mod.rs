@@ -17,14 +17,14 @@ use anyhow::{Context, bail};
 use clap::Args;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use self::load::Loader;
-use self::progress::{Count, Counts, Progress};
-use self::sample::{Sample, samples};
+use self::load::SampleLoader;
+use self::progress::{DemoProgress, ResourceCount, ResourceCounts};
+use self::sample::{SamplePublisher, load_samples};
 use super::token::token_for;
-use super::{DirectoryFlags, Failure, SettingFlags, print};
+use super::{CliError, DirectoryFlags, SettingFlags, print};
 use crate::app;
 use crate::data_dir::DataDir;
-use crate::outbound::api::{Api, probe};
+use crate::outbound::api_client::{ApiClient, probe};
 use crate::outbound::client::CallFailure;
 
 /// Publishers that are loaded at a time.
@@ -43,7 +43,7 @@ Examples:
   mediary demo --contact-sheet sheet";
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct DemoArguments {
     /// URL of the service [default: the service that runs on the data directory, otherwise the listen address of the
     /// settings]
     #[arg(long, value_name = "URL")]
@@ -66,18 +66,18 @@ pub(super) struct Arguments {
     directory: DirectoryFlags,
 }
 
-pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failure> {
-    let Arguments { url, token, only, music, contact_sheet, directory } = arguments;
+pub(super) fn run(arguments: DemoArguments, outer: SettingFlags) -> Result<(), CliError> {
+    let DemoArguments { url, token, only, music, contact_sheet, directory } = arguments;
     let configuration = directory.configuration(outer)?;
     let settings = &configuration.settings;
-    let samples = samples(&only)?;
-    let base = url.map_or_else(|| running(&settings.data_dir, settings.listen), Ok)?;
+    let samples = load_samples(&only)?;
+    let base = url.map_or_else(|| service_address(&settings.data_dir, settings.listen), Ok)?;
     // Check the service before the token: with the wrong URL, the message about the service helps more.
-    app::block_on(answers(&base))?;
+    app::block_on(ensure_reachable(&base))?;
     let token = token_for(&base, token, &configuration)?;
-    let api = Api::new(&base, &token).map_err(anyhow::Error::from)?;
+    let api = ApiClient::new(&base, &token).map_err(anyhow::Error::from)?;
     app::block_on(async {
-        greet(&api, &base).await?;
+        ensure_admin(&api, &base).await?;
         match contact_sheet {
             Some(directory) => contact::contact_sheet(&api, &directory).await,
             None => demo(&api, &base, &samples, &music).await,
@@ -87,44 +87,45 @@ pub(super) fn run(arguments: Arguments, outer: SettingFlags) -> Result<(), Failu
 }
 
 /// Address of the service that runs on the data directory, otherwise the listen address of the settings.
-fn running(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String> {
+fn service_address(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String> {
     // A recorded address may belong to another service by now.
-    if !DataDir::is_in_service(data_dir)
+    if !DataDir::is_in_use(data_dir)
         .context("cannot determine whether a service runs on the data directory; name it with --url")?
     {
-        return app::expected_at(listen);
+        return app::expected_local_url(listen);
     }
-    let kept = app::kept_address(data_dir)?;
-    kept.map_or_else(|| app::expected_at(listen), Ok)
+    let kept = app::read_address_file(data_dir)?;
+    kept.map_or_else(|| app::expected_local_url(listen), Ok)
 }
 
-async fn demo(api: &Api, base: &str, samples: &[Sample], music: &Path) -> anyhow::Result<()> {
+async fn demo(api: &ApiClient, base: &str, samples: &[SamplePublisher], music: &Path) -> anyhow::Result<()> {
     // Check the output file before doing any work.
-    let sound = media::sound(music)?;
-    let progress = Progress::new(sizes(samples));
-    let loader = Loader { api, progress: &progress };
-    let refusals: Result<Vec<_>, CallFailure> = stream::iter(samples.iter().map(|sample| loader.publisher(sample)))
-        .buffer_unordered(PUBLISHERS_AT_ONCE)
-        .try_collect()
-        .await;
-    progress.end();
+    let sound = media::create_music_file(music)?;
+    let progress = DemoProgress::new(sample_totals(samples));
+    let loader = SampleLoader { api, progress: &progress };
+    let refusals: Result<Vec<_>, CallFailure> =
+        stream::iter(samples.iter().map(|sample| loader.load_publisher(sample)))
+            .buffer_unordered(PUBLISHERS_AT_ONCE)
+            .try_collect()
+            .await;
+    progress.finish();
     let refusals: Vec<String> =
         refusals.context("the service stopped responding; run this command again to continue")?.concat();
     print(&format!("\nThe sample registry at {base}:\n{}", progress.counts())).context("cannot write to stdout")?;
     if !refusals.is_empty() {
-        bail!("some of the samples could not be loaded:\n  {}", shown(refusals).join("\n  "));
+        bail!("some of the samples could not be loaded:\n  {}", limit_refusals(refusals).join("\n  "));
     }
     print("\nGenerating a picture, a video and a piece of music …\n").context("cannot write to stdout")?;
-    let mut results = media::Results::of(base);
-    let all = media::one_of_each(api, sound, music, &mut results).await;
+    let mut results = media::DemoResults::new(base);
+    let all = media::run_all_jobs(api, sound, music, &mut results).await;
     print(&results.to_string()).context("cannot write to stdout")?;
     all?;
-    print(&format!("\n{}", farewell(base, &samples[0]))).context("cannot write to stdout")?;
+    print(&format!("\n{}", next_steps(base, &samples[0]))).context("cannot write to stdout")?;
     Ok(())
 }
 
 /// Returns the first errors and the number of the others.
-fn shown(mut refusals: Vec<String>) -> Vec<String> {
+fn limit_refusals(mut refusals: Vec<String>) -> Vec<String> {
     let more = refusals.len().saturating_sub(REFUSALS_SHOWN);
     refusals.truncate(REFUSALS_SHOWN);
     refusals.extend((more > 0).then(|| format!("and {more} more")));
@@ -132,7 +133,7 @@ fn shown(mut refusals: Vec<String>) -> Vec<String> {
 }
 
 /// Checks that a service responds.
-async fn answers(base: &str) -> anyhow::Result<()> {
+async fn ensure_reachable(base: &str) -> anyhow::Result<()> {
     let silent = || {
         format!("no service answers at {base}; start one with `mediary` in another terminal, or name one with --url")
     };
@@ -141,7 +142,7 @@ async fn answers(base: &str) -> anyhow::Result<()> {
 }
 
 /// Checks that the token belongs to an administrator.
-async fn greet(api: &Api, base: &str) -> anyhow::Result<()> {
+async fn ensure_admin(api: &ApiClient, base: &str) -> anyhow::Result<()> {
     let reply = api.get("/users").await.with_context(|| format!("the service at {base} stopped responding"))?;
     match reply.status {
         200 if reply.json()["isAdmin"] == true => Ok(()),
@@ -154,11 +155,11 @@ async fn greet(api: &Api, base: &str) -> anyhow::Result<()> {
 }
 
 /// Size of the samples.
-fn sizes(samples: &[Sample]) -> Counts {
-    let all = |all| Count { all, ..Count::default() };
+fn sample_totals(samples: &[SamplePublisher]) -> ResourceCounts {
+    let all = |all| ResourceCount { total: all, ..ResourceCount::default() };
     let nodes = || samples.iter().flat_map(|sample| &sample.nodes);
     let versions = || nodes().flat_map(|node| &node.versions);
-    Counts {
+    ResourceCounts {
         publishers: all(samples.len()),
         nodes: all(nodes().count()),
         versions: all(versions().count()),
@@ -167,7 +168,7 @@ fn sizes(samples: &[Sample]) -> Counts {
 }
 
 /// Formats next steps as lines for a POSIX shell.
-fn farewell(base: &str, sample: &Sample) -> String {
+fn next_steps(base: &str, sample: &SamplePublisher) -> String {
     let node = sample.nodes.first().map_or("", |node| &node.id);
     let lines = [
         ("the most downloaded nodes", "/nodes?limit=5&sort=downloads;desc".to_owned()),
@@ -193,15 +194,15 @@ mod tests {
         std::fs::write(directory.path().join("address"), "http://127.0.0.1:9471\n").unwrap();
         let service = DataDir::open(directory.path()).unwrap();
         // Then that counts while it runs, and afterwards what is configured
-        assert_eq!(running(directory.path(), listen).unwrap(), "http://127.0.0.1:9471");
+        assert_eq!(service_address(directory.path(), listen).unwrap(), "http://127.0.0.1:9471");
         drop(service);
-        assert_eq!(running(directory.path(), listen).unwrap(), "http://127.0.0.1:8080");
+        assert_eq!(service_address(directory.path(), listen).unwrap(), "http://127.0.0.1:8080");
     }
 
     #[test]
     fn all_of_the_sample_is_counted_before() {
-        let counts = sizes(&samples(&[]).unwrap());
-        let all = [counts.publishers.all, counts.nodes.all, counts.versions.all, counts.archives.all];
+        let counts = sample_totals(&load_samples(&[]).unwrap());
+        let all = [counts.publishers.total, counts.nodes.total, counts.versions.total, counts.archives.total];
         assert_eq!(all, [25, 200, 660, 659]);
     }
 }

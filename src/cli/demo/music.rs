@@ -6,11 +6,11 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::BytesMut;
 use serde_json::Value;
 
-use crate::outbound::client::Incoming;
+use crate::outbound::client::ResponseBodyStream;
 
 /// Metadata of a piece of music.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Piece {
+pub(super) struct DemoMusicInfo {
     pub(super) title: String,
     pub(super) task: String,
     pub(super) seconds: f64,
@@ -18,8 +18,8 @@ pub(super) struct Piece {
 
 /// State of the stream so far.
 #[derive(Default)]
-struct Heard {
-    piece: Piece,
+struct MusicStreamReader {
+    piece: DemoMusicInfo,
     sound: Vec<u8>,
     /// Each chunk is one second or shorter.
     chunks: u32,
@@ -30,13 +30,16 @@ struct Heard {
 ///
 /// # Errors
 /// If the connection breaks or the service reports an error.
-pub(super) async fn listen(mut incoming: Incoming, reached: &dyn Fn(f64)) -> anyhow::Result<(Piece, Vec<u8>)> {
-    let (mut heard, mut waiting) = (Heard::default(), BytesMut::new());
+pub(super) async fn read_music(
+    mut incoming: ResponseBodyStream,
+    reached: &dyn Fn(f64),
+) -> anyhow::Result<(DemoMusicInfo, Vec<u8>)> {
+    let (mut heard, mut waiting) = (MusicStreamReader::default(), BytesMut::new());
     while let Some(chunk) = incoming.next().await.context("the music stream ended early")? {
         waiting.extend_from_slice(&chunk);
         while let Some(end) = waiting.iter().position(|byte| *byte == b'\n') {
-            heard.take(&waiting.split_to(end + 1))?;
-            reached(heard.part());
+            heard.read_line(&waiting.split_to(end + 1))?;
+            reached(heard.fraction());
         }
     }
     if !heard.complete {
@@ -45,8 +48,8 @@ pub(super) async fn listen(mut incoming: Incoming, reached: &dyn Fn(f64)) -> any
     Ok((heard.piece, heard.sound))
 }
 
-impl Heard {
-    fn take(&mut self, line: &[u8]) -> anyhow::Result<()> {
+impl MusicStreamReader {
+    fn read_line(&mut self, line: &[u8]) -> anyhow::Result<()> {
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
@@ -69,7 +72,7 @@ impl Heard {
         Ok(())
     }
 
-    fn part(&self) -> f64 {
+    fn fraction(&self) -> f64 {
         if self.piece.seconds > 0.0 { f64::from(self.chunks) / (self.piece.seconds + 1.0) } else { 0.0 }
     }
 }
@@ -78,9 +81,9 @@ impl Heard {
 mod tests {
     use super::*;
 
-    fn heard(lines: &[&str]) -> anyhow::Result<Heard> {
-        let mut heard = Heard::default();
-        lines.iter().try_for_each(|line| heard.take(line.as_bytes()))?;
+    fn heard(lines: &[&str]) -> anyhow::Result<MusicStreamReader> {
+        let mut heard = MusicStreamReader::default();
+        lines.iter().try_for_each(|line| heard.read_line(line.as_bytes()))?;
         Ok(heard)
     }
 
@@ -96,8 +99,8 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(heard.sound, b"OggS");
-        assert_eq!(heard.piece, Piece { title: "Slow Rain".to_owned(), task: "t".to_owned(), seconds: 3.0 });
-        assert!(heard.complete && (heard.part() - 0.5).abs() < 1e-9);
+        assert_eq!(heard.piece, DemoMusicInfo { title: "Slow Rain".to_owned(), task: "t".to_owned(), seconds: 3.0 });
+        assert!(heard.complete && (heard.fraction() - 0.5).abs() < 1e-9);
     }
 
     #[test]

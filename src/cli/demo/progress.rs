@@ -4,29 +4,29 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
-use crate::words::count;
+use crate::pluralize::pluralize;
 
 /// Counts of one kind of resource.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Count {
-    pub(super) made: usize,
+pub(super) struct ResourceCount {
+    pub(super) created: usize,
     /// Existing before.
-    pub(super) found: usize,
+    pub(super) existing: usize,
     /// Number in the sample.
-    pub(super) all: usize,
+    pub(super) total: usize,
 }
 
-impl Count {
+impl ResourceCount {
     /// Counts one resource.
-    pub(super) fn note(&mut self, made: bool) {
-        *(if made { &mut self.made } else { &mut self.found }) += 1;
+    pub(super) fn add(&mut self, made: bool) {
+        *(if made { &mut self.created } else { &mut self.existing }) += 1;
     }
 }
 
 /// Formats as `8 new, 2 existing`.
-impl fmt::Display for Count {
+impl fmt::Display for ResourceCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.made, self.found) {
+        match (self.created, self.existing) {
             (made, 0) => write!(f, "{made} new"),
             (0, found) => write!(f, "{found} existing"),
             (made, found) => write!(f, "{made} new, {found} existing"),
@@ -36,14 +36,14 @@ impl fmt::Display for Count {
 
 /// Counts of all kinds.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) publishers: Count,
-    pub(super) nodes: Count,
-    pub(super) versions: Count,
-    pub(super) archives: Count,
+pub(super) struct ResourceCounts {
+    pub(super) publishers: ResourceCount,
+    pub(super) nodes: ResourceCount,
+    pub(super) versions: ResourceCount,
+    pub(super) archives: ResourceCount,
 }
 
-impl fmt::Display for Counts {
+impl fmt::Display for ResourceCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { publishers, nodes, versions, archives } = self;
         for (name, count) in [("publishers", publishers), ("nodes", nodes), ("versions", versions)] {
@@ -54,53 +54,57 @@ impl fmt::Display for Counts {
 }
 
 /// Counts and displays progress.
-pub(super) struct Progress {
-    counts: RefCell<Counts>,
+pub(super) struct DemoProgress {
+    counts: RefCell<ResourceCounts>,
     terminal: bool,
 }
 
-impl Progress {
-    /// Starts at zero; `all` are the numbers in the sample.
-    pub(super) fn new(all: Counts) -> Self {
+impl DemoProgress {
+    /// Starts at zero; `total` are the numbers in the sample.
+    pub(super) fn new(all: ResourceCounts) -> Self {
         Self { counts: RefCell::new(all), terminal: io::stdout().is_terminal() }
     }
 
     /// Returns the current counts.
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> ResourceCounts {
         *self.counts.borrow()
     }
 
     /// Counts, and updates the line on a terminal.
-    pub(super) fn note(&self, count: impl FnOnce(&mut Counts)) {
+    pub(super) fn update(&self, count: impl FnOnce(&mut ResourceCounts)) {
         count(&mut self.counts.borrow_mut());
         if self.terminal {
-            say(&format!("\r{}", line(&self.counts())));
+            print_text(&format!("\r{}", line(&self.counts())));
         }
     }
 
     /// Reports a completed publisher.
     pub(super) fn publisher_done(&self, name: &str, nodes: usize, versions: usize) {
         if !self.terminal {
-            say(&format!("{name}: {}, {}\n", count(nodes as u64, "node"), count(versions as u64, "version")));
+            print_text(&format!(
+                "{name}: {}, {}\n",
+                pluralize(nodes as u64, "node"),
+                pluralize(versions as u64, "version")
+            ));
         }
     }
 
     /// Ends the line.
-    pub(super) fn end(&self) {
+    pub(super) fn finish(&self) {
         if self.terminal {
-            say("\n");
+            print_text("\n");
         }
     }
 }
 
 /// A closed stderr is not an error.
-fn say(text: &str) {
+fn print_text(text: &str) {
     let mut stdout = io::stdout().lock();
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }
 
-fn line(Counts { publishers, nodes, versions, .. }: &Counts) -> String {
-    let part = |name: &str, count: &Count| format!("{name} {}/{}", count.made + count.found, count.all);
+fn line(ResourceCounts { publishers, nodes, versions, .. }: &ResourceCounts) -> String {
+    let part = |name: &str, count: &ResourceCount| format!("{name} {}/{}", count.created + count.existing, count.total);
     [part("publishers", publishers), part("nodes", nodes), part("versions", versions)].join(" · ")
 }
 
@@ -110,9 +114,12 @@ mod tests {
 
     #[test]
     fn the_line_says_how_much_of_how_much() {
-        let mut counts = Counts { nodes: Count { all: 200, ..Count::default() }, ..Counts::default() };
-        counts.nodes.note(true);
-        counts.nodes.note(false);
+        let mut counts = ResourceCounts {
+            nodes: ResourceCount { total: 200, ..ResourceCount::default() },
+            ..ResourceCounts::default()
+        };
+        counts.nodes.add(true);
+        counts.nodes.add(false);
         assert_eq!(line(&counts), "publishers 0/0 · nodes 2/200 · versions 0/0");
         assert!(counts.to_string().contains("nodes       1 new, 1 existing\n"), "{counts}");
     }

@@ -18,7 +18,7 @@ const FILES: &[(&str, &str)] = files! {
 
 /// A publisher with its nodes.
 #[derive(Debug, Deserialize)]
-pub(super) struct Sample {
+pub(super) struct SamplePublisher {
     /// The seed's `Publisher`.
     pub(super) publisher: Value,
     pub(super) nodes: Vec<SampleNode>,
@@ -32,7 +32,7 @@ pub(super) struct SampleNode {
     pub(super) versions: Vec<SampleVersion>,
     /// The other fields of the seed's `Node`.
     #[serde(flatten)]
-    pub(super) rest: Map<String, Value>,
+    pub(super) other_fields: Map<String, Value>,
 }
 
 /// A version.
@@ -47,10 +47,10 @@ pub(super) struct SampleVersion {
     pub(super) status_reason: Option<String>,
     /// The other fields of the seed's `NodeVersion`.
     #[serde(flatten)]
-    pub(super) rest: Map<String, Value>,
+    pub(super) other_fields: Map<String, Value>,
 }
 
-impl Sample {
+impl SamplePublisher {
     /// Returns the id of the publisher.
     pub(super) fn id(&self) -> &str {
         self.publisher["id"].as_str().unwrap_or_default()
@@ -60,21 +60,21 @@ impl Sample {
 impl SampleNode {
     /// Returns the body that creates the node, without versions.
     pub(super) fn body(&self) -> Value {
-        let mut body = self.rest.clone();
+        let mut body = self.other_fields.clone();
         body.insert("id".to_owned(), self.id.clone().into());
         body.into()
     }
 
     /// Returns the display name.
     pub(super) fn name(&self) -> &str {
-        self.rest.get("name").and_then(Value::as_str).unwrap_or(&self.id)
+        self.other_fields.get("name").and_then(Value::as_str).unwrap_or(&self.id)
     }
 }
 
 impl SampleVersion {
     /// Returns the body that publishes the version.
     pub(super) fn body(&self) -> Value {
-        let mut body = self.rest.clone();
+        let mut body = self.other_fields.clone();
         body.insert("version".to_owned(), self.version.clone().into());
         body.into()
     }
@@ -89,7 +89,7 @@ impl SampleVersion {
 ///
 /// # Errors
 /// If a name is not that of a sample publisher.
-pub(super) fn samples(only: &[String]) -> anyhow::Result<Vec<Sample>> {
+pub(super) fn load_samples(only: &[String]) -> anyhow::Result<Vec<SamplePublisher>> {
     if let Some(unknown) = only.iter().find(|name| FILES.iter().all(|(known, _)| known != name)) {
         let known: Vec<_> = FILES.iter().map(|(name, _)| *name).collect();
         anyhow::bail!("unknown sample publisher {unknown:?}; available: {}", known.join(" "));
@@ -110,8 +110,8 @@ mod tests {
     use crate::domain::value::{LIST_MAX, Label, Link, Name};
     use crate::domain::version::{Changelog, SemVer, VersionStatus};
 
-    fn all() -> Vec<Sample> {
-        samples(&[]).unwrap()
+    fn all() -> Vec<SamplePublisher> {
+        load_samples(&[]).unwrap()
     }
 
     fn text<'v>(fields: &'v Map<String, Value>, name: &str) -> Option<&'v str> {
@@ -138,11 +138,12 @@ mod tests {
         let versions: Vec<_> = nodes.iter().flat_map(|node| &node.versions).collect();
         assert_eq!((samples.len(), nodes.len(), versions.len()), (25, 200, 660));
         assert!(nodes.iter().all(|node| (1..=8).contains(&node.versions.len())));
-        let versions_with = |field: &str| versions.iter().filter(|version| version.rest.contains_key(field)).count();
+        let versions_with =
+            |field: &str| versions.iter().filter(|version| version.other_fields.contains_key(field)).count();
         assert!(versions_with("deprecated") >= 5 && versions_with("dependencies") >= 20);
         assert!(versions.iter().filter(|version| version.version.contains('-')).count() >= 15, "pre-releases");
         for field in ["icon", "banner_url", "translations", "category", "preempted_host_node_names", "tags_admin"] {
-            assert!(nodes.iter().any(|node| node.rest.contains_key(field)), "{field}");
+            assert!(nodes.iter().any(|node| node.other_fields.contains_key(field)), "{field}");
         }
     }
 
@@ -151,12 +152,12 @@ mod tests {
         let samples = all();
         let mut seen = BTreeMap::new();
         for node in samples.iter().flat_map(|sample| &sample.nodes) {
-            for said in [node.id.to_lowercase(), node.name().to_owned(), node.rest["description"].to_string()] {
+            for said in [node.id.to_lowercase(), node.name().to_owned(), node.other_fields["description"].to_string()] {
                 assert_eq!(seen.insert(said.clone(), &node.id), None, "{said}");
             }
             let numbers: Vec<_> =
                 node.versions.iter().map(|version| SemVer::parse(&version.version).unwrap()).collect();
-            assert!(numbers.windows(2).all(|pair| pair[0].precedence(&pair[1]).is_lt()), "{}", node.id);
+            assert!(numbers.windows(2).all(|pair| pair[0].cmp_precedence(&pair[1]).is_lt()), "{}", node.id);
             let moments: Vec<_> = node.versions.iter().map(|version| &version.created_at).collect();
             assert!(moments.is_sorted(), "{}", node.id);
         }
@@ -174,12 +175,12 @@ mod tests {
             for node in &sample.nodes {
                 NodeId::parse(&node.id).unwrap();
                 Name::parse(node.name()).unwrap();
-                NodeDescription::parse(text(&node.rest, "description").unwrap()).unwrap();
+                NodeDescription::parse(text(&node.other_fields, "description").unwrap()).unwrap();
                 for link in ["repository", "icon", "banner_url"] {
-                    check_link(text(&node.rest, link));
+                    check_link(text(&node.other_fields, link));
                 }
                 for list in ["supported_os", "supported_accelerators", "tags"] {
-                    check_list(&node.rest[list], &node.id);
+                    check_list(&node.other_fields[list], &node.id);
                 }
                 node.versions.iter().for_each(|version| check_version(version, &node.id));
             }
@@ -202,18 +203,18 @@ mod tests {
     }
 
     fn check_version(version: &SampleVersion, of: &str) {
-        Changelog::parse(text(&version.rest, "changelog").unwrap()).unwrap();
+        Changelog::parse(text(&version.other_fields, "changelog").unwrap()).unwrap();
         if let Some(status) = &version.status {
             VersionStatus::parse(status).unwrap();
             assert_eq!(version.status_reason.is_some(), !version.is_pending(), "{of}");
         }
-        version.rest.get("dependencies").iter().for_each(|list| check_list(list, of));
+        version.other_fields.get("dependencies").iter().for_each(|list| check_list(list, of));
     }
 
     #[test]
     fn a_publisher_that_is_not_there_is_named_with_those_that_are() {
-        assert_eq!(samples(&["kitetail".to_owned()]).unwrap()[0].id(), "kitetail");
-        let said = samples(&["nobody".to_owned()]).unwrap_err().to_string();
+        assert_eq!(load_samples(&["kitetail".to_owned()]).unwrap()[0].id(), "kitetail");
+        let said = load_samples(&["nobody".to_owned()]).unwrap_err().to_string();
         assert!(said.contains("nobody") && said.contains("yarrowgate"), "{said}");
     }
 }

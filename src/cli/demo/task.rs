@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use super::load::expect;
-use crate::outbound::api::{Api, Reply};
+use super::load::ensure_success;
+use crate::outbound::api_client::{ApiClient, ServiceResponse};
 
 /// Attempts to reopen a broken event stream.
 const CONNECTIONS: usize = 20;
@@ -16,18 +16,18 @@ const PAUSE: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_mins(30);
 
 /// Result of a job.
-pub(super) struct Made {
+pub(super) struct DemoJobResult {
     pub(super) task: String,
     /// URLs of the results.
     pub(super) results: Vec<String>,
 }
 
-impl Made {
+impl DemoJobResult {
     /// Returns the first result.
     ///
     /// # Errors
     /// If there is no result.
-    pub(super) fn first(self) -> anyhow::Result<String> {
+    pub(super) fn into_first(self) -> anyhow::Result<String> {
         self.results.into_iter().next().context("the task has no result")
     }
 }
@@ -37,39 +37,48 @@ impl Made {
 ///
 /// # Errors
 /// If the service does not respond, rejects or fails the job, or does not finish within half an hour.
-pub(super) async fn made(api: &Api, path: &str, body: &Value, reached: &mut impl FnMut(f64)) -> anyhow::Result<Made> {
+pub(super) async fn run_job(
+    api: &ApiClient,
+    path: &str,
+    body: &Value,
+    reached: &mut impl FnMut(f64),
+) -> anyhow::Result<DemoJobResult> {
     let submitted = api.create(path, body).await?;
-    match end_of(api, &submitted, reached).await {
-        Err(_) if submitted.replayed => end_of(api, &api.create_anew(path, body).await?, reached).await,
+    match wait_for_end(api, &submitted, reached).await {
+        Err(_) if submitted.replayed => wait_for_end(api, &api.create_without_key(path, body).await?, reached).await,
         outcome => outcome,
     }
 }
 
-async fn end_of(api: &Api, submitted: &Reply, reached: &mut impl FnMut(f64)) -> anyhow::Result<Made> {
-    expect(submitted, || "the job was rejected".to_owned())?;
+async fn wait_for_end(
+    api: &ApiClient,
+    submitted: &ServiceResponse,
+    reached: &mut impl FnMut(f64),
+) -> anyhow::Result<DemoJobResult> {
+    ensure_success(submitted, || "the job was rejected".to_owned())?;
     let submitted = submitted.json();
     let submitted = submitted.get("data").unwrap_or(&submitted);
     let task = submitted["task_id"].as_str().context("the response has no task id")?.to_owned();
-    let results = tokio::time::timeout(PATIENCE, followed(api, &task, reached)).await;
+    let results = tokio::time::timeout(PATIENCE, follow_events(api, &task, reached)).await;
     let results = results.with_context(|| format!("task {task} did not finish within {PATIENCE:?}"))??;
-    Ok(Made { task, results })
+    Ok(DemoJobResult { task, results })
 }
 
 /// Reads the events of a task to the end, resuming broken streams.
-async fn followed(api: &Api, task: &str, reached: &mut impl FnMut(f64)) -> anyhow::Result<Vec<String>> {
+async fn follow_events(api: &ApiClient, task: &str, reached: &mut impl FnMut(f64)) -> anyhow::Result<Vec<String>> {
     let mut last_seen = String::new();
     for _ in 0..CONNECTIONS {
         match api.follow(&format!("/tasks/{task}/events"), &last_seen).await {
             Ok(Ok(mut feed)) => {
                 while let Ok(Some(event)) = feed.next().await {
                     let view = serde_json::from_str(&event.data).context("an event of the task is not JSON")?;
-                    if let Some(results) = outcome(&view, reached)? {
+                    if let Some(results) = results_if_ended(&view, reached)? {
                         return Ok(results);
                     }
                 }
                 feed.last_id().clone_into(&mut last_seen);
             }
-            Ok(Err(reply)) => expect(&reply, || format!("task {task}"))?,
+            Ok(Err(reply)) => ensure_success(&reply, || format!("task {task}"))?,
             Err(failure) => tracing::debug!(%failure, "no events"),
         }
         tokio::time::sleep(PAUSE).await;
@@ -78,7 +87,7 @@ async fn followed(api: &Api, task: &str, reached: &mut impl FnMut(f64)) -> anyho
 }
 
 /// Returns the results once the task has ended.
-fn outcome(task: &Value, reached: &mut impl FnMut(f64)) -> anyhow::Result<Option<Vec<String>>> {
+fn results_if_ended(task: &Value, reached: &mut impl FnMut(f64)) -> anyhow::Result<Option<Vec<String>>> {
     reached(task["progress"].as_f64().unwrap_or_default());
     match task["state"].as_str() {
         Some("COMPLETED" | "success") => {
@@ -98,7 +107,8 @@ mod tests {
     #[test]
     fn a_task_is_followed_until_it_ends() {
         let mut seen = Vec::new();
-        let mut of = |task: Value| outcome(&task, &mut |part| seen.push(part)).map_err(|failure| failure.to_string());
+        let mut of =
+            |task: Value| results_if_ended(&task, &mut |part| seen.push(part)).map_err(|failure| failure.to_string());
         assert_eq!(of(json!({"state": "IN_PROGRESS", "progress": 0.5})), Ok(None));
         assert_eq!(of(json!({"state": "queueing", "progress": 0.1})), Ok(None));
         for state in ["COMPLETED", "success"] {

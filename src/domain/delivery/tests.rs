@@ -22,7 +22,7 @@ fn unreachable() -> AttemptOutcome {
 }
 
 fn attempt(outcome: AttemptOutcome, chance: f64) -> DeliveryCommand {
-    DeliveryCommand::RecordAttempt { delivery: DELIVERY, task: TASK, outcome, chance }
+    DeliveryCommand::RecordAttempt { delivery: DELIVERY, task: TASK, outcome, jitter: chance }
 }
 
 fn failed(attempt: u32, outcome: AttemptOutcome, next_at: Timestamp) -> DeliveryEvent {
@@ -39,7 +39,7 @@ fn dead(attempt: u32, outcome: AttemptOutcome) -> DeliveryEvent {
 
 fn again() -> Redelivery {
     let (owner, url) = (Some(UserId(Uuid::from_u128(3))), CallbackUrl::parse("https://a.example/hook").unwrap());
-    Redelivery { delivery: DELIVERY, task: TASK, owner, url, change: 4 }
+    Redelivery { delivery: DELIVERY, task: TASK, owner, url, task_version: 4 }
 }
 
 fn failures(count: u32) -> Vec<DeliveryEvent> {
@@ -58,7 +58,7 @@ fn pause(earlier: u32, outcome: &AttemptOutcome, chance: f64) -> Duration {
 
 #[test]
 fn a_new_delivery_is_due_at_once() {
-    assert_eq!(state_after::<Delivery>(&[]), Delivery::Pending { attempts: 0, spent: 0, next_at: None });
+    assert_eq!(state_after::<Delivery>(&[]), Delivery::Pending { attempts: 0, schedule_attempts: 0, next_at: None });
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn every_2xx_is_a_success() {
 #[test]
 fn everything_else_is_tried_again() {
     for outcome in [answered(199), answered(301), answered(404), answered(500), unreachable()] {
-        let next = vec![failed(1, outcome.clone(), NOW.after(Duration::from_secs(5)))];
+        let next = vec![failed(1, outcome.clone(), NOW.saturating_add(Duration::from_secs(5)))];
         assert_eq!(given_when::<Delivery>(&[], attempt(outcome, 0.0)), Ok(next));
     }
 }
@@ -127,7 +127,10 @@ fn nothing_happens_after_the_end() {
 
 #[test]
 fn the_state_tells_what_is_due() {
-    assert_eq!(state_after::<Delivery>(&failures(3)), Delivery::Pending { attempts: 3, spent: 3, next_at: Some(NOW) });
+    assert_eq!(
+        state_after::<Delivery>(&failures(3)),
+        Delivery::Pending { attempts: 3, schedule_attempts: 3, next_at: Some(NOW) }
+    );
     assert_eq!(state_after::<Delivery>(&[succeeded(1, 200)]), Delivery::Delivered { attempts: 1 });
     assert_eq!(state_after::<Delivery>(&[dead(1, unreachable())]), Delivery::DeadLettered { attempts: 1, gone: false });
 }
@@ -135,7 +138,7 @@ fn the_state_tells_what_is_due() {
 proptest! {
     #[test]
     fn no_chance_leaves_the_bounds(earlier in 0_u32..9, chance in 0.0..=1.0_f64) {
-        let least = SCHEDULE[earlier as usize];
+        let least = RETRY_SCHEDULE[earlier as usize];
         let waited = pause(earlier, &unreachable(), chance);
         prop_assert!(least <= waited && waited <= least * 11 / 10);
     }
@@ -148,8 +151,11 @@ fn what_has_ended_can_be_made_again_with_the_whole_schedule() {
     let asked = vec![DeliveryEvent::RedeliveryRequested(again())];
     assert_eq!(given_when::<Delivery>(&history, DeliveryCommand::Redeliver(again())), Ok(asked.clone()));
     history.extend(asked);
-    assert_eq!(state_after::<Delivery>(&history), Delivery::Pending { attempts: 10, spent: 0, next_at: None });
-    let next = failed(11, unreachable(), NOW.after(Duration::from_secs(5)));
+    assert_eq!(
+        state_after::<Delivery>(&history),
+        Delivery::Pending { attempts: 10, schedule_attempts: 0, next_at: None }
+    );
+    let next = failed(11, unreachable(), NOW.saturating_add(Duration::from_secs(5)));
     assert_eq!(given_when::<Delivery>(&history, attempt(unreachable(), 0.0)), Ok(vec![next.clone()]));
     history.push(next);
     assert_eq!(given_when::<Delivery>(&history, attempt(answered(200), 0.0)), Ok(vec![succeeded(12, 200)]));

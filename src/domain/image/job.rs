@@ -2,23 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{OUTPUT_PIXELS_MAX, Picture, Relight, SkinEnhance, StyleTransfer, Upscale, UpscalePrecision};
-use crate::domain::value::{CallbackUrl, Invalid};
+use super::{
+    OUTPUT_PIXELS_MAX, Picture, PrecisionUpscaleJob, RelightJob, SkinEnhanceJob, StyleTransferJob, UpscaleJob,
+};
+use crate::domain::value::{CallbackUrl, InvalidValue};
 
 /// Location of an input picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Source {
+pub enum PictureSource {
     /// In the media store.
-    Kept(Picture),
+    Stored(Picture),
     /// At a URL; fetched before the job starts.
     Remote(CallbackUrl),
 }
 
-impl Source {
+impl PictureSource {
     /// Returns the picture if it is in the media store.
     #[must_use]
-    pub fn kept(&self) -> Option<&Picture> {
-        if let Self::Kept(picture) = self { Some(picture) } else { None }
+    pub fn stored(&self) -> Option<&Picture> {
+        if let Self::Stored(picture) = self { Some(picture) } else { None }
     }
 }
 
@@ -26,15 +28,15 @@ impl Source {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ImageJob {
     /// `image-upscaler`
-    Upscale(Upscale),
+    Upscale(UpscaleJob),
     /// `image-upscaler-precision-v2`
-    UpscalePrecision(UpscalePrecision),
+    UpscalePrecision(PrecisionUpscaleJob),
     /// `image-style-transfer`
-    StyleTransfer(StyleTransfer),
+    StyleTransfer(StyleTransferJob),
     /// `skin-enhancer/creative`, `/faithful` and `/flexible`
-    SkinEnhance(SkinEnhance),
+    SkinEnhance(SkinEnhanceJob),
     /// `image-relight`
-    Relight(Relight),
+    Relight(RelightJob),
 }
 
 /// Jobs that share a status endpoint (contract 6).
@@ -60,16 +62,16 @@ impl ImageJob {
 
     /// Returns `true` if the webhook is called only at the end (seed: the precision upscaler).
     #[must_use]
-    pub const fn tells_only_the_end(&self) -> bool {
+    pub const fn notifies_only_at_end(&self) -> bool {
         matches!(self, Self::UpscalePrecision(_))
     }
 
     /// Returns the factor by which each side of the result is larger than the input's.
     #[must_use]
-    pub fn times(&self) -> u32 {
+    pub fn scale(&self) -> u32 {
         match self {
-            Self::Upscale(job) => job.scale_factor.times(),
-            Self::UpscalePrecision(job) => job.scale_factor.times(),
+            Self::Upscale(job) => job.scale_factor.scale(),
+            Self::UpscalePrecision(job) => job.scale_factor.scale(),
             Self::StyleTransfer(_) | Self::SkinEnhance(_) | Self::Relight(_) => 1,
         }
     }
@@ -78,14 +80,14 @@ impl ImageJob {
     ///
     /// # Errors
     /// If the output would have more than 25.3 million pixels; the reason contains both sizes.
-    pub fn check_output(&self, width: u32, height: u32) -> Result<(), Invalid> {
-        let times = self.times();
+    pub fn check_output_size(&self, width: u32, height: u32) -> Result<(), InvalidValue> {
+        let times = self.scale();
         let out_width = u64::from(width) * u64::from(times);
         let out_height = u64::from(height) * u64::from(times);
         if times == 1 || out_width.saturating_mul(out_height) <= OUTPUT_PIXELS_MAX {
             return Ok(());
         }
-        Err(Invalid::new(format!(
+        Err(InvalidValue::new(format!(
             "{width}x{height} pixels upscaled {times}x would have {out_width}x{out_height} pixels; at most 25.3 million are allowed",
         )))
     }
@@ -96,9 +98,9 @@ impl ImageJob {
 pub struct ImageWork {
     pub job: ImageJob,
     /// The picture to process.
-    pub image: Source,
+    pub image: PictureSource,
     /// The style, light or light map reference, if the job takes one.
-    pub reference: Option<Source>,
+    pub reference: Option<PictureSource>,
     /// Seed of the random numbers. `None` derives them from pictures and parameters, so that identical requests give
     /// identical bytes.
     pub seed: Option<u32>,
@@ -106,20 +108,20 @@ pub struct ImageWork {
 
 impl ImageWork {
     /// Returns the input pictures, the one to process first.
-    pub fn sources(&self) -> impl Iterator<Item = &Source> {
+    pub fn sources(&self) -> impl Iterator<Item = &PictureSource> {
         std::iter::once(&self.image).chain(&self.reference)
     }
 
     /// Returns the URLs of pictures not yet in the media store, in the order of [`ImageWork::sources`].
-    pub fn remote(&self) -> impl Iterator<Item = &CallbackUrl> {
-        self.sources().filter_map(|source| if let Source::Remote(url) = source { Some(url) } else { None })
+    pub fn remote_urls(&self) -> impl Iterator<Item = &CallbackUrl> {
+        self.sources().filter_map(|source| if let PictureSource::Remote(url) = source { Some(url) } else { None })
     }
 
     /// Replaces URLs by fetched pictures, in order. Ignores surplus pictures; URLs without a picture remain.
-    pub fn take_in(&mut self, pictures: &[Picture]) {
+    pub fn set_fetched_pictures(&mut self, pictures: &[Picture]) {
         let sources = std::iter::once(&mut self.image).chain(&mut self.reference);
-        for (source, picture) in sources.filter(|source| matches!(source, Source::Remote(_))).zip(pictures) {
-            *source = Source::Kept(*picture);
+        for (source, picture) in sources.filter(|source| matches!(source, PictureSource::Remote(_))).zip(pictures) {
+            *source = PictureSource::Stored(*picture);
         }
     }
 }
@@ -127,46 +129,49 @@ impl ImageWork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::image::{Factor, ImageFormat};
+    use crate::domain::image::{ImageFormat, PrecisionScaleFactor};
     use crate::domain::value::Digest;
 
     fn picture(nth: u8) -> Picture {
         Picture { digest: Digest([nth; 32]), format: ImageFormat::Png, bytes: 100, width: 8, height: 8 }
     }
 
-    fn remote() -> Source {
-        Source::Remote(CallbackUrl::parse("https://a.example/x.png").unwrap())
+    fn remote() -> PictureSource {
+        PictureSource::Remote(CallbackUrl::parse("https://a.example/x.png").unwrap())
     }
 
-    fn work(image: Source, reference: Option<Source>) -> ImageWork {
-        ImageWork { job: ImageJob::StyleTransfer(StyleTransfer::default()), image, reference, seed: None }
+    fn work(image: PictureSource, reference: Option<PictureSource>) -> ImageWork {
+        ImageWork { job: ImageJob::StyleTransfer(StyleTransferJob::default()), image, reference, seed: None }
     }
 
     #[test]
     fn fetched_pictures_take_the_places_of_their_urls() {
         let mut both = work(remote(), Some(remote()));
-        assert_eq!(both.remote().count(), 2);
-        both.take_in(&[picture(1), picture(2)]);
-        assert_eq!(both, work(Source::Kept(picture(1)), Some(Source::Kept(picture(2)))));
+        assert_eq!(both.remote_urls().count(), 2);
+        both.set_fetched_pictures(&[picture(1), picture(2)]);
+        assert_eq!(both, work(PictureSource::Stored(picture(1)), Some(PictureSource::Stored(picture(2)))));
 
-        let mut second = work(Source::Kept(picture(1)), Some(remote()));
-        second.take_in(&[picture(3), picture(4)]);
-        assert_eq!(second, work(Source::Kept(picture(1)), Some(Source::Kept(picture(3)))));
+        let mut second = work(PictureSource::Stored(picture(1)), Some(remote()));
+        second.set_fetched_pictures(&[picture(3), picture(4)]);
+        assert_eq!(second, work(PictureSource::Stored(picture(1)), Some(PictureSource::Stored(picture(3)))));
     }
 
     #[test]
     fn output_of_upscalers_may_have_exactly_25_3_million_pixels() {
-        let twice = ImageJob::Upscale(Upscale::default());
-        let sixteen_times = UpscalePrecision { scale_factor: Factor::new(16).unwrap(), ..UpscalePrecision::default() };
+        let twice = ImageJob::Upscale(UpscaleJob::default());
+        let sixteen_times = PrecisionUpscaleJob {
+            scale_factor: PrecisionScaleFactor::new(16).unwrap(),
+            ..PrecisionUpscaleJob::default()
+        };
         let sixteen_times = ImageJob::UpscalePrecision(sixteen_times);
-        assert_eq!(twice.check_output(2530, 2500), Ok(()));
-        assert!(twice.check_output(2531, 2500).is_err());
-        assert!(sixteen_times.check_output(400, 400).is_err());
-        assert!(sixteen_times.check_output(u32::MAX, u32::MAX).is_err());
+        assert_eq!(twice.check_output_size(2530, 2500), Ok(()));
+        assert!(twice.check_output_size(2531, 2500).is_err());
+        assert!(sixteen_times.check_output_size(400, 400).is_err());
+        assert!(sixteen_times.check_output_size(u32::MAX, u32::MAX).is_err());
     }
 
     #[test]
     fn jobs_that_leave_the_size_as_it_is_are_not_limited() {
-        assert_eq!(ImageJob::Relight(Relight::default()).check_output(10_000, 10_000), Ok(()));
+        assert_eq!(ImageJob::Relight(RelightJob::default()).check_output_size(10_000, 10_000), Ok(()));
     }
 }

@@ -1,19 +1,19 @@
 //! Parameters of image jobs by their API names.
 
 use super::{
-    ImageJob, LightSettings, LightSource, PortraitBeautifier, Prompt, Relight, SkinEnhance, SkinMode, StyleTransfer,
-    Upscale, UpscalePrecision,
+    ImageJob, ImagePrompt, LightSettings, LightSource, PortraitBeautifier, PrecisionUpscaleJob, RelightJob,
+    SkinEnhanceJob, SkinMode, StyleTransferJob, UpscaleJob,
 };
-use crate::domain::parameter::{Parameter, Parameters};
+use crate::domain::parameter::{JobParameter, JobParameters};
 
 impl ImageJob {
     /// Returns all parameters, with the picture to process and, if the job takes one, the reference picture.
-    pub fn parameters<P>(&self, image: P, reference: Option<P>) -> Parameters<P> {
-        let given = Parameters::none()
-            .with("image", Parameter::File(image))
-            .given_file(self.reference_field(), reference)
-            .given("prompt", self.prompt());
-        given.and(match self {
+    pub fn parameters<P>(&self, image: P, reference: Option<P>) -> JobParameters<P> {
+        let given = JobParameters::new()
+            .with("image", JobParameter::File(image))
+            .with_optional_file(self.reference_field(), reference)
+            .with_optional("prompt", self.prompt());
+        given.merge(match self {
             Self::Upscale(job) => upscale(job),
             Self::UpscalePrecision(job) => upscale_precisely(*job),
             Self::StyleTransfer(job) => transfer_style(job),
@@ -24,13 +24,13 @@ impl ImageJob {
 
     const fn reference_field(&self) -> &'static str {
         match self {
-            Self::Relight(Relight { source: LightSource::Lightmap, .. }) => "transfer_light_from_lightmap",
+            Self::Relight(RelightJob { source: LightSource::Lightmap, .. }) => "transfer_light_from_lightmap",
             Self::Relight(_) => "transfer_light_from_reference_image",
             _ => "reference_image",
         }
     }
 
-    const fn prompt(&self) -> Option<&Prompt> {
+    const fn prompt(&self) -> Option<&ImagePrompt> {
         match self {
             Self::Upscale(job) => job.prompt.as_ref(),
             Self::StyleTransfer(job) => job.prompt.as_ref(),
@@ -40,8 +40,8 @@ impl ImageJob {
     }
 }
 
-fn upscale<P>(job: &Upscale) -> Parameters<P> {
-    Parameters::none()
+fn upscale<P>(job: &UpscaleJob) -> JobParameters<P> {
+    JobParameters::new()
         .with("scale_factor", job.scale_factor.as_str())
         .with("engine", job.engine.as_str())
         .with("optimized_for", job.optimized_for.as_str())
@@ -51,8 +51,8 @@ fn upscale<P>(job: &Upscale) -> Parameters<P> {
         .with("resemblance", job.resemblance.get())
 }
 
-fn upscale_precisely<P>(job: UpscalePrecision) -> Parameters<P> {
-    Parameters::none()
+fn upscale_precisely<P>(job: PrecisionUpscaleJob) -> JobParameters<P> {
+    JobParameters::new()
         .with("scale_factor", job.scale_factor.get())
         .with("flavor", job.flavor.as_str())
         .with("sharpen", job.sharpen.get())
@@ -60,21 +60,24 @@ fn upscale_precisely<P>(job: UpscalePrecision) -> Parameters<P> {
         .with("ultra_detail", job.ultra_detail.get())
 }
 
-fn transfer_style<P>(job: &StyleTransfer) -> Parameters<P> {
+fn transfer_style<P>(job: &StyleTransferJob) -> JobParameters<P> {
     let portrait = job.portrait.as_ref();
-    Parameters::none()
+    JobParameters::new()
         .with("engine", job.engine.as_str())
         .with("flavor", job.flavor.as_str())
         .with("style_strength", job.style_strength.get())
         .with("structure_strength", job.structure_strength.get())
         .with("is_portrait", portrait.is_some())
-        .given("portrait_style", portrait.map(|portrait| portrait.style.as_str()))
-        .given("portrait_beautifier", portrait.and_then(|portrait| portrait.beautifier).map(PortraitBeautifier::as_str))
+        .with_optional("portrait_style", portrait.map(|portrait| portrait.style.as_str()))
+        .with_optional(
+            "portrait_beautifier",
+            portrait.and_then(|portrait| portrait.beautifier).map(PortraitBeautifier::as_str),
+        )
         .with("fixed_generation", job.fixed_generation)
 }
 
-fn enhance_skin<P>(job: SkinEnhance) -> Parameters<P> {
-    let common = Parameters::none().with("sharpen", job.sharpen.get()).with("smart_grain", job.smart_grain.get());
+fn enhance_skin<P>(job: SkinEnhanceJob) -> JobParameters<P> {
+    let common = JobParameters::new().with("sharpen", job.sharpen.get()).with("smart_grain", job.smart_grain.get());
     match job.mode {
         SkinMode::Creative => common,
         SkinMode::Faithful { detail } => common.with("skin_detail", detail.get()),
@@ -82,8 +85,8 @@ fn enhance_skin<P>(job: SkinEnhance) -> Parameters<P> {
     }
 }
 
-fn relight<P>(job: &Relight) -> Parameters<P> {
-    Parameters::none()
+fn relight<P>(job: &RelightJob) -> JobParameters<P> {
+    JobParameters::new()
         .with("light_transfer_strength", job.light_transfer_strength.get())
         .with("style", job.style.as_str())
         .with("interpolate_from_original", job.interpolate_from_original)
@@ -92,8 +95,8 @@ fn relight<P>(job: &Relight) -> Parameters<P> {
         .with("advanced_settings", light_settings(&job.advanced))
 }
 
-fn light_settings<P>(settings: &LightSettings) -> Parameters<P> {
-    Parameters::none()
+fn light_settings<P>(settings: &LightSettings) -> JobParameters<P> {
+    JobParameters::new()
         .with("whites", settings.whites.get())
         .with("blacks", settings.blacks.get())
         .with("brightness", settings.brightness.get())

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Percent;
-use crate::domain::value::{Invalid, named_values};
+use crate::domain::value::{InvalidValue, named_values};
 
 named_values! {
     /// Kind of content to optimise for.
@@ -19,9 +19,9 @@ named_values! {
 
 /// Scale factor per side, 2 to 16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Factor(u8);
+pub struct PrecisionScaleFactor(u8);
 
-impl Factor {
+impl PrecisionScaleFactor {
     /// Default factor (contract 6).
     pub const DEFAULT: Self = Self(2);
 
@@ -29,10 +29,10 @@ impl Factor {
     ///
     /// # Errors
     /// If the value is outside 2 to 16.
-    pub fn new(value: i64) -> Result<Self, Invalid> {
+    pub fn new(value: i64) -> Result<Self, InvalidValue> {
         match u8::try_from(value) {
             Ok(value @ 2..=16) => Ok(Self(value)),
-            _ => Err(Invalid::new("must be an integer from 2 to 16")),
+            _ => Err(InvalidValue::new("must be an integer from 2 to 16")),
         }
     }
 
@@ -44,15 +44,15 @@ impl Factor {
 
     /// Returns the factor by which each side grows.
     #[must_use]
-    pub const fn times(self) -> u32 {
+    pub const fn scale(self) -> u32 {
         self.0 as u32
     }
 }
 
 /// A precision-upscaler job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UpscalePrecision {
-    pub scale_factor: Factor,
+pub struct PrecisionUpscaleJob {
+    pub scale_factor: PrecisionScaleFactor,
     pub flavor: PrecisionFlavor,
     /// Strength of the edge sharpening.
     pub sharpen: Percent,
@@ -62,15 +62,15 @@ pub struct UpscalePrecision {
     pub ultra_detail: Percent,
 }
 
-impl Default for UpscalePrecision {
+impl Default for PrecisionUpscaleJob {
     /// Returns the defaults of contract 6.
     fn default() -> Self {
         Self {
-            scale_factor: Factor::DEFAULT,
+            scale_factor: PrecisionScaleFactor::DEFAULT,
             flavor: PrecisionFlavor::Photo,
-            sharpen: Percent::of(7),
-            smart_grain: Percent::of(7),
-            ultra_detail: Percent::of(30),
+            sharpen: Percent::saturating(7),
+            smart_grain: Percent::saturating(7),
+            ultra_detail: Percent::saturating(30),
         }
     }
 }
@@ -81,7 +81,11 @@ mod tests {
 
     #[test]
     fn factors_reach_from_2_to_16() {
-        assert_eq!([Factor::new(2), Factor::new(16)].map(|factor| factor.map(Factor::times)), [Ok(2), Ok(16)]);
-        assert!([1, 17, -2, i64::MAX].into_iter().all(|value| Factor::new(value).is_err()));
+        assert_eq!(
+            [PrecisionScaleFactor::new(2), PrecisionScaleFactor::new(16)]
+                .map(|factor| factor.map(PrecisionScaleFactor::scale)),
+            [Ok(2), Ok(16)]
+        );
+        assert!([1, 17, -2, i64::MAX].into_iter().all(|value| PrecisionScaleFactor::new(value).is_err()));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Percent, Prompt};
+use super::{ImagePrompt, Percent};
 use crate::domain::value::named_values;
 
 named_values! {
@@ -95,7 +95,7 @@ pub struct LightSettings {
 impl Default for LightSettings {
     /// Returns the defaults of contract 6.
     fn default() -> Self {
-        let middle = Percent::of(50);
+        let middle = Percent::saturating(50);
         Self {
             whites: middle,
             blacks: middle,
@@ -112,8 +112,8 @@ impl Default for LightSettings {
 
 /// A relight job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Relight {
-    pub prompt: Option<Prompt>,
+pub struct RelightJob {
+    pub prompt: Option<ImagePrompt>,
     pub source: LightSource,
     pub light_transfer_strength: Percent,
     /// Keeps the result near the original, for pictures whose shape must not drift.
@@ -126,13 +126,13 @@ pub struct Relight {
     pub advanced: LightSettings,
 }
 
-impl Default for Relight {
+impl Default for RelightJob {
     /// Returns the defaults of contract 6.
     fn default() -> Self {
         Self {
             prompt: None,
             source: LightSource::Prompt,
-            light_transfer_strength: Percent::of(100),
+            light_transfer_strength: Percent::saturating(100),
             interpolate_from_original: false,
             change_background: true,
             preserve_details: true,

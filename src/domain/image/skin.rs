@@ -29,12 +29,12 @@ pub enum SkinMode {
 
 impl SkinMode {
     /// Default `detail` of the faithful mode (contract 6).
-    pub const DETAIL_DEFAULT: Percent = Percent::of(80);
+    pub const DETAIL_DEFAULT: Percent = Percent::saturating(80);
 }
 
 /// A skin-enhancer job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SkinEnhance {
+pub struct SkinEnhanceJob {
     pub mode: SkinMode,
     /// Strength of the edge sharpening; 0 by default (contract 6).
     pub sharpen: Percent,
@@ -42,10 +42,10 @@ pub struct SkinEnhance {
     pub smart_grain: Percent,
 }
 
-impl SkinEnhance {
+impl SkinEnhanceJob {
     /// Creates a job with the defaults of contract 6.
     #[must_use]
-    pub const fn of(mode: SkinMode) -> Self {
-        Self { mode, sharpen: Percent::of(0), smart_grain: Percent::of(2) }
+    pub const fn new(mode: SkinMode) -> Self {
+        Self { mode, sharpen: Percent::saturating(0), smart_grain: Percent::saturating(2) }
     }
 }

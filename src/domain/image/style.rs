@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Percent, Prompt};
+use super::{ImagePrompt, Percent};
 use crate::domain::value::named_values;
 
 named_values! {
@@ -47,19 +47,19 @@ named_values! {
 
 /// Settings of portraits; ignored without `is_portrait` (seed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Portrait {
+pub struct PortraitSettings {
     pub beautifier: Option<PortraitBeautifier>,
     pub style: PortraitStyle,
 }
 
 /// A style-transfer job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StyleTransfer {
+pub struct StyleTransferJob {
     pub engine: StyleEngine,
     pub flavor: StyleFlavor,
     /// Present if the picture is processed as a portrait.
-    pub portrait: Option<Portrait>,
-    pub prompt: Option<Prompt>,
+    pub portrait: Option<PortraitSettings>,
+    pub prompt: Option<ImagePrompt>,
     /// Strength with which the picture's structure is kept.
     pub structure_strength: Percent,
     /// Strength with which the reference's style is applied.
@@ -68,7 +68,7 @@ pub struct StyleTransfer {
     pub fixed_generation: bool,
 }
 
-impl Default for StyleTransfer {
+impl Default for StyleTransferJob {
     /// Returns the defaults of contract 6.
     fn default() -> Self {
         Self {
@@ -76,8 +76,8 @@ impl Default for StyleTransfer {
             flavor: StyleFlavor::Faithful,
             portrait: None,
             prompt: None,
-            structure_strength: Percent::of(50),
-            style_strength: Percent::of(100),
+            structure_strength: Percent::saturating(50),
+            style_strength: Percent::saturating(100),
             fixed_generation: false,
         }
     }

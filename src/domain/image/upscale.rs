@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Prompt;
-use crate::domain::value::{Invalid, named_values};
+use super::ImagePrompt;
+use crate::domain::value::{InvalidValue, named_values};
 
 named_values! {
     /// Scale factor per side.
@@ -13,7 +13,7 @@ named_values! {
 impl ScaleFactor {
     /// Returns the factor by which each side grows.
     #[must_use]
-    pub const fn times(self) -> u32 {
+    pub const fn scale(self) -> u32 {
         match self {
             Self::X2 => 2,
             Self::X4 => 4,
@@ -51,17 +51,17 @@ named_values! {
 
 /// A strength from -10 to 10; 0 by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-pub struct Dial(i8);
+pub struct SignedStrength(i8);
 
-impl Dial {
+impl SignedStrength {
     /// Validates the range.
     ///
     /// # Errors
     /// If the value is outside -10 to 10.
-    pub fn new(value: i64) -> Result<Self, Invalid> {
+    pub fn new(value: i64) -> Result<Self, InvalidValue> {
         match i8::try_from(value) {
             Ok(value @ -10..=10) => Ok(Self(value)),
-            _ => Err(Invalid::new("must be an integer from -10 to 10")),
+            _ => Err(InvalidValue::new("must be an integer from -10 to 10")),
         }
     }
 
@@ -73,28 +73,28 @@ impl Dial {
 
     /// Returns the strength as a fraction from -1.0 to 1.0.
     #[must_use]
-    pub fn ratio(self) -> f32 {
+    pub fn fraction(self) -> f32 {
         f32::from(self.0) / 10.0
     }
 }
 
 /// An image-upscaler job: every parameter of the seed except the picture and the webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Upscale {
+pub struct UpscaleJob {
     pub scale_factor: ScaleFactor,
     pub engine: UpscaleEngine,
     pub optimized_for: OptimizedFor,
-    pub creativity: Dial,
-    pub fractality: Dial,
-    pub hdr: Dial,
-    pub resemblance: Dial,
-    pub prompt: Option<Prompt>,
+    pub creativity: SignedStrength,
+    pub fractality: SignedStrength,
+    pub hdr: SignedStrength,
+    pub resemblance: SignedStrength,
+    pub prompt: Option<ImagePrompt>,
 }
 
-impl Default for Upscale {
+impl Default for UpscaleJob {
     /// Returns a job that doubles the size without further processing (seed).
     fn default() -> Self {
-        let nothing = Dial::default();
+        let nothing = SignedStrength::default();
         Self {
             scale_factor: ScaleFactor::X2,
             engine: UpscaleEngine::Automatic,
@@ -114,9 +114,13 @@ mod tests {
 
     #[test]
     fn dials_reach_from_minus_ten_to_ten() {
-        assert_eq!(Dial::new(-10).map(Dial::get), Ok(-10));
-        assert_eq!(Dial::new(10).map(Dial::get), Ok(10));
-        assert!(Dial::new(11).is_err() && Dial::new(-11).is_err() && Dial::new(i64::MAX).is_err());
+        assert_eq!(SignedStrength::new(-10).map(SignedStrength::get), Ok(-10));
+        assert_eq!(SignedStrength::new(10).map(SignedStrength::get), Ok(10));
+        assert!(
+            SignedStrength::new(11).is_err()
+                && SignedStrength::new(-11).is_err()
+                && SignedStrength::new(i64::MAX).is_err()
+        );
     }
 
     #[test]

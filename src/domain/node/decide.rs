@@ -1,83 +1,87 @@
 //! Decides the commands of a node.
 
-use said::{administration, creation, published, registration, released, revision_of, translation};
+use events_from::{
+    admin_field_events, creation_events, registration_events, translation_events, version_published, version_released,
+    version_revision_events,
+};
 
-use super::in_turn::in_turn;
+use super::batch::decide_batch;
 use super::{
-    Node, NodeCommand, NodeEvent, NodeFacts, NodeFields, NodeProfile, NodeRejection, NodeStatus, Stars, Translations,
+    Node, NodeAdminFields, NodeCommand, NodeEvent, NodeFields, NodeProfile, NodeRejection, NodeStatus, Stars,
+    Translations,
 };
 use crate::domain::ids::{PublisherId, UserId, VersionId};
 use crate::domain::value::{Reason, Timestamp, Transition};
 use crate::domain::version::{Archive, NodeVersion, VersionDraft, VersionRef, VersionStatus};
 
-mod said;
+mod events_from;
 
-type Events = Result<Vec<NodeEvent>, NodeRejection>;
+type NodeDecision = Result<Vec<NodeEvent>, NodeRejection>;
 
 /// Decides a command while the id is free.
-pub(super) fn on_nothing(command: NodeCommand, now: Timestamp) -> Events {
+pub(super) fn decide_initial(command: NodeCommand, now: Timestamp) -> NodeDecision {
     match command {
-        NodeCommand::Create { id, publisher, fields, facts, first_version } => {
-            let mut events = creation(id, publisher, fields, facts)?;
-            events.extend(first_version.into_iter().flat_map(|version| registration(version, released)));
+        NodeCommand::Create { id, publisher, fields, admin_fields: facts, first_version } => {
+            let mut events = creation_events(id, publisher, fields, facts)?;
+            events.extend(first_version.into_iter().flat_map(|version| registration_events(version, version_released)));
             Ok(events)
         }
         NodeCommand::Publish { id, publisher, fields, version } => {
-            let mut events = creation(id, publisher, fields, NodeFacts::default())?;
-            events.extend(registration(version, published));
+            let mut events = creation_events(id, publisher, fields, NodeAdminFields::default())?;
+            events.extend(registration_events(version, version_published));
             Ok(events)
         }
-        NodeCommand::InTurn(commands) => in_turn(Node::Unclaimed, commands, now),
+        NodeCommand::Batch(commands) => decide_batch(Node::Unclaimed, commands, now),
         _ => Err(NodeRejection::NotFound),
     }
 }
 
 /// Returns the reason, or `None` if it is empty.
-fn given(reason: Reason) -> Option<Reason> {
+fn non_empty(reason: Reason) -> Option<Reason> {
     Some(reason).filter(|reason| !reason.as_str().is_empty())
 }
 
 impl NodeProfile {
     /// Decides a command on a node that exists or is deleted.
-    pub(super) fn decide(&self, command: NodeCommand, now: Timestamp) -> Events {
+    pub(super) fn decide(&self, command: NodeCommand, now: Timestamp) -> NodeDecision {
         match command {
             NodeCommand::Create { .. } => Err(NodeRejection::AlreadyExists { id: self.id.clone() }),
-            NodeCommand::InTurn(commands) => in_turn(Node::Present(Box::new(self.clone())), commands, now),
+            NodeCommand::Batch(commands) => decide_batch(Node::Present(Box::new(self.clone())), commands, now),
             _ if self.status == NodeStatus::Deleted => Err(NodeRejection::NotFound),
-            NodeCommand::Revise { publisher, change, facts } => {
+            NodeCommand::Revise { publisher, change, admin_fields: facts } => {
                 self.check_owner(Some(&publisher))?;
-                Ok([self.revision(change)?, administration(facts, &self.facts())].concat())
+                Ok([self.revision_events(change)?, admin_field_events(facts, &self.admin_fields())].concat())
             }
             NodeCommand::Publish { publisher, fields, version, .. } => self.publish(&publisher, fields, version),
-            NodeCommand::ReviseVersion { publisher, version, change, facts } => {
+            NodeCommand::ReviseVersion { publisher, version, change, admin_fields: facts } => {
                 self.check_owner(Some(&publisher))?;
-                Ok(revision_of(self.existing(&version)?, change, facts))
+                Ok(version_revision_events(self.existing_version(&version)?, change, facts))
             }
             NodeCommand::SetVersionStatus { publisher, version, status, reason } => {
                 self.set_version_status(publisher.as_ref(), &version, status, reason)
             }
             NodeCommand::StoreArchive { version, archive, hold } => self.store_archive(version, archive, hold),
-            NodeCommand::Administer { change, facts, status } => self.administration(change, facts, status),
-            NodeCommand::AdministerVersion { version, change, facts, status, reason } => {
+            NodeCommand::Administer { change, admin_fields: facts, status } => self.administer(change, facts, status),
+            NodeCommand::AdministerVersion { version, change, admin_fields: facts, status, reason } => {
                 let version = self.version(&version).ok_or(NodeRejection::VersionNotFound)?;
-                let moved = transition_of(version, status.unwrap_or(version.status), reason)?;
-                let revised = revision_of(version, change, facts);
+                let moved = version_status_event(version, status.unwrap_or(version.status), reason)?;
+                let revised = version_revision_events(version, change, facts);
                 if version.status == VersionStatus::Deleted && !revised.is_empty() {
                     return Err(NodeRejection::VersionDeleted);
                 }
                 Ok(revised.into_iter().chain(moved).collect())
             }
-            NodeCommand::Ban { reason } => self.transition(NodeStatus::Banned, reason),
-            NodeCommand::Unban { reason } => self.transition(NodeStatus::Active, reason),
+            NodeCommand::Ban { reason } => self.change_status(NodeStatus::Banned, reason),
+            NodeCommand::Unban { reason } => self.change_status(NodeStatus::Active, reason),
             NodeCommand::Delete { publisher } => {
                 self.check_owner(publisher.as_ref())?;
-                self.transition(NodeStatus::Deleted, Reason::default())
+                self.change_status(NodeStatus::Deleted, Reason::default())
             }
             NodeCommand::Review { user, stars } => self.review(user, stars),
             NodeCommand::Translate { publisher, translations } => {
                 self.check_owner(publisher.as_ref())?;
                 self.check_not_banned()?;
-                translation(translations, self.translations())
+                translation_events(translations, self.translations())
             }
             NodeCommand::CountDownloads { count } => {
                 Ok((count > 0).then_some(NodeEvent::DownloadsCounted { count }).into_iter().collect())
@@ -102,7 +106,7 @@ impl NodeProfile {
     }
 
     /// Returns the named version unless it is deleted.
-    fn existing(&self, reference: &VersionRef) -> Result<&NodeVersion, NodeRejection> {
+    fn existing_version(&self, reference: &VersionRef) -> Result<&NodeVersion, NodeRejection> {
         let version = self.version(reference).filter(|version| version.status != VersionStatus::Deleted);
         version.ok_or(NodeRejection::VersionNotFound)
     }
@@ -112,21 +116,21 @@ impl NodeProfile {
         self.fields.translations.as_ref().unwrap_or(&NONE)
     }
 
-    fn revision(&self, mut change: NodeFields) -> Events {
-        let translated = translation(change.translations.take().unwrap_or_default(), self.translations())?;
+    fn revision_events(&self, mut change: NodeFields) -> NodeDecision {
+        let translated = translation_events(change.translations.take().unwrap_or_default(), self.translations())?;
         let revised = change.changing(&self.fields).into_iter().map(|change| NodeEvent::NodeRevised { change });
         Ok(revised.chain(translated).collect())
     }
 
-    fn publish(&self, publisher: &PublisherId, fields: NodeFields, version: VersionDraft) -> Events {
+    fn publish(&self, publisher: &PublisherId, fields: NodeFields, version: VersionDraft) -> NodeDecision {
         if self.publisher != *publisher {
             return Err(NodeRejection::AlreadyExists { id: self.id.clone() });
         }
         self.check_not_banned()?;
-        if self.versions.iter().any(|existing| existing.number.same_precedence(&version.number)) {
+        if self.versions.iter().any(|existing| existing.number.has_same_precedence(&version.number)) {
             return Err(NodeRejection::VersionExists { number: version.number });
         }
-        Ok([self.revision(fields)?, registration(version, published)].concat())
+        Ok([self.revision_events(fields)?, registration_events(version, version_published)].concat())
     }
 
     fn set_version_status(
@@ -135,18 +139,18 @@ impl NodeProfile {
         version: &VersionRef,
         status: VersionStatus,
         reason: Option<Reason>,
-    ) -> Events {
+    ) -> NodeDecision {
         self.check_owner(publisher)?;
         let version = match publisher {
-            Some(_) => self.existing(version)?,
+            Some(_) => self.existing_version(version)?,
             None => self.version(version).ok_or(NodeRejection::VersionNotFound)?,
         };
-        Ok(transition_of(version, status, reason)?.into_iter().collect())
+        Ok(version_status_event(version, status, reason)?.into_iter().collect())
     }
 
-    fn store_archive(&self, id: VersionId, archive: Archive, hold: bool) -> Events {
+    fn store_archive(&self, id: VersionId, archive: Archive, hold: bool) -> NodeDecision {
         self.check_not_banned()?;
-        let version = self.existing(&VersionRef::Id(id))?;
+        let version = self.existing_version(&VersionRef::Id(id))?;
 
         if version.archive.is_some() {
             return Err(NodeRejection::ArchiveExists);
@@ -159,26 +163,26 @@ impl NodeProfile {
             VersionStatus::Active => Ok(vec![stored]),
             VersionStatus::Pending if hold => Ok(vec![stored]),
             VersionStatus::Pending => {
-                let moved = transition_of(version, VersionStatus::Active, None)?;
+                let moved = version_status_event(version, VersionStatus::Active, None)?;
                 Ok(std::iter::once(stored).chain(moved).collect())
             }
-            from => Err(illegal("node version", from.as_str(), VersionStatus::Active.as_str())),
+            from => Err(illegal_transition("node version", from.as_str(), VersionStatus::Active.as_str())),
         }
     }
 
     /// Changes a node as an administrator. The status precedes the facts, so that it does not overwrite a detail set
     /// with it; a deletion comes last, because no event may follow it.
-    fn administration(&self, change: NodeFields, facts: NodeFacts, status: Option<NodeStatus>) -> Events {
-        let revised = self.revision(change)?;
+    fn administer(&self, change: NodeFields, facts: NodeAdminFields, status: Option<NodeStatus>) -> NodeDecision {
+        let revised = self.revision_events(change)?;
 
         let detail = facts.status_detail.clone().unwrap_or_default();
 
         let moved = match status.filter(|status| *status != self.status) {
-            Some(status) => self.transition(status, detail)?,
+            Some(status) => self.change_status(status, detail)?,
             None => Vec::new(),
         };
 
-        let administered = administration(facts, &self.facts());
+        let administered = admin_field_events(facts, &self.admin_fields());
         if status == Some(NodeStatus::Deleted) {
             return Ok([revised, administered, moved].concat());
         }
@@ -186,45 +190,45 @@ impl NodeProfile {
     }
 
     /// Changes the status: Active to Banned and back, Active to Deleted (contract 4).
-    fn transition(&self, to: NodeStatus, reason: Reason) -> Events {
+    fn change_status(&self, to: NodeStatus, reason: Reason) -> NodeDecision {
         match (self.status, to) {
-            (NodeStatus::Active, NodeStatus::Banned) if given(reason.clone()).is_none() => {
+            (NodeStatus::Active, NodeStatus::Banned) if non_empty(reason.clone()).is_none() => {
                 Err(NodeRejection::BanWithoutReason)
             }
             (NodeStatus::Active, NodeStatus::Banned) => Ok(vec![NodeEvent::NodeBanned { reason }]),
             (NodeStatus::Active, NodeStatus::Deleted) => Ok(vec![NodeEvent::NodeDeleted]),
             (NodeStatus::Banned, NodeStatus::Active) => Ok(vec![NodeEvent::NodeUnbanned { reason }]),
-            (from, to) => Err(illegal("node", from.as_str(), to.as_str())),
+            (from, to) => Err(illegal_transition("node", from.as_str(), to.as_str())),
         }
     }
 
-    fn review(&self, user: UserId, stars: Stars) -> Events {
+    fn review(&self, user: UserId, stars: Stars) -> NodeDecision {
         self.check_not_banned()?;
-        let repeated = self.reviews.of(user) == Some(stars);
+        let repeated = self.reviews.stars_of(user) == Some(stars);
         Ok((!repeated).then_some(NodeEvent::NodeReviewed { user, stars }).into_iter().collect())
     }
 }
 
-fn illegal(what: &'static str, from: &'static str, to: &'static str) -> NodeRejection {
+fn illegal_transition(what: &'static str, from: &'static str, to: &'static str) -> NodeRejection {
     NodeRejection::IllegalTransition(Transition { what, from, to })
 }
 
 /// Returns the event of a status change. With an unchanged status, only a new reason gives an event.
-fn transition_of(
+fn version_status_event(
     version: &NodeVersion,
     status: VersionStatus,
     reason: Option<Reason>,
 ) -> Result<Option<NodeEvent>, NodeRejection> {
     if version.status == status {
-        let changes = reason.map(given).filter(|reason| *reason != version.status_reason);
+        let changes = reason.map(non_empty).filter(|reason| *reason != version.status_reason);
         return Ok(changes.map(|reason| NodeEvent::VersionStatusChanged { id: version.id, status, reason }));
     }
 
-    if !version.status.may_become(status) {
-        return Err(illegal("node version", version.status.as_str(), status.as_str()));
+    if !version.status.can_transition_to(status) {
+        return Err(illegal_transition("node version", version.status.as_str(), status.as_str()));
     }
 
-    let reason = reason.and_then(given);
+    let reason = reason.and_then(non_empty);
     if status == VersionStatus::Banned && reason.is_none() {
         return Err(NodeRejection::VersionBanWithoutReason);
     }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{NodeEvent, NodeFacts, NodeFields, NodeProfile, NodeStatus, Reviews, Texts};
+use super::{LocalizedTexts, NodeAdminFields, NodeEvent, NodeFields, NodeProfile, NodeStatus, Reviews};
 use crate::domain::ids::{NodeId, PublisherId, VersionId};
 use crate::domain::value::{Label, Text, Timestamp};
 use crate::domain::version::{NodeVersion, VersionStatus};
 
 /// Returns the text, or `None` if it is empty.
-fn told(detail: Text<1000>) -> Option<Text<1000>> {
+fn non_empty(detail: Text<1000>) -> Option<Text<1000>> {
     Some(detail).filter(|detail| !detail.as_str().is_empty())
 }
 
@@ -26,7 +26,7 @@ impl NodeProfile {
             search_ranking: None,
             tags_admin: None,
             reviews: Reviews::default(),
-            rating_given: None,
+            admin_rating: None,
             created_at: at,
             updated_at: at,
         }
@@ -34,24 +34,24 @@ impl NodeProfile {
 
     /// Applies an event. One that does not fit the state is ignored and leaves `updated_at` unchanged.
     pub(super) fn evolve(&mut self, event: &NodeEvent, at: Timestamp) {
-        if self.status != NodeStatus::Deleted && self.fold(event, at) {
+        if self.status != NodeStatus::Deleted && self.apply(event, at) {
             self.updated_at = at;
         }
     }
 
     /// Applies an event; returns `true` if it updates `updated_at`.
-    fn fold(&mut self, event: &NodeEvent, at: Timestamp) -> bool {
+    fn apply(&mut self, event: &NodeEvent, at: Timestamp) -> bool {
         match event {
             NodeEvent::NodeCreated { .. } => return false,
             NodeEvent::NodeRevised { change } => Arc::make_mut(&mut self.fields).apply(change),
-            NodeEvent::NodeAdministered { facts } => return self.administer(facts),
-            NodeEvent::NodeTranslated { language, texts } => self.translate(language, texts),
+            NodeEvent::NodeAdministered { admin_fields: facts } => return self.apply_admin_fields(facts),
+            NodeEvent::NodeTranslated { language, texts } => self.apply_translation(language, texts),
             NodeEvent::NodeBanned { reason } => {
-                (self.status, self.status_detail) = (NodeStatus::Banned, told(reason.clone()));
+                (self.status, self.status_detail) = (NodeStatus::Banned, non_empty(reason.clone()));
             }
             NodeEvent::NodeUnbanned { .. } => (self.status, self.status_detail) = (NodeStatus::Active, None),
             NodeEvent::NodeDeleted => self.status = NodeStatus::Deleted,
-            NodeEvent::NodeReviewed { user, stars } => self.reviews.give(*user, *stars),
+            NodeEvent::NodeReviewed { user, stars } => self.reviews.set(*user, *stars),
             NodeEvent::DownloadsCounted { count } => {
                 self.downloads = self.downloads.saturating_add(*count);
                 return false;
@@ -65,21 +65,21 @@ impl NodeProfile {
             NodeEvent::VersionRevised { id, .. }
             | NodeEvent::VersionStatusChanged { id, .. }
             | NodeEvent::VersionAdministered { id, .. }
-            | NodeEvent::ArchiveStored { version: id, .. } => return self.fold_version(*id, event),
+            | NodeEvent::ArchiveStored { version: id, .. } => return self.apply_to_version(*id, event),
         }
         true
     }
 
-    fn fold_version(&mut self, id: VersionId, event: &NodeEvent) -> bool {
+    fn apply_to_version(&mut self, id: VersionId, event: &NodeEvent) -> bool {
         let Some(version) = self.versions.iter_mut().find(|version| version.id == id) else { return false };
         let version = Arc::make_mut(version);
 
         match event {
             NodeEvent::VersionRevised { change, .. } => version.fields.apply(change),
-            NodeEvent::VersionAdministered { facts, .. } => version.administer(facts),
+            NodeEvent::VersionAdministered { admin_fields: facts, .. } => version.apply_admin_fields(facts),
             NodeEvent::ArchiveStored { archive, .. } => version.archive = Some(*archive),
             NodeEvent::VersionStatusChanged { status, reason, .. }
-                if version.status == *status || version.status.may_become(*status) =>
+                if version.status == *status || version.status.can_transition_to(*status) =>
             {
                 (version.status, version.status_reason) = (*status, reason.clone());
             }
@@ -89,18 +89,18 @@ impl NodeProfile {
     }
 
     /// Applies administrators' fields; returns `true` if more than the number of downloads was set.
-    fn administer(&mut self, facts: &NodeFacts) -> bool {
-        let mut all = self.facts();
+    fn apply_admin_fields(&mut self, facts: &NodeAdminFields) -> bool {
+        let mut all = self.admin_fields();
         all.apply(facts);
         self.created_at = all.created_at.unwrap_or(self.created_at);
         self.downloads = all.downloads.unwrap_or(self.downloads);
-        (self.rating_given, self.github_stars) = (all.rating, all.github_stars);
+        (self.admin_rating, self.github_stars) = (all.rating, all.github_stars);
         (self.search_ranking, self.tags_admin) = (all.search_ranking, all.tags_admin);
-        self.status_detail = all.status_detail.and_then(told);
-        *facts != NodeFacts { downloads: facts.downloads, ..NodeFacts::default() }
+        self.status_detail = all.status_detail.and_then(non_empty);
+        *facts != NodeAdminFields { downloads: facts.downloads, ..NodeAdminFields::default() }
     }
 
-    fn translate(&mut self, language: &Label, texts: &Texts) {
+    fn apply_translation(&mut self, language: &Label, texts: &LocalizedTexts) {
         let fields = Arc::make_mut(&mut self.fields);
         let mut translations = fields.translations.take().unwrap_or_default();
         if texts.is_empty() {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::field_set::Measured;
-use crate::domain::value::Invalid;
+use crate::domain::field_set::TextSize;
+use crate::domain::value::InvalidValue;
 
 /// Stars of one review, 1 to 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -14,9 +14,9 @@ impl Stars {
     ///
     /// # Errors
     /// If the value is outside 1 to 5.
-    pub fn new(stars: i64) -> Result<Self, Invalid> {
+    pub fn new(stars: i64) -> Result<Self, InvalidValue> {
         let known = u8::try_from(stars).ok().filter(|stars| (1..=5).contains(stars));
-        known.map(Self).ok_or_else(|| Invalid::new("must be an integer from 1 to 5"))
+        known.map(Self).ok_or_else(|| InvalidValue::new("must be an integer from 1 to 5"))
     }
 
     /// Returns the number of stars.
@@ -38,9 +38,9 @@ impl Rating {
     ///
     /// # Errors
     /// If the value is outside 0 to 5.
-    pub fn new(mean: f64) -> Result<Self, Invalid> {
+    pub fn new(mean: f64) -> Result<Self, InvalidValue> {
         if !(0.0..=5.0).contains(&mean) {
-            return Err(Invalid::new("must be a number from 0 to 5"));
+            return Err(InvalidValue::new("must be a number from 0 to 5"));
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 500, as checked above")]
         Ok(Self((mean * 100.0).round() as u16))
@@ -67,18 +67,18 @@ impl Rating {
     /// Returns the mean of some stars, or `None` without any.
     pub fn mean(stars: impl IntoIterator<Item = Stars>) -> Option<Self> {
         let (sum, count) = stars.into_iter().fold((0, 0), |(sum, count), Stars(n)| (sum + u64::from(n), count + 1));
-        Self::of_sum(sum, count)
+        Self::from_sum(sum, count)
     }
 
     /// Returns the mean of `count` reviews with `sum` stars in total, or `None` if `count` is 0.
     #[must_use]
-    pub fn of_sum(sum: u64, count: u64) -> Option<Self> {
+    pub fn from_sum(sum: u64, count: u64) -> Option<Self> {
         let hundredths = (sum * 100 + count / 2).checked_div(count)?;
         Some(Self::from_hundredths(u16::try_from(hundredths).unwrap_or(Self::MAX)))
     }
 }
 
-impl Measured for Rating {}
+impl TextSize for Rating {}
 
 #[cfg(test)]
 mod tests {

@@ -11,14 +11,14 @@ use super::rating::{Rating, Stars};
 use crate::domain::ids::UserId;
 
 /// Maximum entries of a chunk; a larger one is split in half.
-const PIECE_MAX: usize = 256;
+const CHUNK_MAX: usize = 256;
 
 /// The last rating of each user.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Reviews {
     /// Non-empty chunks, ascending by user.
     #[serde(with = "crate::domain::shared::list")]
-    pieces: Vec<Arc<Vec<(UserId, Stars)>>>,
+    chunks: Vec<Arc<Vec<(UserId, Stars)>>>,
     count: u64,
     sum: u64,
 }
@@ -26,18 +26,18 @@ pub struct Reviews {
 impl Reviews {
     /// Returns a user's rating.
     #[must_use]
-    pub fn of(&self, user: UserId) -> Option<Stars> {
-        let piece = self.pieces.get(self.piece_of(user))?;
+    pub fn stars_of(&self, user: UserId) -> Option<Stars> {
+        let piece = self.chunks.get(self.chunk_index(user))?;
         piece.binary_search_by_key(&user, |(user, _)| *user).ok().map(|at| piece[at].1)
     }
 
     /// Adds a rating, replacing the user's earlier one.
-    pub fn give(&mut self, user: UserId, stars: Stars) {
+    pub fn set(&mut self, user: UserId, stars: Stars) {
         self.sum += u64::from(stars.get());
-        let at = self.piece_of(user);
+        let at = self.chunk_index(user);
 
-        let Some(piece) = self.pieces.get_mut(at).map(Arc::make_mut) else {
-            self.pieces.push(Arc::new(vec![(user, stars)]));
+        let Some(piece) = self.chunks.get_mut(at).map(Arc::make_mut) else {
+            self.chunks.push(Arc::new(vec![(user, stars)]));
             self.count += 1;
             return;
         };
@@ -50,9 +50,9 @@ impl Reviews {
             Err(place) => {
                 piece.insert(place, (user, stars));
                 self.count += 1;
-                if piece.len() > PIECE_MAX {
-                    let upper = piece.split_off(PIECE_MAX / 2);
-                    self.pieces.insert(at + 1, Arc::new(upper));
+                if piece.len() > CHUNK_MAX {
+                    let upper = piece.split_off(CHUNK_MAX / 2);
+                    self.chunks.insert(at + 1, Arc::new(upper));
                 }
             }
         }
@@ -61,17 +61,17 @@ impl Reviews {
     /// Returns the mean, or `None` without reviews.
     #[must_use]
     pub fn mean(&self) -> Option<Rating> {
-        Rating::of_sum(self.sum, self.count)
+        Rating::from_sum(self.sum, self.count)
     }
 
     /// Returns all ratings, ascending by user.
     pub fn iter(&self) -> impl Iterator<Item = (UserId, Stars)> {
-        self.pieces.iter().flat_map(|piece| piece.iter()).copied()
+        self.chunks.iter().flat_map(|piece| piece.iter()).copied()
     }
 
     /// Returns the index of the chunk that contains the user or would contain it.
-    fn piece_of(&self, user: UserId) -> usize {
-        let after = self.pieces.partition_point(|piece| piece.first().is_some_and(|(first, _)| *first <= user));
+    fn chunk_index(&self, user: UserId) -> usize {
+        let after = self.chunks.partition_point(|piece| piece.first().is_some_and(|(first, _)| *first <= user));
         after.saturating_sub(1)
     }
 }
@@ -103,14 +103,14 @@ mod tests {
             for (user, stars) in given {
                 let (user, stars) = (UserId(Uuid::from_u128(user.wrapping_mul(0x9e37_79b9_7f4a_7c15))), Stars::new(stars).unwrap());
                 let copy = reviews.clone();
-                prop_assert_eq!(copy.of(user), model.get(&user).copied());
-                reviews.give(user, stars);
-                prop_assert_eq!(copy.of(user), model.insert(user, stars), "a copy stays as it is");
-                prop_assert_eq!(reviews.of(user), Some(stars));
+                prop_assert_eq!(copy.stars_of(user), model.get(&user).copied());
+                reviews.set(user, stars);
+                prop_assert_eq!(copy.stars_of(user), model.insert(user, stars), "a copy stays as it is");
+                prop_assert_eq!(reviews.stars_of(user), Some(stars));
             }
             prop_assert!(reviews.iter().eq(model.iter().map(|(user, stars)| (*user, *stars))));
             prop_assert_eq!(reviews.mean(), Rating::mean(model.values().copied()));
-            prop_assert!(reviews.pieces.iter().all(|piece| (1..=PIECE_MAX).contains(&piece.len())));
+            prop_assert!(reviews.chunks.iter().all(|piece| (1..=CHUNK_MAX).contains(&piece.len())));
         }
     }
 }

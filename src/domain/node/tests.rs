@@ -1,7 +1,7 @@
 //! Tests of the rules of nodes and their versions.
 
 use super::*;
-use crate::domain::decider::testing::{NOW, THEN, given_when, state_after};
+use crate::domain::decider::testing::{NOW, RECORDED_AT, given_when, state_after};
 use uuid::Uuid;
 
 fn id(text: &str) -> NodeId {
@@ -90,7 +90,7 @@ fn create(first_version: Option<VersionDraft>) -> NodeCommand {
         id: id("Face-Tools"),
         publisher: publisher("acme"),
         fields,
-        facts: NodeFacts::default(),
+        admin_fields: NodeAdminFields::default(),
         first_version,
     }
 }
@@ -101,7 +101,12 @@ fn publish(owner: &str, fields: NodeFields, version: VersionDraft) -> NodeComman
 
 fn revise(owner: &str, version: &str, change: VersionFields) -> NodeCommand {
     let version = VersionRef::parse(version).unwrap();
-    NodeCommand::ReviseVersion { publisher: publisher(owner), version, change, facts: VersionFacts::default() }
+    NodeCommand::ReviseVersion {
+        publisher: publisher(owner),
+        version,
+        change,
+        admin_fields: VersionAdminFields::default(),
+    }
 }
 
 fn profile(history: &[NodeEvent]) -> NodeProfile {
@@ -116,14 +121,14 @@ fn a_free_id_is_claimed() {
     assert_eq!(given_when::<Node>(&[], create(None)), Ok(vec![created()]));
     let node = profile(&[created()]);
     assert_eq!((node.id, node.publisher, &*node.fields), (id("Face-Tools"), publisher("acme"), &named("Face tools")));
-    assert_eq!((node.versions, node.created_at, node.updated_at), (vec![], THEN, THEN));
+    assert_eq!((node.versions, node.created_at, node.updated_at), (vec![], RECORDED_AT, RECORDED_AT));
 }
 
 #[test]
 fn a_first_version_is_active_at_once() {
     let history = [created(), released(1, "1.0.0")];
     assert_eq!(given_when::<Node>(&[], create(Some(draft(1, "1.0.0")))), Ok(history.to_vec()));
-    let expected = NodeVersion::new(&draft(1, "1.0.0"), VersionStatus::Active, THEN);
+    let expected = NodeVersion::new(&draft(1, "1.0.0"), VersionStatus::Active, RECORDED_AT);
     assert_eq!(profile(&history).versions, [expected.into()]);
 }
 
@@ -136,7 +141,7 @@ fn a_taken_id_is_refused_with_the_form_that_is_registered() {
             id,
             publisher: publisher(owner),
             fields: fields.clone(),
-            facts: NodeFacts::default(),
+            admin_fields: NodeAdminFields::default(),
             first_version: None,
         };
         let refused = given_when::<Node>(&[created()], command);
@@ -253,8 +258,8 @@ fn a_change_moves_the_time_of_change_only() {
         let mut state = state_after::<Node>(&[created(), released(1, "1.0.0")]);
         Node::evolve(&mut state, &change, NOW);
         let Node::Present(node) = state else { panic!("{change:?}") };
-        assert_eq!((node.created_at, node.updated_at), (THEN, NOW), "{change:?}");
-        assert_eq!(node.versions[0].created_at, THEN);
+        assert_eq!((node.created_at, node.updated_at), (RECORDED_AT, NOW), "{change:?}");
+        assert_eq!(node.versions[0].created_at, RECORDED_AT);
     }
 }
 
@@ -279,6 +284,6 @@ fn events_that_do_not_fit_change_nothing() {
 #[test]
 fn events_are_told_apart_from_those_of_other_kinds() {
     let event = Event::from(created());
-    assert_eq!((Node::narrow(&event), event.name()), (Some(&created()), "NodeCreated"));
-    assert_eq!(crate::domain::user::User::narrow(&event), None);
+    assert_eq!((Node::downcast(&event), event.name()), (Some(&created()), "NodeCreated"));
+    assert_eq!(crate::domain::user::User::downcast(&event), None);
 }

@@ -1,7 +1,7 @@
 //! Tests of the rules of publishers and their members.
 
 use super::*;
-use crate::domain::decider::testing::{THEN, given_when, state_after};
+use crate::domain::decider::testing::{RECORDED_AT, given_when, state_after};
 use uuid::Uuid;
 
 const OWNER: UserId = UserId(Uuid::from_u128(1));
@@ -35,7 +35,7 @@ fn created(owner: UserId, fields: PublisherFields) -> PublisherEvent {
 }
 
 fn revise(change: PublisherFields) -> PublisherCommand {
-    PublisherCommand::Revise { change, facts: PublisherFacts::default() }
+    PublisherCommand::Revise { change, admin_fields: PublisherAdminFields::default() }
 }
 
 fn profile(history: &[PublisherEvent]) -> PublisherProfile {
@@ -47,8 +47,12 @@ fn profile(history: &[PublisherEvent]) -> PublisherProfile {
 
 #[test]
 fn a_free_id_is_claimed() {
-    let command =
-        PublisherCommand::Create { id: acme(), owner: OWNER, fields: full(), facts: PublisherFacts::default() };
+    let command = PublisherCommand::Create {
+        id: acme(),
+        owner: OWNER,
+        fields: full(),
+        admin_fields: PublisherAdminFields::default(),
+    };
     assert_eq!(given_when::<Publisher>(&[], command), Ok(vec![created(OWNER, full())]));
 }
 
@@ -56,14 +60,18 @@ fn a_free_id_is_claimed() {
 fn the_creator_is_the_only_owner() {
     let profile = profile(&[created(OWNER, full())]);
     let stranger = UserId(Uuid::from_u128(2));
-    assert_eq!((profile.id.clone(), profile.created_at), (acme(), THEN));
+    assert_eq!((profile.id.clone(), profile.created_at), (acme(), RECORDED_AT));
     assert_eq!((profile.role_of(OWNER), profile.role_of(stranger)), (Some(MemberRole::Owner), None));
 }
 
 #[test]
 fn an_id_is_given_once() {
-    let command =
-        PublisherCommand::Create { id: acme(), owner: OWNER, fields: full(), facts: PublisherFacts::default() };
+    let command = PublisherCommand::Create {
+        id: acme(),
+        owner: OWNER,
+        fields: full(),
+        admin_fields: PublisherAdminFields::default(),
+    };
     let answer = given_when::<Publisher>(&[created(OWNER, full())], command);
     assert_eq!(answer, Err(PublisherRejection::AlreadyExists));
 }
@@ -112,8 +120,8 @@ fn events_that_do_not_fit_change_nothing() {
 fn events_are_told_apart_from_those_of_other_kinds() {
     let event = Event::from(created(OWNER, full()));
     assert_eq!(event.name(), "PublisherCreated");
-    assert!(Publisher::narrow(&event).is_some());
-    assert!(crate::domain::user::User::narrow(&event).is_none());
+    assert!(Publisher::downcast(&event).is_some());
+    assert!(crate::domain::user::User::downcast(&event).is_none());
 }
 
 fn member(nth: u128) -> UserId {
@@ -192,7 +200,7 @@ fn a_publisher_is_active_banned_or_gone() {
     assert_eq!(given_when::<Publisher>(closed, ban), refused(barred, barred));
     assert_eq!(given_when::<Publisher>(closed, unban), Ok(vec![unbanned()]));
     assert_eq!(given_when::<Publisher>(closed, PublisherCommand::Delete), refused(barred, "PublisherStatusDeleted"));
-    assert_eq!((profile(closed).status, profile(closed).ban), (PublisherStatus::Banned, Some(reason())));
+    assert_eq!((profile(closed).status, profile(closed).ban_reason), (PublisherStatus::Banned, Some(reason())));
     assert_eq!(profile(&history), profile(&history[..1]));
 }
 
@@ -200,8 +208,12 @@ fn a_publisher_is_active_banned_or_gone() {
 fn a_deleted_publisher_is_not_found_and_its_id_stays_taken() {
     let history = [created(OWNER, full()), PublisherEvent::PublisherDeleted];
     assert_eq!(state_after::<Publisher>(&history), Publisher::Deleted);
-    let create =
-        PublisherCommand::Create { id: acme(), owner: OWNER, fields: full(), facts: PublisherFacts::default() };
+    let create = PublisherCommand::Create {
+        id: acme(),
+        owner: OWNER,
+        fields: full(),
+        admin_fields: PublisherAdminFields::default(),
+    };
     assert_eq!(given_when::<Publisher>(&history, create), Err(PublisherRejection::AlreadyExists));
     let others = [
         revise(full()),
@@ -223,13 +235,14 @@ fn a_deleted_publisher_is_not_found_and_its_id_stays_taken() {
 
 #[test]
 fn administrators_set_when_a_publisher_was_made() {
-    let facts = PublisherFacts { created_at: Some(Timestamp::from_micros(5)) };
-    let administered = PublisherEvent::PublisherAdministered { facts: facts.clone() };
-    let create = PublisherCommand::Create { id: acme(), owner: OWNER, fields: named("Acme"), facts: facts.clone() };
+    let facts = PublisherAdminFields { created_at: Some(Timestamp::from_micros(5)) };
+    let administered = PublisherEvent::PublisherAdministered { admin_fields: facts.clone() };
+    let create =
+        PublisherCommand::Create { id: acme(), owner: OWNER, fields: named("Acme"), admin_fields: facts.clone() };
     let history = [created(OWNER, named("Acme")), administered.clone()];
     assert_eq!(given_when::<Publisher>(&[], create), Ok(history.to_vec()));
     assert_eq!(profile(&history).created_at, Timestamp::from_micros(5));
-    let again = PublisherCommand::Revise { change: PublisherFields::default(), facts };
+    let again = PublisherCommand::Revise { change: PublisherFields::default(), admin_fields: facts };
     assert_eq!(given_when::<Publisher>(&history[..1], again.clone()), Ok(vec![administered]));
     assert_eq!(given_when::<Publisher>(&history, again), Ok(vec![]));
 }
@@ -257,8 +270,12 @@ fn the_largest_publisher_is_recorded_whole() {
         support: Some(widest()),
         website: link(),
     };
-    let command =
-        PublisherCommand::Create { id: acme(), owner: OWNER, fields: fields.clone(), facts: PublisherFacts::default() };
+    let command = PublisherCommand::Create {
+        id: acme(),
+        owner: OWNER,
+        fields: fields.clone(),
+        admin_fields: PublisherAdminFields::default(),
+    };
     let events = given_when::<Publisher>(&[], command).unwrap();
     assert_eq!(profile(&events).fields, fields);
     let revised = given_when::<Publisher>(&[created(OWNER, PublisherFields::default())], revise(fields)).unwrap();

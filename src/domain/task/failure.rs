@@ -6,12 +6,12 @@ use crate::domain::value::Text;
 
 /// Failure of a task: a stable code and a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct TaskFailure {
     pub code: Text<64>,
     pub message: Text<1000>,
 }
 
-impl Failure {
+impl TaskFailure {
     /// Code of a stream that was cut off by the end of the service.
     pub const INTERRUPTED: &'static str = "interrupted";
 
@@ -51,7 +51,7 @@ impl Failure {
     #[must_use]
     pub fn new(code: &str, message: &str) -> Self {
         let message = message.chars().filter(|c| !c.is_control()).take(1000).collect();
-        Self { code: Text::recorded(code.to_owned()), message: Text::recorded(message) }
+        Self { code: Text::from_recorded(code.to_owned()), message: Text::from_recorded(message) }
     }
 
     /// Returns the failure of a cancelled task.
@@ -80,10 +80,10 @@ mod tests {
     #[test]
     fn codes_of_this_program_are_known_and_no_others() {
         for code in ["cancelled", "vendor_lost", "interrupted"] {
-            assert_eq!(Failure::new(code, "").known_code(), Some(code));
+            assert_eq!(TaskFailure::new(code, "").known_code(), Some(code));
         }
-        assert_eq!(Failure::new("odd", "").known_code(), None);
-        assert!(Failure::CODES.is_sorted());
+        assert_eq!(TaskFailure::new("odd", "").known_code(), None);
+        assert!(TaskFailure::CODES.is_sorted());
     }
 
     #[test]
@@ -93,6 +93,6 @@ mod tests {
         let cells = table.lines().filter(|line| line.starts_with("| `")).filter_map(|row| row.split(" | ").next());
         let mut explained: Vec<_> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
         explained.sort_unstable();
-        assert_eq!(explained, Failure::CODES, "docs/tasks.md");
+        assert_eq!(explained, TaskFailure::CODES, "docs/tasks.md");
     }
 }

@@ -33,7 +33,7 @@ pub enum Gateway {
 impl TaskKind {
     /// Returns the kind of an image job.
     #[must_use]
-    pub const fn of_image(job: &ImageJob) -> Self {
+    pub const fn from_image_job(job: &ImageJob) -> Self {
         match job {
             ImageJob::Upscale(_) => Self::ImageUpscaler,
             ImageJob::UpscalePrecision(_) => Self::ImageUpscalerPrecision,
@@ -45,7 +45,7 @@ impl TaskKind {
 
     /// Returns the kind of a video job.
     #[must_use]
-    pub const fn of_video<P>(job: &VideoJob<P>) -> Self {
+    pub const fn from_video_job<P>(job: &VideoJob<P>) -> Self {
         match job {
             VideoJob::StartEnd(_) => Self::StartEndToVideo,
             VideoJob::Reference(_) => Self::ReferenceToVideo,

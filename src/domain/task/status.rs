@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Gateway;
-use crate::domain::value::{Invalid, named_values};
+use crate::domain::value::{InvalidValue, named_values};
 
 /// Status of a task; the last two are final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ impl TaskStatus {
 
     /// Returns the status in the terms of image tasks.
     #[must_use]
-    pub const fn of_image(self) -> ImageStatus {
+    pub const fn to_image_status(self) -> ImageStatus {
         match self {
             Self::Created | Self::Queueing => ImageStatus::Created,
             Self::InProgress => ImageStatus::InProgress,
@@ -58,7 +58,7 @@ impl TaskStatus {
 
     /// Returns the status in the terms of video and music tasks.
     #[must_use]
-    pub const fn of_video(self) -> VideoState {
+    pub const fn to_video_state(self) -> VideoState {
         match self {
             Self::Created => VideoState::Created,
             Self::Queueing => VideoState::Queueing,
@@ -72,8 +72,8 @@ impl TaskStatus {
     #[must_use]
     pub const fn name(self, gateway: Gateway) -> &'static str {
         match gateway {
-            Gateway::Image => self.of_image().as_str(),
-            Gateway::Video | Gateway::Music => self.of_video().as_str(),
+            Gateway::Image => self.to_image_status().as_str(),
+            Gateway::Video | Gateway::Music => self.to_video_state().as_str(),
         }
     }
 
@@ -87,9 +87,10 @@ impl TaskStatus {
     ///
     /// # Errors
     /// If the name is unknown; the reason lists the allowed names.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let is_named = |status: &Self| text == status.of_video().as_str() || text == status.of_image().as_str();
-        let refusal = || Invalid::new(format!("must be one of {}", Self::names().collect::<Vec<_>>().join(" ")));
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
+        let is_named =
+            |status: &Self| text == status.to_video_state().as_str() || text == status.to_image_status().as_str();
+        let refusal = || InvalidValue::new(format!("must be one of {}", Self::names().collect::<Vec<_>>().join(" ")));
         Self::ALL.into_iter().find(is_named).ok_or_else(refusal)
     }
 

@@ -1,8 +1,8 @@
 //! Tests of every command in every stage of an image task; `record/tests.rs` covers the other tasks.
 
 use super::*;
-use crate::domain::decider::testing::{NOW, THEN, given_when, state_after};
-use crate::domain::image::{ImageFormat, ImageJob, ImageWork, Source, Upscale};
+use crate::domain::decider::testing::{NOW, RECORDED_AT, given_when, state_after};
+use crate::domain::image::{ImageFormat, ImageJob, ImageWork, PictureSource, UpscaleJob};
 use crate::domain::value::Digest;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -14,34 +14,34 @@ pub(super) fn picture(nth: u8) -> Picture {
     Picture { digest: Digest([nth; 32]), format: ImageFormat::Png, bytes: 100, width: 8, height: 8 }
 }
 
-fn submission_of(image: Source) -> Submission {
-    let job = ImageJob::Upscale(Upscale::default());
+fn submission_of(image: PictureSource) -> Submission {
+    let job = ImageJob::Upscale(UpscaleJob::default());
     Submission {
         task: TaskId(Uuid::from_u128(1)),
         owner: Some(UserId(Uuid::from_u128(2))),
-        work: Work::Image(ImageWork { job, image, reference: None, seed: None }),
+        work: TaskWork::Image(ImageWork { job, image, reference: None, seed: None }),
         webhook: None,
     }
 }
 
 fn submission() -> Submission {
-    submission_of(Source::Kept(picture(1)))
+    submission_of(PictureSource::Stored(picture(1)))
 }
 
 /// Returns a submission whose picture is at a URL.
 fn remote() -> Submission {
-    submission_of(Source::Remote(CallbackUrl::parse("https://a.example/x.png").unwrap()))
+    submission_of(PictureSource::Remote(CallbackUrl::parse("https://a.example/x.png").unwrap()))
 }
 
 pub(super) fn text<const MAX: usize, const MULTILINE: bool>(text: &str) -> Text<MAX, MULTILINE> {
     Text::parse(text).unwrap()
 }
 
-fn failure(code: &str, message: &str) -> Failure {
-    Failure { code: text(code), message: text(message) }
+fn failure(code: &str, message: &str) -> TaskFailure {
+    TaskFailure { code: text(code), message: text(message) }
 }
 
-pub(super) fn busy() -> Failure {
+pub(super) fn busy() -> TaskFailure {
     failure("vendor_busy", "the vendor has no place")
 }
 
@@ -77,7 +77,7 @@ fn completed() -> TaskEvent {
     TaskEvent::TaskCompleted { results: vec![picture(2)] }
 }
 
-pub(super) fn failed(failure: Failure) -> TaskEvent {
+pub(super) fn failed(failure: TaskFailure) -> TaskEvent {
     TaskEvent::TaskFailed { failure }
 }
 
@@ -100,9 +100,9 @@ fn stages() -> [(&'static str, Vec<TaskEvent>); 9] {
 #[rustfmt::skip]
 fn table() -> [(TaskCommand, [&'static str; 9]); 14] {
     use TaskCommand::{Cancel, Complete, Fail, StartSubmission, Submit};
-    use TaskCommand::{RecordAcceptance, RecordBegun, RecordForgotten, RecordInputs, RecordRefusal, RecordUndelivered, RecordUnknown};
+    use TaskCommand::{RecordAcceptance, RecordWorkStarted, RecordLostJob, RecordInputs, RecordRefusal, RecordUndelivered, RecordUnknownOutcome};
     let start = |repeatable| StartSubmission { key: text("key"), repeatable };
-    let unknown = |repeatable| RecordUnknown { reason: text("timed out"), repeatable };
+    let unknown = |repeatable| RecordUnknownOutcome { reason: text("timed out"), repeatable };
     let (acceptance, refusal) = (RecordAcceptance { reference: text("job-7") }, RecordRefusal { failure: busy() });
     let (completion, failing) = (Complete { results: vec![picture(2)].into() }, Fail { failure: busy() });
     let inputs = RecordInputs { inputs: vec![picture(1)] };
@@ -118,12 +118,12 @@ fn table() -> [(TaskCommand, [&'static str; 9]); 14] {
         (start(false),            [none,            no,      started, no,        started,    no,         started,  no,       no]),
         (start(true),             [none,            no,      started, started,   started,    no,         started,  no,       no]),
         (acceptance,              [none,            no,      no,      accepted,  no,         no,         no,       no,       no]),
-        (RecordBegun,             [none,            no,      no,      no,        no,         "",         no,       no,       no]),
+        (RecordWorkStarted,             [none,            no,      no,      no,        no,         "",         no,       no,       no]),
         (refusal,                 [none,            no,      no,      refused,   no,         no,         no,       no,       no]),
         (undeliverable,           [none,            no,      no,      back,      no,         no,         no,       no,       no]),
         (unknown(false),          [none,            no,      no,      lost,      no,         no,         no,       no,       no]),
         (unknown(true),           [none,            no,      no,      unsure,    no,         no,         no,       no,       no]),
-        (RecordForgotten,         [none,            no,      no,      no,        no,         forgot,     no,       no,       no]),
+        (RecordLostJob,         [none,            no,      no,      no,        no,         forgot,     no,       no,       no]),
         (completion,              [none,            no,      no,      no,        no,         completed,  no,       no,       no]),
         (failing,                 [none,            failed,  failed,  failed,    failed,     failed,     failed,   no,       no]),
         (Cancel,                  [none,            ended,   ended,   ended,     ended,      ended,      ended,    "",       ""]),
@@ -174,9 +174,9 @@ fn a_submission_is_kept_as_it_came() {
     let task = record(&[submitted()]);
     assert_eq!(
         (task.submission, task.stage, task.status),
-        (submission(), Stage::Waiting { attempts: 0 }, TaskStatus::Created)
+        (submission(), TaskStage::Waiting { attempts: 0 }, TaskStatus::Created)
     );
-    assert_eq!((task.created_at, task.updated_at), (THEN, THEN));
+    assert_eq!((task.created_at, task.updated_at), (RECORDED_AT, RECORDED_AT));
 }
 
 #[test]
@@ -187,10 +187,10 @@ fn attempts_are_counted_and_the_key_is_kept() {
     history.extend([started(1), unknown()]);
     assert_eq!(given_when::<Task>(&history, start(true)), Ok(vec![started(2)]));
     history.extend([started(2), accepted()]);
-    let working = Stage::InProgress { attempt: 2, key: text("key"), reference: text("job-7") };
+    let working = TaskStage::InProgress { attempt: 2, key: text("key"), reference: text("job-7") };
     assert_eq!(record(&history).stage, working);
     history.push(TaskEvent::VendorForgot);
-    assert_eq!(record(&history).stage, Stage::Waiting { attempts: 2 });
+    assert_eq!(record(&history).stage, TaskStage::Waiting { attempts: 2 });
     assert_eq!(given_when::<Task>(&history, start(false)), Ok(vec![started(3)]));
 }
 
@@ -205,7 +205,7 @@ fn a_refusal_fails_the_task_with_the_vendors_reason() {
 
 #[test]
 fn an_unknown_outcome_that_must_not_be_repeated_fails_the_task_and_says_so() {
-    let command = TaskCommand::RecordUnknown { reason: text("timed out"), repeatable: false };
+    let command = TaskCommand::RecordUnknownOutcome { reason: text("timed out"), repeatable: false };
     let lost = failed(failure("outcome_unknown", "timed out"));
     assert_eq!(given_when::<Task>(&[submitted(), started(1)], command), Ok(vec![unknown(), lost]));
 }
@@ -213,7 +213,7 @@ fn an_unknown_outcome_that_must_not_be_repeated_fails_the_task_and_says_so() {
 #[test]
 fn results_appear_with_the_completion_only() {
     for (stage, history) in stages().into_iter().skip(1) {
-        let expected = (stage == "completed").then(|| Results::Pictures(vec![picture(2)]));
+        let expected = (stage == "completed").then(|| TaskResults::Pictures(vec![picture(2)]));
         assert_eq!(record(&history).results(), expected.as_ref(), "{stage}");
     }
 }
@@ -221,14 +221,14 @@ fn results_appear_with_the_completion_only() {
 #[test]
 fn fetched_inputs_take_the_place_of_their_urls() {
     let lacking = [TaskEvent::TaskSubmitted(remote())];
-    assert!(record(&lacking).submission.work.lacks_inputs());
+    assert!(record(&lacking).submission.work.has_missing_inputs());
     assert_eq!(record(&[TaskEvent::TaskSubmitted(remote()), fetched()]).submission, submission());
 }
 
 #[test]
 fn a_cancelled_task_failed_of_that_and_stays_so() {
     let task = record(&[submitted(), started(1), accepted(), TaskEvent::TaskCancelled, completed()]);
-    assert_eq!(task.stage, Stage::Failed { failure: Failure::cancelled() });
+    assert_eq!(task.stage, TaskStage::Failed { failure: TaskFailure::cancelled() });
 }
 
 #[test]
@@ -282,8 +282,8 @@ fn only_events_that_fit_the_stage_count() {
 #[test]
 fn events_are_told_apart_from_those_of_other_kinds() {
     let event = Event::from(submitted());
-    assert_eq!((Task::narrow(&event), event.name()), (Some(&submitted()), "TaskSubmitted"));
-    assert_eq!(crate::domain::user::User::narrow(&event), None);
+    assert_eq!((Task::downcast(&event), event.name()), (Some(&submitted()), "TaskSubmitted"));
+    assert_eq!(crate::domain::user::User::downcast(&event), None);
 }
 
 /// Returns `true` if a client may see `after` right after `before` (contract 5). A task may fail before a vendor
@@ -303,11 +303,11 @@ fn may_follow(before: Option<TaskStatus>, after: Option<TaskStatus>) -> bool {
 fn agree(state: &Task) -> bool {
     let Task::Present(task) = state else { return true };
     match task.stage {
-        Stage::Waiting { attempts: 0 } => task.status == TaskStatus::Created,
-        Stage::Waiting { .. } | Stage::Submitting { .. } => !task.is_terminal(),
-        Stage::InProgress { .. } | Stage::Streaming => task.status == TaskStatus::InProgress,
-        Stage::Completed { .. } => task.status == TaskStatus::Completed,
-        Stage::Failed { .. } => task.status == TaskStatus::Failed,
+        TaskStage::Waiting { attempts: 0 } => task.status == TaskStatus::Created,
+        TaskStage::Waiting { .. } | TaskStage::Submitting { .. } => !task.is_terminal(),
+        TaskStage::InProgress { .. } | TaskStage::Streaming => task.status == TaskStatus::InProgress,
+        TaskStage::Completed { .. } => task.status == TaskStatus::Completed,
+        TaskStage::Failed { .. } => task.status == TaskStatus::Failed,
     }
 }
 
@@ -337,7 +337,7 @@ proptest! {
     fn no_sequence_of_commands_leaves_the_path(commands in prop::collection::vec(any_command(), 0..40)) {
         let mut state = Task::default();
         for (second, command) in (1..).zip(commands) {
-            let now = NOW.after(Duration::from_secs(second));
+            let now = NOW.saturating_add(Duration::from_secs(second));
             for event in Task::decide(&state, command, now).unwrap_or_default() {
                 let before = state.clone();
                 Task::evolve(&mut state, &event, now);

@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Gateway, TaskKind};
-use crate::domain::image::{ImageWork, Picture, Source};
+use crate::domain::image::{ImageWork, Picture, PictureSource};
 use crate::domain::music::{MusicStream, MusicWork};
 use crate::domain::value::Digest;
 use crate::domain::video::{Clip, Creation, Credits, VideoWork};
 
 /// A job with its inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Work {
+pub enum TaskWork {
     /// A job of the image gateway.
     Image(ImageWork),
     /// A job of the video gateway.
@@ -21,7 +21,7 @@ pub enum Work {
 
 /// The results of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Results {
+pub enum TaskResults {
     /// Pictures of the image gateway.
     Pictures(Vec<Picture>),
     /// A video of the video gateway.
@@ -30,13 +30,13 @@ pub enum Results {
     Music(MusicStream),
 }
 
-impl From<Vec<Picture>> for Results {
+impl From<Vec<Picture>> for TaskResults {
     fn from(pictures: Vec<Picture>) -> Self {
         Self::Pictures(pictures)
     }
 }
 
-impl Results {
+impl TaskResults {
     /// Returns the result files in the media store.
     #[must_use]
     pub fn files(&self) -> Vec<Digest> {
@@ -48,13 +48,13 @@ impl Results {
     }
 }
 
-impl Work {
+impl TaskWork {
     /// Returns the kind, and with it the submission endpoint.
     #[must_use]
     pub const fn kind(&self) -> TaskKind {
         match self {
-            Self::Image(work) => TaskKind::of_image(&work.job),
-            Self::Video(work) => TaskKind::of_video(&work.job),
+            Self::Image(work) => TaskKind::from_image_job(&work.job),
+            Self::Video(work) => TaskKind::from_video_job(&work.job),
             Self::Music(_) => TaskKind::Music,
         }
     }
@@ -69,7 +69,9 @@ impl Work {
     #[must_use]
     pub fn files(&self) -> Vec<Digest> {
         match self {
-            Self::Image(work) => work.sources().filter_map(Source::kept).map(|picture| picture.digest).collect(),
+            Self::Image(work) => {
+                work.sources().filter_map(PictureSource::stored).map(|picture| picture.digest).collect()
+            }
             Self::Video(work) => work.files(),
             Self::Music(_) => Vec::new(),
         }
@@ -77,29 +79,29 @@ impl Work {
 
     /// Returns `true` if the webhook is called only at the end instead of after every status change.
     #[must_use]
-    pub const fn tells_only_the_end(&self) -> bool {
-        matches!(self, Self::Image(work) if work.job.tells_only_the_end())
+    pub const fn notifies_only_at_end(&self) -> bool {
+        matches!(self, Self::Image(work) if work.job.notifies_only_at_end())
     }
 
     /// Returns `true` if inputs must be fetched before the vendor call.
     #[must_use]
-    pub fn lacks_inputs(&self) -> bool {
+    pub fn has_missing_inputs(&self) -> bool {
         match self {
-            Self::Image(work) => work.remote().next().is_some(),
-            Self::Video(work) => work.lacks_inputs(),
+            Self::Image(work) => work.remote_urls().next().is_some(),
+            Self::Video(work) => work.has_missing_inputs(),
             Self::Music(_) => false,
         }
     }
 
     /// Returns `true` if a video must be fetched before the vendor call.
     #[must_use]
-    pub fn lacks_footage(&self) -> bool {
-        matches!(self, Self::Video(work) if work.footage().is_some_and(|footage| footage.kept.is_none()))
+    pub fn has_missing_footage(&self) -> bool {
+        matches!(self, Self::Video(work) if work.footage().is_some_and(|footage| footage.stored.is_none()))
     }
 
     /// Returns `true` if the task has the status `queueing` while it waits for a slot (contract 5).
     #[must_use]
-    pub const fn queues(&self) -> bool {
+    pub const fn has_queueing_status(&self) -> bool {
         matches!(self, Self::Video(_))
     }
 
@@ -127,17 +129,17 @@ impl Work {
         }
     }
 
-    pub(super) fn take_in(&mut self, pictures: &[Picture]) {
+    pub(super) fn set_fetched_pictures(&mut self, pictures: &[Picture]) {
         match self {
-            Self::Image(work) => work.take_in(pictures),
-            Self::Video(work) => work.take_in(pictures),
+            Self::Image(work) => work.set_fetched_pictures(pictures),
+            Self::Video(work) => work.set_fetched_pictures(pictures),
             Self::Music(_) => {}
         }
     }
 
-    pub(super) fn take_in_footage(&mut self, clip: &Clip) {
+    pub(super) fn set_footage(&mut self, clip: &Clip) {
         if let Self::Video(work) = self {
-            work.take_in_footage(clip);
+            work.set_footage(clip);
         }
     }
 }

@@ -1,15 +1,15 @@
 //! Tests of the rules of users.
 
 use super::*;
-use crate::domain::decider::testing::{THEN, given_when, state_after};
+use crate::domain::decider::testing::{RECORDED_AT, given_when, state_after};
 use uuid::Uuid;
 
-fn sealed(text: &str) -> Personal {
-    Personal::Sealed(text.as_bytes().into())
+fn sealed(text: &str) -> PersonalValue {
+    PersonalValue::Sealed(text.as_bytes().into())
 }
 
-fn opening(email: &str) -> UserOpening {
-    UserOpening {
+fn opening(email: &str) -> NewUser {
+    NewUser {
         id: UserId(Uuid::from_u128(1)),
         email: Some(sealed(email)),
         name: None,
@@ -59,8 +59,8 @@ fn an_account_is_opened_as_asked() {
     let answer = given_when::<User>(&[], UserCommand::Create(opening("a@example.org")));
     assert_eq!(answer, Ok(vec![created()]));
     let user = profile(&[created()]);
-    assert_eq!(user, UserProfile::new(opening("a@example.org"), THEN));
-    assert_eq!((user.created_at, user.banned.as_ref(), user.status()), (THEN, None, UserStatus::Active));
+    assert_eq!(user, UserProfile::new(opening("a@example.org"), RECORDED_AT));
+    assert_eq!((user.created_at, user.ban_reason.as_ref(), user.status()), (RECORDED_AT, None, UserStatus::Active));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn whoever_is_erased_is_gone_for_good() {
     for history in [vec![created()], vec![created(), banned()]] {
         assert_eq!(given_when::<User>(&history, UserCommand::Erase), Ok(vec![UserEvent::UserErased]));
         let erased = [&history[..], &[UserEvent::UserErased]].concat();
-        let tombstone = User::Erased(Tombstone { id: opening("").id, created_at: THEN, erased_at: THEN });
+        let tombstone = User::Erased(Tombstone { id: opening("").id, created_at: RECORDED_AT, erased_at: RECORDED_AT });
         assert_eq!(state_after::<User>(&erased), tombstone);
         assert_eq!(given_when::<User>(&erased, UserCommand::Erase), Ok(vec![]), "again is fine");
         let create = UserCommand::Create(opening("b@example.org"));
@@ -107,7 +107,7 @@ fn whoever_is_erased_is_gone_for_good() {
 
 #[test]
 fn a_plain_field_of_an_old_log_is_sealed_by_its_next_revision() {
-    let old = UserOpening { email: Some(Personal::Plain("a@example.org".into())), ..opening("") };
+    let old = NewUser { email: Some(PersonalValue::Plain("a@example.org".into())), ..opening("") };
     let change = UserFields { email: Some(sealed("a@example.org")), ..UserFields::default() };
     let answer = given_when::<User>(&[UserEvent::UserCreated(old)], UserCommand::Revise { change: change.clone() });
     assert_eq!(answer, Ok(vec![UserEvent::UserRevised { change: change.clone() }]));
@@ -141,7 +141,7 @@ fn bans_come_and_go() {
     let history = [created(), banned()];
     assert_eq!(given_when::<User>(&history, ban), refused(barred, barred));
     assert_eq!(given_when::<User>(&history, unban), Ok(vec![unbanned()]));
-    assert_eq!((profile(&history).banned, profile(&history).status()), (Some(reason()), UserStatus::Banned));
+    assert_eq!((profile(&history).ban_reason, profile(&history).status()), (Some(reason()), UserStatus::Banned));
     assert_eq!(profile(&[created(), banned(), unbanned()]), profile(&[created()]));
 }
 
@@ -156,8 +156,8 @@ fn events_that_do_not_fit_change_nothing() {
 #[test]
 fn events_are_told_apart_from_those_of_other_kinds() {
     let event = Event::from(created());
-    assert_eq!((User::narrow(&event), event.name()), (Some(&created()), "UserCreated"));
-    assert_eq!(crate::domain::token::Token::narrow(&event), None);
+    assert_eq!((User::downcast(&event), event.name()), (Some(&created()), "UserCreated"));
+    assert_eq!(crate::domain::token::Token::downcast(&event), None);
 }
 
 #[test]

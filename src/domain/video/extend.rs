@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Footage, Resolution, Seconds, VideoModel, VideoPrompt};
+use super::{Footage, Resolution, VideoModel, VideoPrompt, VideoSeconds};
 use crate::domain::value::named_values;
 
 named_values! {
@@ -44,17 +44,17 @@ impl From<ExtendResolution> for Resolution {
 /// An `extend` job: every parameter of the seed except the picture of the end frame, the callback, and the payload and
 /// metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Extend {
+pub struct ExtendJob {
     pub model: ExtendModel,
     pub resolution: ExtendResolution,
     /// Length to add.
-    pub seconds: Seconds,
+    pub seconds: VideoSeconds,
     pub prompt: Option<VideoPrompt>,
     /// The video to continue.
     pub video: Footage,
 }
 
-impl Extend {
+impl ExtendJob {
     /// Maximum length to add, in seconds (seed).
     pub const SECONDS_MAX: u8 = 7;
 }

@@ -25,7 +25,7 @@ impl VideoFormat {
 
     /// Detects the container from the first bytes of a file, without checking the rest.
     #[must_use]
-    pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
+    pub fn detect(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [_, _, _, _, b'f', b't', b'y', b'p', ..] => Some(Self::Mp4),
             [0x1A, 0x45, 0xDF, 0xA3, ..] => Some(Self::Webm),
@@ -55,7 +55,7 @@ impl Clip {
 }
 
 /// The vendor's id of a video that it generated.
-pub type VendorCreation = Text<200>;
+pub type VendorCreationId = Text<200>;
 
 /// The result of a video job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ pub struct Creation {
     /// The watermarked version, if there is one.
     pub watermarked: Option<Clip>,
     /// The vendor's id, needed to extend a video of a remote vendor.
-    pub at_vendor: Option<VendorCreation>,
+    pub vendor_id: Option<VendorCreationId>,
 }
 
 impl Creation {
@@ -86,10 +86,10 @@ mod tests {
 
     #[test]
     fn containers_are_known_by_their_first_bytes() {
-        assert_eq!(VideoFormat::of_bytes(b"\0\0\0\x20ftypisom"), Some(VideoFormat::Mp4));
-        assert_eq!(VideoFormat::of_bytes(b"\x1A\x45\xDF\xA3\x9F"), Some(VideoFormat::Webm));
+        assert_eq!(VideoFormat::detect(b"\0\0\0\x20ftypisom"), Some(VideoFormat::Mp4));
+        assert_eq!(VideoFormat::detect(b"\x1A\x45\xDF\xA3\x9F"), Some(VideoFormat::Webm));
         for other in [&b""[..], b"ftypisom", b"\0\0\0\x20moov", b"RIFF....AVI "] {
-            assert_eq!(VideoFormat::of_bytes(other), None);
+            assert_eq!(VideoFormat::detect(other), None);
         }
     }
 }

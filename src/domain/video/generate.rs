@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AspectRatio, Seconds, VideoPrompt, WatermarkPosition};
-use crate::domain::image::Source;
+use super::{AspectRatio, VideoPrompt, VideoSeconds, WatermarkPosition};
+use crate::domain::image::PictureSource;
 use crate::domain::value::{Text, named_values};
 
 named_values! {
@@ -26,25 +26,25 @@ impl VideoModel {
         match self {
             Self::Vq2ProFast => 10,
             Self::Vq2Pro | Self::Vq2Turbo => 8,
-            Self::Vq3Pro | Self::Vq1 | Self::Vq1Classic | Self::V2 => Seconds::MAX,
+            Self::Vq3Pro | Self::Vq1 | Self::Vq1Classic | Self::V2 => VideoSeconds::MAX,
         }
     }
 
     /// Returns the default of `audio` (seed).
     #[must_use]
-    pub const fn usually_has_audio(self) -> bool {
+    pub const fn has_audio_by_default(self) -> bool {
         matches!(self, Self::Vq3Pro)
     }
 
     /// Returns `true` if the model uses `audio_type`, `bgm` and `voice_id` (seed).
     #[must_use]
-    pub const fn heeds_sound_settings(self) -> bool {
+    pub const fn supports_sound_settings(self) -> bool {
         !matches!(self, Self::Vq3Pro)
     }
 
     /// Returns `true` if the model uses `movement_amplitude` (seed).
     #[must_use]
-    pub const fn heeds_amplitude(self) -> bool {
+    pub const fn supports_movement_amplitude(self) -> bool {
         matches!(self, Self::Vq1 | Self::Vq1Classic | Self::V2)
     }
 }
@@ -103,7 +103,7 @@ named_values! {
 
 /// A watermark in a corner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Watermark<P = Source> {
+pub struct Watermark<P = PictureSource> {
     pub position: WatermarkPosition,
     /// The picture of the watermark; `None` is the built-in one.
     pub image: Option<P>,
@@ -113,11 +113,11 @@ pub struct Watermark<P = Source> {
 /// callback, and the payload and metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the interface")]
-pub struct Generate<P = Source> {
+pub struct GenerateJob<P = PictureSource> {
     pub model: VideoModel,
     pub resolution: Resolution,
-    pub seconds: Seconds,
-    /// Requested ratio. `None` is that of the first picture or, without pictures, [`AspectRatio::USUAL`].
+    pub seconds: VideoSeconds,
+    /// Requested ratio. `None` is that of the first picture or, without pictures, [`AspectRatio::DEFAULT`].
     pub aspect_ratio: Option<AspectRatio>,
     pub movement_amplitude: MovementAmplitude,
     pub style: VideoStyle,
@@ -134,18 +134,18 @@ pub struct Generate<P = Source> {
     pub watermark: Option<Watermark<P>>,
 }
 
-impl<P> Generate<P> {
+impl<P> GenerateJob<P> {
     /// Creates a job with the defaults of contract 7.
     #[must_use]
-    pub const fn of(model: VideoModel) -> Self {
+    pub const fn new(model: VideoModel) -> Self {
         Self {
             model,
             resolution: Resolution::P720,
-            seconds: Seconds::USUAL,
+            seconds: VideoSeconds::DEFAULT,
             aspect_ratio: None,
             movement_amplitude: MovementAmplitude::Auto,
             style: VideoStyle::General,
-            audio: model.usually_has_audio(),
+            audio: model.has_audio_by_default(),
             audio_type: AudioType::All,
             bgm: false,
             voice_id: None,
@@ -162,13 +162,13 @@ impl<P> Generate<P> {
     ///
     /// # Errors
     /// The first error of `each`.
-    pub fn with_pictures<Q, E>(self, each: &mut impl FnMut(P) -> Result<Q, E>) -> Result<Generate<Q>, E> {
+    pub fn try_map_pictures<Q, E>(self, each: &mut impl FnMut(P) -> Result<Q, E>) -> Result<GenerateJob<Q>, E> {
         let watermark = match self.watermark {
             None => None,
             Some(Watermark { position, image }) => Some(Watermark { position, image: image.map(each).transpose()? }),
         };
 
-        Ok(Generate {
+        Ok(GenerateJob {
             model: self.model,
             resolution: self.resolution,
             seconds: self.seconds,
@@ -190,14 +190,14 @@ impl<P> Generate<P> {
 
     /// Returns the amount of movement; `Auto` if the model ignores it.
     #[must_use]
-    pub const fn amplitude(&self) -> MovementAmplitude {
-        if self.model.heeds_amplitude() { self.movement_amplitude } else { MovementAmplitude::Auto }
+    pub const fn effective_amplitude(&self) -> MovementAmplitude {
+        if self.model.supports_movement_amplitude() { self.movement_amplitude } else { MovementAmplitude::Auto }
     }
 
     /// Returns the content of the sound track, or `None` without sound.
     #[must_use]
-    pub const fn sound(&self) -> Option<AudioType> {
-        match (self.audio, self.model.heeds_sound_settings()) {
+    pub const fn effective_audio_type(&self) -> Option<AudioType> {
+        match (self.audio, self.model.supports_sound_settings()) {
             (false, _) => None,
             (true, true) => Some(self.audio_type),
             (true, false) => Some(AudioType::All),
@@ -206,15 +206,15 @@ impl<P> Generate<P> {
 
     /// Returns `true` if the sound track has background music.
     #[must_use]
-    pub const fn music(&self) -> bool {
-        self.bgm && self.model.heeds_sound_settings()
+    pub const fn has_background_music(&self) -> bool {
+        self.bgm && self.model.supports_sound_settings()
     }
 }
 
-impl<P> Default for Generate<P> {
+impl<P> Default for GenerateJob<P> {
     /// Returns a job for the default model.
     fn default() -> Self {
-        Self::of(VideoModel::Vq3Pro)
+        Self::new(VideoModel::Vq3Pro)
     }
 }
 
@@ -239,25 +239,27 @@ mod tests {
 
     #[test]
     fn what_means_nothing_to_a_model_has_no_effect() {
-        let loud = |model| Generate::<Source> {
+        let loud = |model| GenerateJob::<PictureSource> {
             audio: true,
             audio_type: AudioType::SpeechOnly,
             bgm: true,
             movement_amplitude: MovementAmplitude::Large,
-            ..Generate::of(model)
+            ..GenerateJob::new(model)
         };
         let third = loud(VideoModel::Vq3Pro);
-        assert_eq!((third.sound(), third.music()), (Some(AudioType::All), false));
-        assert_eq!(third.amplitude(), MovementAmplitude::Auto);
+        assert_eq!((third.effective_audio_type(), third.has_background_music()), (Some(AudioType::All), false));
+        assert_eq!(third.effective_amplitude(), MovementAmplitude::Auto);
         let second = loud(VideoModel::Vq2Turbo);
-        assert_eq!((second.sound(), second.music()), (Some(AudioType::SpeechOnly), true));
-        assert_eq!(second.amplitude(), MovementAmplitude::Auto);
-        assert_eq!(loud(VideoModel::Vq1).amplitude(), MovementAmplitude::Large);
+        assert_eq!((second.effective_audio_type(), second.has_background_music()), (Some(AudioType::SpeechOnly), true));
+        assert_eq!(second.effective_amplitude(), MovementAmplitude::Auto);
+        assert_eq!(loud(VideoModel::Vq1).effective_amplitude(), MovementAmplitude::Large);
     }
 
     #[test]
     fn only_the_third_model_has_sound_when_nothing_is_said() {
-        let with_sound = VideoModel::ALL.iter().filter(|model| Generate::<Source>::of(**model).sound().is_some());
+        let with_sound = VideoModel::ALL
+            .iter()
+            .filter(|model| GenerateJob::<PictureSource>::new(**model).effective_audio_type().is_some());
         assert!(with_sound.eq([&VideoModel::Vq3Pro]));
     }
 }

@@ -4,15 +4,15 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ExtendModel, ExtendResolution, Seconds, VideoPrompt};
-use crate::domain::image::Source;
+use super::{ExtendModel, ExtendResolution, VideoPrompt, VideoSeconds};
+use crate::domain::image::PictureSource;
 
 /// A key frame and the transition to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeyFrame<P = Source> {
+pub struct KeyFrame<P = PictureSource> {
     pub image: P,
     /// Length of the transition.
-    pub seconds: Seconds,
+    pub seconds: VideoSeconds,
     pub prompt: Option<VideoPrompt>,
 }
 
@@ -23,16 +23,16 @@ impl<P> KeyFrame<P> {
 
 /// A `multiframe` job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Multiframe<P = Source> {
+pub struct MultiframeJob<P = PictureSource> {
     pub model: ExtendModel,
     pub resolution: ExtendResolution,
     /// First frame; `None` starts at the first key frame (contract 7).
     pub start_image: Option<P>,
-    /// Key frames in order; their number is in [`Multiframe::COUNT`].
+    /// Key frames in order; their number is in [`MultiframeJob::COUNT`].
     pub key_frames: Vec<KeyFrame<P>>,
 }
 
-impl<P> Multiframe<P> {
+impl<P> MultiframeJob<P> {
     /// Allowed number of key frames (seed).
     pub const COUNT: RangeInclusive<usize> = 2..=9;
 
@@ -40,13 +40,13 @@ impl<P> Multiframe<P> {
     ///
     /// # Errors
     /// The first error of `each`.
-    pub fn with_pictures<Q, E>(self, each: &mut impl FnMut(P) -> Result<Q, E>) -> Result<Multiframe<Q>, E> {
+    pub fn try_map_pictures<Q, E>(self, each: &mut impl FnMut(P) -> Result<Q, E>) -> Result<MultiframeJob<Q>, E> {
         let start_image = self.start_image.map(&mut *each).transpose()?;
         let frames = self.key_frames.into_iter();
         let key_frames =
             frames.map(|KeyFrame { image, seconds, prompt }| Ok(KeyFrame { image: each(image)?, seconds, prompt }));
         let key_frames = key_frames.collect::<Result<_, E>>()?;
-        Ok(Multiframe { model: self.model, resolution: self.resolution, start_image, key_frames })
+        Ok(MultiframeJob { model: self.model, resolution: self.resolution, start_image, key_frames })
     }
 
     /// Returns the length of the video in seconds.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ExtendModel, ExtendResolution, Generate, Resolution, VideoJob, VideoModel};
-use crate::domain::value::Invalid;
+use super::{ExtendModel, ExtendResolution, GenerateJob, Resolution, VideoJob, VideoModel};
+use crate::domain::value::InvalidValue;
 
 /// Whole credits.
 pub type Credits = u32;
@@ -26,14 +26,14 @@ pub struct Price {
 impl Price {
     /// Returns the price of a length in seconds.
     #[must_use]
-    pub fn of(&self, seconds: u32) -> Credits {
+    pub fn for_seconds(&self, seconds: u32) -> Credits {
         let listed = u32::try_from(self.seconds.len()).unwrap_or(u32::MAX).min(seconds);
         let base = (listed as usize).checked_sub(1).and_then(|last| self.seconds.get(last)).copied().unwrap_or(0);
         base.saturating_add(self.more.saturating_mul(seconds - listed))
     }
 
     /// Returns the price of one second.
-    fn first(&self) -> Credits {
+    fn first_second(&self) -> Credits {
         self.seconds.first().copied().unwrap_or(0)
     }
 }
@@ -60,7 +60,7 @@ impl Tariff {
     ///
     /// # Errors
     /// If an entry is invalid; the reason names the entry.
-    pub fn check(&self) -> Result<(), Invalid> {
+    pub fn check(&self) -> Result<(), InvalidValue> {
         let of_generate =
             |model: &str, resolution: &str| VideoModel::parse(model).and(Resolution::parse(resolution).map(drop));
         let of_extend = |model: &str, resolution: &str| {
@@ -70,7 +70,7 @@ impl Tariff {
         check_list("extend", &self.extend, of_extend)?;
         check_entry("is_rec", self.is_rec)?;
         if self.off_peak_percent > 100 {
-            return Err(Invalid::new("off_peak_percent must be from 0 to 100"));
+            return Err(InvalidValue::new("off_peak_percent must be from 0 to 100"));
         }
         Ok(())
     }
@@ -79,16 +79,16 @@ impl Tariff {
     #[must_use]
     pub fn credits<P>(&self, job: &VideoJob<P>) -> Option<Credits> {
         match job {
-            VideoJob::StartEnd(job) | VideoJob::Reference(job) => self.generated(job),
+            VideoJob::StartEnd(job) | VideoJob::Reference(job) => self.generation_price(job),
             VideoJob::Extend(job) => {
                 let price = find(&self.extend, job.model.as_str(), job.resolution.as_str())?;
-                Some(price.of(u32::from(job.seconds.get())))
+                Some(price.for_seconds(u32::from(job.seconds.get())))
             }
             // Each key frame costs a first second; every second costs the rate of further ones (contract 7).
             VideoJob::Multiframe(job) => {
                 let price = find(&self.extend, job.model.as_str(), job.resolution.as_str())?;
                 let frames = u32::try_from(job.key_frames.len()).unwrap_or(u32::MAX);
-                let bases = price.first().saturating_mul(frames);
+                let bases = price.first_second().saturating_mul(frames);
                 Some(bases.saturating_add(price.more.saturating_mul(job.seconds())))
             }
         }
@@ -105,9 +105,9 @@ impl Tariff {
 
     /// Returns the price of a generated video. The off-peak reduction excludes the recommended prompt's surcharge
     /// (seed: "an additional 10 credits").
-    fn generated<P>(&self, job: &Generate<P>) -> Option<Credits> {
+    fn generation_price<P>(&self, job: &GenerateJob<P>) -> Option<Credits> {
         let price = find(&self.generate, job.model.as_str(), job.resolution.as_str())?;
-        let whole = price.of(u32::from(job.seconds.get()));
+        let whole = price.for_seconds(u32::from(job.seconds.get()));
         let reduced = if job.off_peak {
             u64::from(whole).saturating_mul(u64::from(self.off_peak_percent)).div_ceil(100)
         } else {
@@ -121,14 +121,14 @@ impl Tariff {
 fn check_list(
     name: &str,
     prices: &PriceList,
-    is_known: impl Fn(&str, &str) -> Result<(), Invalid>,
-) -> Result<(), Invalid> {
+    is_known: impl Fn(&str, &str) -> Result<(), InvalidValue>,
+) -> Result<(), InvalidValue> {
     for (model, of_model) in prices {
         for (resolution, price) in of_model {
             let place = format!("{name}.\"{model}\".\"{resolution}\"");
-            is_known(model, resolution).map_err(|reason| Invalid::new(format!("{place}: {reason}")))?;
+            is_known(model, resolution).map_err(|reason| InvalidValue::new(format!("{place}: {reason}")))?;
             if price.seconds.is_empty() {
-                return Err(Invalid::new(format!("{place}: seconds must have at least one price")));
+                return Err(InvalidValue::new(format!("{place}: seconds must have at least one price")));
             }
             price.seconds.iter().chain([&price.more]).try_for_each(|credits| check_entry(&place, *credits))?;
         }
@@ -136,9 +136,9 @@ fn check_list(
     Ok(())
 }
 
-fn check_entry(place: &str, credits: Credits) -> Result<(), Invalid> {
+fn check_entry(place: &str, credits: Credits) -> Result<(), InvalidValue> {
     if credits > ENTRY_MAX {
-        return Err(Invalid::new(format!("{place}: a price must be from 0 to {ENTRY_MAX}, not {credits}")));
+        return Err(InvalidValue::new(format!("{place}: a price must be from 0 to {ENTRY_MAX}, not {credits}")));
     }
     Ok(())
 }
@@ -151,21 +151,21 @@ fn find<'a>(prices: &'a PriceList, model: &str, resolution: &str) -> Option<&'a 
 mod tests {
     use super::*;
     use crate::domain::ids::TaskId;
-    use crate::domain::image::{ImageFormat, Picture, Source};
+    use crate::domain::image::{ImageFormat, Picture, PictureSource};
     use crate::domain::value::{CallbackUrl, Digest};
-    use crate::domain::video::{Extend, Footage, KeyFrame, Multiframe, Seconds};
+    use crate::domain::video::{ExtendJob, Footage, KeyFrame, MultiframeJob, VideoSeconds};
 
     /// Returns the default tariff of contract 7.
     fn usual() -> Tariff {
         toml::from_str(include_str!("../../../data/pricing.toml")).unwrap()
     }
 
-    fn seconds(value: u8) -> Seconds {
-        Seconds::within(value.into(), Seconds::MAX).unwrap()
+    fn seconds(value: u8) -> VideoSeconds {
+        VideoSeconds::with_max(value.into(), VideoSeconds::MAX).unwrap()
     }
 
-    fn generate(model: VideoModel, resolution: Resolution, length: u8) -> Generate {
-        Generate { resolution, seconds: seconds(length), ..Generate::of(model) }
+    fn generate(model: VideoModel, resolution: Resolution, length: u8) -> GenerateJob {
+        GenerateJob { resolution, seconds: seconds(length), ..GenerateJob::new(model) }
     }
 
     /// Calculates the price as the table of contract 7 defines it; `d` is the length in seconds.
@@ -222,7 +222,7 @@ mod tests {
     fn off_peak_is_half_rounded_up_and_the_recommended_prompt_is_not_halved() {
         let cost = |off_peak, is_rec| {
             let job = generate(VideoModel::Vq2ProFast, Resolution::P540, 3);
-            usual().credits(&VideoJob::StartEnd(Generate { is_rec, off_peak, ..job }))
+            usual().credits(&VideoJob::StartEnd(GenerateJob { is_rec, off_peak, ..job }))
         };
         assert_eq!(
             [cost(false, false), cost(true, false), cost(false, true), cost(true, true)],
@@ -238,15 +238,15 @@ mod tests {
             (ExtendModel::Vq2Turbo, [(10, 4), (15, 5), (40, 10)]),
         ];
         let picture = Picture { digest: Digest([1; 32]), format: ImageFormat::Png, bytes: 1, width: 8, height: 8 };
-        let frame = |length| KeyFrame { image: Source::Kept(picture), seconds: seconds(length), prompt: None };
+        let frame = |length| KeyFrame { image: PictureSource::Stored(picture), seconds: seconds(length), prompt: None };
         for (model, prices) in table {
             for (resolution, (base, rate)) in ExtendResolution::ALL.iter().zip(prices) {
                 let url = CallbackUrl::parse("https://a.example/x.mp4").unwrap();
-                let video = Footage { creation: TaskId(uuid::Uuid::nil()), url, kept: None, at_vendor: None };
-                let longer = Extend { model, resolution: *resolution, seconds: seconds(7), prompt: None, video };
-                assert_eq!(tariff.credits(&VideoJob::<Source>::Extend(longer)), Some(base + 6 * rate));
+                let video = Footage { creation: TaskId(uuid::Uuid::nil()), url, stored: None, vendor_id: None };
+                let longer = ExtendJob { model, resolution: *resolution, seconds: seconds(7), prompt: None, video };
+                assert_eq!(tariff.credits(&VideoJob::<PictureSource>::Extend(longer)), Some(base + 6 * rate));
                 let key_frames = vec![frame(3), frame(8)];
-                let joined = Multiframe { model, resolution: *resolution, start_image: None, key_frames };
+                let joined = MultiframeJob { model, resolution: *resolution, start_image: None, key_frames };
                 assert_eq!(tariff.credits(&VideoJob::Multiframe(joined)), Some(2 * base + 11 * rate));
             }
         }

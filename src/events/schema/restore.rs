@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use uuid::Uuid;
 
 use super::{CommitDecodeError, v1, v2};
-use crate::domain::claim::{Claim, ClaimEvent};
+use crate::domain::claim::{ClaimEvent, IdempotencyClaim};
 use crate::domain::event::Event;
 use crate::domain::ids::{EventId, RequestId, TokenId, UserId};
-use crate::domain::value::{Digest, Invalid, Labels, Link, Text, Timestamp};
+use crate::domain::value::{Digest, InvalidValue, Labels, Link, Text, Timestamp};
 use crate::events::envelope::{Actor, Commit, RecordedEvent};
 use crate::events::stream::{Position, StreamId, Version};
 
@@ -64,10 +64,14 @@ fn event(stored: v2::EventV2<'_>) -> Result<Event, CommitDecodeError> {
 
 fn claim(stored: &v1::ClaimEventV1) -> ClaimEvent {
     let v1::ClaimEventV1::KeyClaimed { key, fingerprint, nth } = *stored;
-    ClaimEvent::KeyClaimed(Claim { key: Digest(key.0), fingerprint: Digest(fingerprint.0), nth })
+    ClaimEvent::KeyClaimed(IdempotencyClaim {
+        key: Digest(key.0),
+        fingerprint: Digest(fingerprint.0),
+        command_index: nth,
+    })
 }
 
-fn checked<T>(field: &'static str, value: Result<T, Invalid>) -> Result<T, CommitDecodeError> {
+fn checked<T>(field: &'static str, value: Result<T, InvalidValue>) -> Result<T, CommitDecodeError> {
     value.map_err(|reason| CommitDecodeError::Value { field, reason: reason.to_string() })
 }
 
@@ -85,13 +89,13 @@ fn actor(stored: &v1::ActorV1) -> Actor {
 }
 
 fn text<const MAX: usize, const MULTILINE: bool>(stored: v1::Str<'_>) -> Text<MAX, MULTILINE> {
-    Text::recorded(stored.into_owned())
+    Text::from_recorded(stored.into_owned())
 }
 
 fn link(stored: v1::Str<'_>) -> Link {
-    Link::recorded(stored.into_owned())
+    Link::from_recorded(stored.into_owned())
 }
 
 fn labels(stored: v1::Strs<'_>) -> Labels {
-    Labels::recorded(stored.into_iter().map(Cow::into_owned).collect())
+    Labels::from_recorded(stored.into_iter().map(Cow::into_owned).collect())
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{v1, v2};
-use crate::domain::claim::{Claim, ClaimEvent};
+use crate::domain::claim::{ClaimEvent, IdempotencyClaim};
 use crate::domain::event::Event;
 use crate::domain::value::{Labels, Link, Text};
 use crate::events::envelope::{Actor, RecordedEvent};
@@ -46,7 +46,7 @@ pub fn entry(recorded: &RecordedEvent) -> v2::EntryV2<'_> {
 }
 
 fn claim(event: &ClaimEvent) -> v1::ClaimEventV1 {
-    let ClaimEvent::KeyClaimed(Claim { key, fingerprint, nth }) = event;
+    let ClaimEvent::KeyClaimed(IdempotencyClaim { key, fingerprint, command_index: nth }) = event;
     v1::ClaimEventV1::KeyClaimed {
         key: v1::StoredSha256(key.0),
         fingerprint: v1::StoredSha256(fingerprint.0),

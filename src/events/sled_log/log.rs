@@ -11,8 +11,9 @@ use super::open::{self, OpenReport};
 use super::recovery::OpenProgress;
 use super::scrub::{Scrub, ScrubState, ScrubStatus};
 use super::shared::SharedLogState;
-use crate::clock::{Step, Surroundings};
+use crate::disk_space::{DiskSpace, StorageState, StorageStatus};
 use crate::domain::value::Timestamp;
+use crate::environment::{CommitStep, Environment};
 use crate::events::codec;
 use crate::events::envelope::{Append, Commit, RecordedEvent};
 use crate::events::follower::{DurableGroup, FollowerQueue};
@@ -23,8 +24,7 @@ use crate::events::stream::{Position, StreamId, Version};
 use crate::events::stream_versions::StreamVersions;
 use crate::events::tail::Tail;
 use crate::events::version_cache::VersionCache;
-use crate::priority::{Work, yield_to_answers};
-use crate::space::{Space, StorageKind, StorageState};
+use crate::priority::{BackgroundWork, lower_priority};
 
 /// Maximum number of events inserted before the tail is shortened.
 pub(super) const BATCH_EVENTS: usize = 4096;
@@ -34,7 +34,7 @@ pub(super) const BATCH_EVENTS: usize = 4096;
 pub struct SledLogOptions {
     pub journal: JournalOptions,
     /// Free space on the disk.
-    pub space: Space,
+    pub space: DiskSpace,
     /// Maximum lag of sled in bytes of the journal; appends wait at the limit. The lagging events are also in memory,
     /// in about three times as many bytes.
     pub lag_bytes_max: usize,
@@ -49,7 +49,7 @@ impl SledLogOptions {
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         let journal = JournalOptions::new(directory);
-        let space = Space::default();
+        let space = DiskSpace::default();
         Self { journal, space, lag_bytes_max: 128 * 1024 * 1024, versions_max: 100_000, progress: None }
     }
 }
@@ -79,10 +79,10 @@ impl SledLog {
     /// If the journal is damaged, sled is ahead of it, or the file system fails.
     pub fn open(
         options: &SledLogOptions,
-        surroundings: &Surroundings,
+        environment: &Environment,
         on_commit: impl FnMut(&Commit),
     ) -> Result<(Self, OpenReport), OpenError> {
-        Self::open_from(options, surroundings, None, on_commit)
+        Self::open_from(options, environment, None, on_commit)
     }
 
     /// Opens the log like [`SledLog::open`], but checks records before an anchor later, in the background. `on_commit`
@@ -92,12 +92,12 @@ impl SledLog {
     /// See [`SledLog::open`]; also if the journal does not hold the anchor ([`Anchor::check`]).
     pub fn open_from(
         options: &SledLogOptions,
-        surroundings: &Surroundings,
+        environment: &Environment,
         anchor: Option<&Anchor>,
         on_commit: impl FnMut(&Commit),
     ) -> Result<(Self, OpenReport), OpenError> {
         let open::OpenedSledLog { journal, trees, versions, report, deferred } =
-            open::open(options, surroundings, anchor, on_commit)?;
+            open::open(options, environment, anchor, on_commit)?;
 
         let shared = Arc::new(SharedLogState {
             trees: RwLock::new(Some(Arc::new(trees))),
@@ -107,12 +107,12 @@ impl SledLog {
             directory: options.journal.directory.join("sled"),
             space: options.space.clone(),
             damage_mark: open::sled_damage_mark(options),
-            scrub: Scrub::new(deferred.as_ref(), journal.head(), surroundings),
+            scrub: Scrub::new(deferred.as_ref(), journal.head(), environment),
             signed: AtomicU64::new(journal.signed_position().0),
             disk: disk_request::DiskRequest::default(),
             expected_versions: RwLock::default(),
             journal_damage_mark: open::journal_damage_mark(options),
-            mishaps: surroundings.mishaps(),
+            fail_points: environment.fail_points(),
         });
 
         let scrubber = deferred.map(|deferred| shared.clone().start_scrub(deferred)).transpose();
@@ -122,7 +122,7 @@ impl SledLog {
         let follower = thread::Builder::new()
             .name("sled-follower".to_owned())
             .spawn(move || {
-                yield_to_answers(Work::LogUpkeep);
+                lower_priority(BackgroundWork::LogMaintenance);
                 following.run_follower();
             })
             .map_err(OpenError::io("start the thread that fills", options.journal.directory.join("sled")))?;
@@ -161,7 +161,7 @@ impl SledLog {
 
     /// Disk space of the log.
     #[must_use]
-    pub fn space(&self) -> &Space {
+    pub fn space(&self) -> &DiskSpace {
         &self.shared.space
     }
 
@@ -169,9 +169,9 @@ impl SledLog {
     #[must_use]
     pub fn storage(&self) -> StorageState {
         let (state, reason) = match self.state() {
-            Ok(()) => (StorageKind::Ok, None),
-            Err(LogFailure::Full { reason }) => (StorageKind::Full, Some(reason)),
-            Err(failure) => (StorageKind::ReadOnly, Some(failure.to_string())),
+            Ok(()) => (StorageStatus::Ok, None),
+            Err(LogFailure::Full { reason }) => (StorageStatus::Full, Some(reason)),
+            Err(failure) => (StorageStatus::ReadOnly, Some(failure.to_string())),
         };
         StorageState { state, reason, ..self.shared.space.state() }
     }
@@ -251,7 +251,7 @@ impl SledLog {
         let trees = trees.filter(|trees| !trees.has_failed());
         trees.map_or(Ok(()), |trees| trees.flush()).map_err(|reason| failed("flush sled", reason))?;
 
-        self.shared.mishaps.done(Step::SledFlushed);
+        self.shared.fail_points.hit_after(CommitStep::SledFlushed);
         Ok(())
     }
 
@@ -298,8 +298,8 @@ impl EventLog for SledLog {
         let outcome = self.shared.wait_for_room().and_then(|()| writer.append(group, &self.shared));
 
         match &outcome {
-            Ok(_) => space.taken(),
-            Err(LogFailure::Full { reason }) => space.refused(reason),
+            Ok(_) => space.record_success(),
+            Err(LogFailure::Full { reason }) => space.record_refusal(reason),
             Err(failure) => writer.refusal = Some(failure.to_string()),
         }
         outcome
@@ -350,7 +350,7 @@ impl EventLog for SledLog {
         let signed = self.shared.disk.measure(|| writer.journal.sign_head());
         self.shared.signed.store(writer.journal.signed_position().0, Ordering::Relaxed);
         let Err(error) = signed else { return };
-        if self.shared.space.shortage(&error).is_none() {
+        if self.shared.space.to_disk_full(&error).is_none() {
             tracing::error!(%error, "HEAD could not be written: the log is read-only now");
             writer.refusal.get_or_insert_with(|| format!("HEAD could not be written: {error}"));
         }

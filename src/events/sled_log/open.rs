@@ -17,8 +17,8 @@ use super::log::{BATCH_EVENTS, SledLogOptions};
 use super::recovery::{OpenProgress, OpenStep};
 use super::scrub::DeferredCheck;
 use super::{SledOpenError, SledTrees, stream_entry};
-use crate::clock::{Step, Surroundings};
 use crate::data_dir::write_private;
+use crate::environment::{CommitStep, Environment};
 use crate::events::codec;
 use crate::events::envelope::Commit;
 use crate::events::journal::{
@@ -164,7 +164,7 @@ impl ContentSum {
 /// after it.
 pub(super) fn open(
     options: &SledLogOptions,
-    surroundings: &Surroundings,
+    environment: &Environment,
     anchor: Option<&Anchor>,
     mut on_commit: impl FnMut(&Commit),
 ) -> Result<OpenedSledLog, OpenError> {
@@ -189,7 +189,7 @@ pub(super) fn open(
         let trusted = trees.as_ref().filter(|_| rebuilt.is_none() && deferred_to.is_none());
         let summing = trusted.map(|trees| scope.spawn(move || sum_content(trees, extent)));
         let copies = &mut |position| trees.as_ref().and_then(|trees| trees.payload_at(position));
-        let environment = JournalEnvironment::new(surroundings, &options.space);
+        let environment = JournalEnvironment::new(environment, &options.space);
         let options = options.journal.clone();
 
         let found = Journal::open_and_repair(options, environment, extent.end, deferred_to, copies, |record| {
@@ -216,7 +216,7 @@ pub(super) fn open(
             }
             rebuilt = rebuilt.or(outcome.err().map(SledRebuild::damaged));
             let trees = recreate(&directory)?;
-            surroundings.mishaps().done(Step::SledRemoved);
+            environment.fail_points().hit_after(CommitStep::SledRemoved);
             let inserted = refill(&trees, journal.read_from(Position(0))?, &directory, progress.zip(Some(head)))?;
             (trees, inserted)
         }

@@ -65,7 +65,7 @@ impl SharedLogState {
     /// Stops appends until sled is filled again, because the events that it lacks are in memory.
     fn stall_appends(&self, reason: &str) {
         let reason = format!("the index of the log (sled) cannot be written: {reason}");
-        self.space.refused(&reason);
+        self.space.record_refusal(&reason);
         self.queue.set_stalled(Some(reason));
     }
 

@@ -15,12 +15,12 @@ use parking_lot::Mutex;
 use super::open::{ContentSum, SledExtent};
 use super::shared::SharedLogState;
 use super::{SledTrees, catch_panic, stream_entry, u64_at};
-use crate::clock::{Place, Surroundings};
 use crate::domain::value::Timestamp;
+use crate::environment::{Environment, FailPoint};
 use crate::events::journal::{Anchor, Journal, JournalReader};
 use crate::events::open_error::OpenError;
 use crate::events::stream::Position;
-use crate::priority::{Work, yield_to_answers};
+use crate::priority::{BackgroundWork, lower_priority};
 
 /// Working time between two pauses. A pause is as long as the work before it.
 const WORK_INTERVAL: Duration = Duration::from_millis(10);
@@ -70,7 +70,7 @@ impl DeferredCheck {
 pub(super) struct Scrub {
     known: Mutex<ScrubStatus>,
     found: Mutex<DamageFound>,
-    surroundings: Surroundings,
+    environment: Environment,
     stopped: AtomicBool,
 }
 
@@ -102,14 +102,14 @@ impl From<ScrubStopped> for ScrubEnd {
 
 impl Scrub {
     /// State for a log that ended at `head` when it was opened.
-    pub fn new(deferred: Option<&DeferredCheck>, head: Position, surroundings: &Surroundings) -> Self {
+    pub fn new(deferred: Option<&DeferredCheck>, head: Position, environment: &Environment) -> Self {
         let (state, position) = match deferred {
             None => (ScrubState::Intact, head),
             Some(_) => (ScrubState::Checking, Position(0)),
         };
-        let known = Mutex::new(ScrubStatus { state, position, until: head, since: surroundings.now() });
-        let surroundings = surroundings.clone();
-        Self { known, found: Mutex::default(), surroundings, stopped: AtomicBool::new(false) }
+        let known = Mutex::new(ScrubStatus { state, position, until: head, since: environment.now() });
+        let environment = environment.clone();
+        Self { known, found: Mutex::default(), environment, stopped: AtomicBool::new(false) }
     }
 
     pub fn state(&self) -> ScrubState {
@@ -131,7 +131,7 @@ impl Scrub {
     pub fn record_sled_damage(&self, what: &str) {
         self.found.lock().in_sled.get_or_insert_with(|| {
             let reason = format!("{what}; restart the service, which makes the index anew from the journal");
-            (reason, self.surroundings.now())
+            (reason, self.environment.now())
         });
     }
 
@@ -143,7 +143,7 @@ impl Scrub {
             return false;
         }
         let reason = format!("{what}; restart the service, which heals what can be proven");
-        found.in_journal = Some((reason, self.surroundings.now()));
+        found.in_journal = Some((reason, self.environment.now()));
         true
     }
 
@@ -161,13 +161,13 @@ impl Scrub {
         let mut known = self.known.lock();
         known.state = ScrubState::Intact;
         known.position = known.until;
-        known.since = self.surroundings.now();
+        known.since = self.environment.now();
     }
 
     fn fail(&self, reason: String) {
         let mut known = self.known.lock();
         known.state = ScrubState::Damaged { reason };
-        known.since = self.surroundings.now();
+        known.since = self.environment.now();
     }
 
     pub fn stop(&self) {
@@ -207,13 +207,13 @@ impl SharedLogState {
     /// Starts the check on its own thread.
     pub fn start_scrub(self: Arc<Self>, deferred: DeferredCheck) -> io::Result<JoinHandle<()>> {
         thread::Builder::new().name("log-scrub".to_owned()).spawn(move || {
-            yield_to_answers(Work::LogUpkeep);
+            lower_priority(BackgroundWork::LogMaintenance);
             self.run_scrub(deferred);
         })
     }
 
     fn run_scrub(&self, deferred: DeferredCheck) {
-        self.mishaps.reach(Place::Scrub, "");
+        self.fail_points.hit(FailPoint::Scrub, "");
 
         let last = deferred.anchor.position;
         let started = Instant::now();

@@ -10,8 +10,9 @@ use parking_lot::RwLock;
 use super::log::disk_request::DiskRequest;
 use super::scrub::{Scrub, ScrubState};
 use super::{SledDefect, SledTrees};
-use crate::clock::{Mishaps, Step};
 use crate::data_dir::write_private;
+use crate::disk_space::DiskSpace;
+use crate::environment::{CommitStep, FailPoints};
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::follower::{DurableGroup, FollowerQueue};
 use crate::events::journal::JournalLocation;
@@ -19,7 +20,6 @@ use crate::events::log::LogFailure;
 use crate::events::stream::{Position, StreamId, Version};
 use crate::events::stream_versions::StreamVersions;
 use crate::events::tail::Tail;
-use crate::space::Space;
 
 pub(super) struct SharedLogState {
     /// Sled; `None` while it is being reopened.
@@ -32,7 +32,7 @@ pub(super) struct SharedLogState {
     pub directory: PathBuf,
     /// Marker file of damage in sled. It makes the next opening rebuild sled.
     pub damage_mark: PathBuf,
-    pub space: Space,
+    pub space: DiskSpace,
     /// Background check of the part that the start has deferred.
     pub scrub: Scrub,
     /// Expected stream versions, until that check is complete.
@@ -43,7 +43,7 @@ pub(super) struct SharedLogState {
     pub signed: AtomicU64,
     /// Disk request of the writer.
     pub disk: DiskRequest,
-    pub mishaps: Mishaps,
+    pub fail_points: FailPoints,
 }
 
 impl SharedLogState {
@@ -66,7 +66,7 @@ impl SharedLogState {
         }
         drop(tail);
         self.queue.push(group);
-        self.mishaps.done(Step::Published);
+        self.fail_points.hit_after(CommitStep::Published);
     }
 
     /// Fills sled until the queue ends.
@@ -95,8 +95,8 @@ impl SharedLogState {
 
     fn fill(&self, records: &[(&Commit, &[u8])]) -> Result<(), String> {
         let trees = self.trees.read().clone().ok_or("sled is closed")?;
-        trees.insert(records, || self.mishaps.done(Step::SledIndexed))?;
-        self.mishaps.done(Step::SledInserted);
+        trees.insert(records, || self.fail_points.hit_after(CommitStep::SledIndexed))?;
+        self.fail_points.hit_after(CommitStep::SledInserted);
         trees.io_error.get().map_or(Ok(()), |reason| Err(reason.clone()))
     }
 

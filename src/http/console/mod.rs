@@ -19,10 +19,10 @@ use actix_web::{HttpMessage, HttpRequest, HttpResponse};
 use bytes::Bytes;
 
 use self::files::FILES;
-use super::answer::{COMPRESSED_FROM, identity};
-use super::conditional::{self, tag_of};
+use super::api_response::{COMPRESSION_MIN_BYTES, identity_encoding};
+use super::conditional::{self, entity_tag};
 use super::error::Problem;
-use super::gate::Routed;
+use super::pipeline::MatchedRoute;
 
 /// Route name of all console files, in logs and metrics.
 pub(super) const ROUTE: &str = "console";
@@ -46,34 +46,34 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 /// Main page; it loads the other files from `console/`.
 const INDEX: &str = "index.html";
 /// Path of the API reference.
-pub(super) const REFERENCE_AT: &str = "/docs";
+pub(super) const API_REFERENCE_PATH: &str = "/docs";
 /// Paths of the main page.
-const INDEX_AT: [&str; 2] = ["/", REFERENCE_AT];
+const INDEX_PATHS: [&str; 2] = ["/", API_REFERENCE_PATH];
 
 /// File with its response headers.
-struct Served {
+struct ConsoleFile {
     bytes: &'static [u8],
     media_type: &'static str,
-    tag: String,
+    etag: String,
 }
 
 /// All files, by path.
-static SERVED: LazyLock<HashMap<String, Served>> = LazyLock::new(|| {
+static FILES_BY_PATH: LazyLock<HashMap<String, ConsoleFile>> = LazyLock::new(|| {
     let paths = |name: &'static str| match name {
-        INDEX => INDEX_AT.map(str::to_owned).to_vec(),
+        INDEX => INDEX_PATHS.map(str::to_owned).to_vec(),
         _ => vec![format!("/console/{name}")],
     };
-    let served = |bytes, name| Served { bytes, media_type: media_type(name), tag: tag_of(bytes) };
+    let served = |bytes, name| ConsoleFile { bytes, media_type: media_type(name), etag: entity_tag(bytes) };
     let at_paths = |(name, bytes)| paths(name).into_iter().map(move |path| (path, served(bytes, name)));
     FILES.iter().copied().flat_map(at_paths).collect()
 });
 
 /// Returns the response for a path of the console; `None` for other paths.
-pub(super) fn answer(request: &HttpRequest) -> Option<HttpResponse> {
-    let file = SERVED.get(request.path())?;
-    request.extensions_mut().insert(Routed(ROUTE));
+pub(super) fn respond(request: &HttpRequest) -> Option<HttpResponse> {
+    let file = FILES_BY_PATH.get(request.path())?;
+    request.extensions_mut().insert(MatchedRoute(ROUTE));
     if ![Method::GET, Method::HEAD].contains(request.method()) {
-        return Some(Problem::method_not_allowed("GET, HEAD").respond(request.path()));
+        return Some(Problem::method_not_allowed("GET, HEAD").to_response(request.path()));
     }
 
     let mut response = HttpResponse::Ok();
@@ -81,13 +81,13 @@ pub(super) fn answer(request: &HttpRequest) -> Option<HttpResponse> {
         response.insert_header(header);
     }
 
-    response.insert_header((ETAG, file.tag.as_str())).insert_header((CONTENT_TYPE, file.media_type));
-    if conditional::is_current(request.headers(), &file.tag) {
+    response.insert_header((ETAG, file.etag.as_str())).insert_header((CONTENT_TYPE, file.media_type));
+    if conditional::is_current(request.headers(), &file.etag) {
         return Some(response.status(StatusCode::NOT_MODIFIED).finish());
     }
 
-    if file.bytes.len() < COMPRESSED_FROM {
-        response.insert_header(identity());
+    if file.bytes.len() < COMPRESSION_MIN_BYTES {
+        response.insert_header(identity_encoding());
     }
     Some(response.body(Bytes::from_static(file.bytes)))
 }

@@ -14,16 +14,16 @@ const ASSETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/console/asse
 const VENDORED: &str = "vendor/";
 
 /// Returns the project's own text files.
-fn own() -> impl Iterator<Item = (&'static str, &'static str)> {
+fn own_files() -> impl Iterator<Item = (&'static str, &'static str)> {
     let own = FILES.iter().filter(|(name, _)| !name.starts_with(VENDORED));
     own.map(|(name, bytes)| (*name, std::str::from_utf8(bytes).expect("UTF-8")))
 }
 
-fn names_in(folder: &Path, below: &str) -> Vec<String> {
+fn list_files(folder: &Path, below: &str) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry"));
     let names = entries.flat_map(|entry| {
         let name = format!("{below}{}", entry.file_name().to_str().expect("UTF-8"));
-        if entry.path().is_dir() { names_in(&entry.path(), &format!("{name}/")) } else { vec![name] }
+        if entry.path().is_dir() { list_files(&entry.path(), &format!("{name}/")) } else { vec![name] }
     });
     names.collect()
 }
@@ -34,7 +34,7 @@ fn is_script(name: &str) -> bool {
 
 #[test]
 fn every_file_is_in_the_program() {
-    let there: BTreeSet<String> = names_in(Path::new(ASSETS), "").into_iter().collect();
+    let there: BTreeSet<String> = list_files(Path::new(ASSETS), "").into_iter().collect();
     let served: BTreeSet<String> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(there, served, "left: src/http/console/assets, right: src/http/console/files.rs");
 }
@@ -81,7 +81,7 @@ fn nothing_makes_markup_of_text_runs_text_or_leaves_the_service() {
         "http://",
         "https://",
     ];
-    for (name, text) in own() {
+    for (name, text) in own_files() {
         for (at, line) in text.lines().enumerate() {
             // URLs in placeholder text and the SVG namespace load nothing.
             let line = line.replace("http://www.w3.org/2000/svg", "").replace("https://…", "");
@@ -94,11 +94,11 @@ fn nothing_makes_markup_of_text_runs_text_or_leaves_the_service() {
 #[test]
 fn the_page_names_every_script_and_every_import_is_there() {
     let names: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).collect();
-    let index = own().find(|(name, _)| *name == INDEX).expect("the page").1;
+    let index = own_files().find(|(name, _)| *name == INDEX).expect("the page").1;
     for script in names.iter().filter(|name| is_script(name)) {
         assert!(index.contains(&format!("\"console/{script}\"")), "{INDEX} does not load {script} ahead");
     }
-    for (name, text) in own().filter(|(name, _)| is_script(name)) {
+    for (name, text) in own_files().filter(|(name, _)| is_script(name)) {
         let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
         let imports = text.split(" from '").skip(1).filter_map(|rest| rest.split('\'').next());
         for import in imports.filter(|import| import.starts_with('.')) {

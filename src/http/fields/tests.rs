@@ -1,7 +1,7 @@
 //! Bodies with many invalid fields, and the errors they yield.
 
 use super::*;
-use crate::domain::image::{Dial, ScaleFactor};
+use crate::domain::image::{ScaleFactor, SignedStrength};
 use crate::domain::node::Rating;
 use crate::domain::value::{Link, Name};
 use serde_json::json;
@@ -11,10 +11,10 @@ const LABEL: &str =
 const NAME: &str =
     "must be one line of at most 200 characters, without control, bidirectional or zero-width characters";
 
-fn faults_of(body: &Value, reader: impl FnOnce(&mut Fields<'_, '_>) -> Option<()>) -> Vec<String> {
+fn errors_of(body: &Value, reader: impl FnOnce(&mut Fields<'_, '_>) -> Option<()>) -> Vec<String> {
     let problem = read(body, reader).unwrap_err();
     let response: Value = {
-        let bytes = actix_web::body::MessageBody::try_into_bytes(problem.respond("/x").into_body());
+        let bytes = actix_web::body::MessageBody::try_into_bytes(problem.to_response("/x").into_body());
         serde_json::from_slice(&bytes.unwrap_or_default()).unwrap()
     };
     let details = response["details"].as_array().unwrap().iter();
@@ -24,9 +24,9 @@ fn faults_of(body: &Value, reader: impl FnOnce(&mut Fields<'_, '_>) -> Option<()
 #[test]
 fn every_bad_field_is_named() {
     let body = json!({"hdr": 11, "scale": "3x", "on": "yes", "tags": ["a", 1, {}], "n": {"a/b": 1}, "half": 0.5});
-    let faults = faults_of(&body, |fields| {
-        fields.integer("hdr", Dial::new);
-        fields.integer("half", Dial::new);
+    let faults = errors_of(&body, |fields| {
+        fields.integer("hdr", SignedStrength::new);
+        fields.integer("half", SignedStrength::new);
         fields.text("scale", ScaleFactor::parse);
         fields.flag("on");
         fields.labels("tags");
@@ -54,25 +54,25 @@ fn null_is_absent_and_unknown_fields_are_ignored() {
     let name = read(&body, |fields| Some(fields.text("name", Name::parse)));
     assert_eq!(name.unwrap(), None);
     assert_eq!(
-        faults_of(&json!({"id": null}), |f| f.required_text("id", Name::parse).map(|_| ())),
+        errors_of(&json!({"id": null}), |f| f.required_text("id", Name::parse).map(|_| ())),
         ["/id is required"]
     );
 }
 
 #[test]
 fn a_field_of_the_wrong_type_is_one_fault_even_when_it_is_required() {
-    let faults = faults_of(&json!({"id": 7}), |f| f.required_text("id", Name::parse).map(|_| ()));
+    let faults = errors_of(&json!({"id": 7}), |f| f.required_text("id", Name::parse).map(|_| ()));
     assert_eq!(faults, [format!("/id {NAME}")]);
 }
 
 #[test]
 fn a_body_that_is_no_object_is_refused() {
-    assert_eq!(faults_of(&json!([1]), |_| Some(())), ["the body must be a JSON object"]);
+    assert_eq!(errors_of(&json!([1]), |_| Some(())), ["the body must be a JSON object"]);
 }
 
 #[test]
 fn whole_numbers_may_be_written_as_floats() {
-    let number = |body| read(&body, |f| f.integer("n", Dial::new)).map(Dial::get).ok();
+    let number = |body| read(&body, |f| f.integer("n", SignedStrength::new)).map(SignedStrength::get).ok();
     assert_eq!(number(json!({"n": 2.0})), Some(2));
     assert_eq!(number(json!({"n": 1e300})), None);
     assert_eq!(number(json!({"n": 18_446_744_073_709_551_615_u64})), None);
@@ -81,7 +81,7 @@ fn whole_numbers_may_be_written_as_floats() {
 #[test]
 fn lists_have_an_end() {
     let body = json!({"tags": vec!["x"; LIST_MAX + 1], "few": ["a", "b"], "none": {}, "nodes": [{}, 1]});
-    let faults = faults_of(&body, |fields| {
+    let faults = errors_of(&body, |fields| {
         fields.labels("tags");
         fields.texts("few", 1, Ok);
         fields.texts("none", 1, Ok);
@@ -103,8 +103,8 @@ fn what_has_the_wrong_type_is_told_what_is_allowed() {
     let names = ["hdr", "rating", "any", "scale", "url", "free", "nodes"];
     let body = Value::Object(names.iter().map(|name| ((*name).to_owned(), json!(true))).collect());
     // When they are read
-    let faults = faults_of(&body, |fields| {
-        fields.integer("hdr", Dial::new);
+    let faults = errors_of(&body, |fields| {
+        fields.integer("hdr", SignedStrength::new);
         fields.number("rating", Rating::new);
         fields.integer("any", Ok);
         fields.text("scale", ScaleFactor::parse);

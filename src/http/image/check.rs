@@ -2,55 +2,60 @@
 
 use std::cell::Cell;
 
+use crate::disk_space::DiskSpace;
 use crate::domain::ids::TaskId;
-use crate::domain::image::{ImageJob, ImageWork, Source, Upscale};
-use crate::domain::value::{CallbackUrl, Invalid};
-use crate::http::body::Json;
+use crate::domain::image::{ImageJob, ImageWork, PictureSource, UpscaleJob};
+use crate::domain::value::{CallbackUrl, InvalidValue};
+use crate::http::body::JsonBody;
 use crate::http::error::Problem;
 use crate::http::fields::{self, Fields};
-use crate::media::decoders::{DecodeError, Decoders, measure};
-use crate::media::input::{Given, Inspected};
-use crate::media::store::{Area, Store};
-use crate::space::Space;
+use crate::media::decoders::{PictureDecodeError, PictureDecoders, read_picture_info};
+use crate::media::input::{PictureInfo, PictureInput};
+use crate::media::store::{MediaArea, MediaStore};
 
 /// Parsed submission; its pictures are not checked yet.
-pub(super) struct Asked {
+pub(super) struct ParsedImageSubmission {
     pub job: ImageJob,
     /// Second picture, beside the main one, and its field.
-    pub reference: Option<(&'static str, Given)>,
+    pub reference: Option<(&'static str, PictureInput)>,
     /// `true` if the result is random, so that equal requests give different pictures.
-    pub varies: bool,
+    pub is_random: bool,
 }
 
 /// Reader of one endpoint's fields. An invalid field is reported and replaced by its default, so that the other checks
 /// continue.
-pub(super) type ReadJob = fn(&mut Fields<'_, '_>) -> Asked;
+pub(super) type ImageJobReader = fn(&mut Fields<'_, '_>) -> ParsedImageSubmission;
 
 /// Submission that passed all checks; nothing is stored yet.
-pub(super) struct Checked {
+pub(super) struct CheckedImageSubmission {
     job: ImageJob,
-    image: Looked,
-    reference: Option<Looked>,
-    varies: bool,
+    image: CheckedImageInput,
+    reference: Option<CheckedImageInput>,
+    is_random: bool,
     webhook: Option<CallbackUrl>,
 }
 
 /// Checked picture, or the URL of one still to be fetched.
-enum Looked {
-    Here { bytes: Vec<u8>, inspected: Inspected },
+enum CheckedImageInput {
+    Inline { bytes: Vec<u8>, info: PictureInfo },
     Remote(CallbackUrl),
 }
 
 /// Checks the fields, then the pictures. The main picture is decoded only if its result would be small enough. Blocks.
-pub(super) fn check(body: &Json, read: ReadJob, decoders: &Decoders) -> Result<Checked, Problem> {
+pub(super) fn check(
+    body: &JsonBody,
+    read: ImageJobReader,
+    decoders: &PictureDecoders,
+) -> Result<CheckedImageSubmission, Problem> {
     let is_busy = Cell::new(false);
     let inspect = |bytes: &[u8]| inspect(decoders, bytes, &is_busy);
     let checked = fields::read(body, |fields| {
-        let Asked { job, reference, varies } = read(fields);
+        let ParsedImageSubmission { job, reference, is_random: varies } = read(fields);
         let webhook = fields.text("webhook_url", read_webhook).flatten();
-        let image = fields.required_text("image", Given::parse);
-        let reference = reference.map(|(field, given)| look(fields, field, given, inspect, |_, _| Some(())));
-        let image = look(fields, "image", image?, inspect, |fields, measured| check_output(fields, &job, measured))?;
+        let image = fields.required_text("image", PictureInput::parse);
+        let reference = reference.map(|(field, given)| check_picture(fields, field, given, inspect, |_, _| Some(())));
+        let image =
+            check_picture(fields, "image", image?, inspect, |fields, measured| check_output(fields, &job, measured))?;
 
         // An invalid picture was reported already.
         let reference = match reference {
@@ -58,94 +63,98 @@ pub(super) fn check(body: &Json, read: ReadJob, decoders: &Decoders) -> Result<C
             Some(looked) => Some(looked?),
         };
 
-        Some(Checked { job, image, reference, varies, webhook })
+        Some(CheckedImageSubmission { job, image, reference, is_random: varies, webhook })
     });
     if is_busy.get() { Err(Problem::overloaded()) } else { checked }
 }
 
 /// Decodes a picture. If the memory for that is exhausted, `is_busy` is set and the client may retry the whole
 /// submission.
-pub(in crate::http) fn inspect(decoders: &Decoders, bytes: &[u8], is_busy: &Cell<bool>) -> Result<Inspected, Invalid> {
+pub(in crate::http) fn inspect(
+    decoders: &PictureDecoders,
+    bytes: &[u8],
+    is_busy: &Cell<bool>,
+) -> Result<PictureInfo, InvalidValue> {
     decoders.inspect(bytes).map_err(|error| match error {
-        DecodeError::Invalid(reason) => reason,
-        DecodeError::Busy => {
+        PictureDecodeError::Invalid(reason) => reason,
+        PictureDecodeError::Busy => {
             is_busy.set(true);
-            Invalid::new("was not checked: the service is busy")
+            InvalidValue::new("was not checked: the service is busy")
         }
     })
 }
 
 /// Parses the webhook URL; an empty one counts as absent (contract 4).
-fn read_webhook(text: &str) -> Result<Option<CallbackUrl>, Invalid> {
+fn read_webhook(text: &str) -> Result<Option<CallbackUrl>, InvalidValue> {
     if text.is_empty() { Ok(None) } else { CallbackUrl::parse(text).map(Some) }
 }
 
 /// Decodes an inline picture if its header passes `check_measured`. A picture at a URL is checked when it is fetched.
-fn look(
+fn check_picture(
     fields: &mut Fields<'_, '_>,
     field: &'static str,
-    given: Given,
-    inspect: impl Fn(&[u8]) -> Result<Inspected, Invalid>,
-    check_measured: impl FnOnce(&mut Fields<'_, '_>, &Inspected) -> Option<()>,
-) -> Option<Looked> {
+    given: PictureInput,
+    inspect: impl Fn(&[u8]) -> Result<PictureInfo, InvalidValue>,
+    check_measured: impl FnOnce(&mut Fields<'_, '_>, &PictureInfo) -> Option<()>,
+) -> Option<CheckedImageInput> {
     let bytes = match given {
-        Given::Url(url) => return Some(Looked::Remote(url)),
-        Given::Bytes(bytes) => bytes,
+        PictureInput::Url(url) => return Some(CheckedImageInput::Remote(url)),
+        PictureInput::Bytes(bytes) => bytes,
     };
 
-    let noted = |fields: &mut Fields<'_, '_>, inspected: Result<Inspected, Invalid>| {
-        inspected.map_err(|reason| fields.fault(field, reason)).ok()
+    let noted = |fields: &mut Fields<'_, '_>, inspected: Result<PictureInfo, InvalidValue>| {
+        inspected.map_err(|reason| fields.add_error(field, reason)).ok()
     };
 
-    let measured = noted(fields, measure(&bytes))?;
+    let measured = noted(fields, read_picture_info(&bytes))?;
     check_measured(fields, &measured)?;
 
     let inspected = noted(fields, inspect(&bytes))?;
-    Some(Looked::Here { bytes, inspected })
+    Some(CheckedImageInput::Inline { bytes, info: inspected })
 }
 
 /// Checks the size of the result. Reports the picture if no factor fits, else the factor.
-fn check_output(fields: &mut Fields<'_, '_>, job: &ImageJob, measured: &Inspected) -> Option<()> {
-    let Inspected { width, height, .. } = *measured;
-    let reason = match job.check_output(width, height) {
+fn check_output(fields: &mut Fields<'_, '_>, job: &ImageJob, measured: &PictureInfo) -> Option<()> {
+    let PictureInfo { width, height, .. } = *measured;
+    let reason = match job.check_output_size(width, height) {
         Ok(()) => return Some(()),
         Err(reason) => reason,
     };
-    let fits = ImageJob::Upscale(Upscale::default()).check_output(width, height).is_ok();
-    fields.fault(if fits { "scale_factor" } else { "image" }, format!("makes the result too large: {reason}"));
+    let fits = ImageJob::Upscale(UpscaleJob::default()).check_output_size(width, height).is_ok();
+    fields.add_error(if fits { "scale_factor" } else { "image" }, format!("makes the result too large: {reason}"));
     None
 }
 
 /// Returns the random seed of a task, derived from its id.
-pub fn drawn_from(task: TaskId) -> u32 {
+pub fn derive_seed(task: TaskId) -> u32 {
     let (high, low) = task.0.as_u64_pair();
     #[expect(clippy::cast_possible_truncation, reason = "the lower half of each is as random as the upper")]
-    let drawn = high as u32 ^ low as u32;
-    drawn
+    let seed = high as u32 ^ low as u32;
+    seed
 }
 
-impl Checked {
+impl CheckedImageSubmission {
     /// Writes the pictures to the store. Blocks.
-    pub(super) fn keep(
+    pub(super) fn store_in(
         self,
-        store: &Store,
-        space: &Space,
-        drawn: u32,
+        store: &MediaStore,
+        space: &DiskSpace,
+        seed: u32,
     ) -> Result<(ImageWork, Option<CallbackUrl>), Problem> {
-        let Self { job, image, reference, varies, webhook } = self;
-        let image = image.keep(store, space)?;
-        let reference = reference.map(|picture| picture.keep(store, space)).transpose()?;
-        Ok((ImageWork { job, image, reference, seed: varies.then_some(drawn) }, webhook))
+        let Self { job, image, reference, is_random: varies, webhook } = self;
+        let image = image.store_in(store, space)?;
+        let reference = reference.map(|picture| picture.store_in(store, space)).transpose()?;
+        Ok((ImageWork { job, image, reference, seed: varies.then_some(seed) }, webhook))
     }
 }
 
-impl Looked {
-    fn keep(self, store: &Store, space: &Space) -> Result<Source, Problem> {
+impl CheckedImageInput {
+    fn store_in(self, store: &MediaStore, space: &DiskSpace) -> Result<PictureSource, Problem> {
         match self {
-            Self::Remote(url) => Ok(Source::Remote(url)),
-            Self::Here { bytes, inspected: Inspected { format, width, height } } => {
-                let kept = store.put(Area::Input, &bytes, format, width, height);
-                kept.map(Source::Kept).map_err(|error| Problem::of_disk(&error, space))
+            Self::Remote(url) => Ok(PictureSource::Remote(url)),
+            Self::Inline { bytes, info: PictureInfo { format, width, height } } => {
+                let kept = store.put(MediaArea::Input, &bytes, format, width, height);
+                kept.map(PictureSource::Stored).map_err(|error| Problem::from_io_error(&error, space))
             }
         }
     }

@@ -1,40 +1,40 @@
 //! Fields of each image endpoint, with their ranges and defaults (contract 6).
 
-use super::check::Asked;
+use super::check::ParsedImageSubmission;
 use crate::domain::image::{
-    Dial, Factor, ImageJob, LightSettings, LightSource, OptimizedFor, Percent, Portrait, PortraitBeautifier,
-    PortraitStyle, PrecisionFlavor, Prompt, Relight, RelightEngine, RelightStyle, ScaleFactor, SkinEnhance, SkinFocus,
-    SkinMode, StyleEngine, StyleFlavor, StyleTransfer, TransferLightA, TransferLightB, Upscale, UpscaleEngine,
-    UpscalePrecision,
+    ImageJob, ImagePrompt, LightSettings, LightSource, OptimizedFor, Percent, PortraitBeautifier, PortraitSettings,
+    PortraitStyle, PrecisionFlavor, PrecisionScaleFactor, PrecisionUpscaleJob, RelightEngine, RelightJob, RelightStyle,
+    ScaleFactor, SignedStrength, SkinEnhanceJob, SkinFocus, SkinMode, StyleEngine, StyleFlavor, StyleTransferJob,
+    TransferLightA, TransferLightB, UpscaleEngine, UpscaleJob,
 };
 use crate::http::fields::Fields;
-use crate::media::input::Given;
+use crate::media::input::PictureInput;
 
-impl Asked {
+impl ParsedImageSubmission {
     /// Creates a deterministic job on one picture.
-    const fn alone(job: ImageJob) -> Self {
-        Self { job, reference: None, varies: false }
+    const fn deterministic(job: ImageJob) -> Self {
+        Self { job, reference: None, is_random: false }
     }
 }
 
-pub(super) fn upscale(fields: &mut Fields<'_, '_>) -> Asked {
-    let usual = Upscale::default();
-    Asked::alone(ImageJob::Upscale(Upscale {
+pub(super) fn upscale(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
+    let usual = UpscaleJob::default();
+    ParsedImageSubmission::deterministic(ImageJob::Upscale(UpscaleJob {
         scale_factor: fields.text("scale_factor", ScaleFactor::parse).unwrap_or(usual.scale_factor),
         engine: fields.text("engine", UpscaleEngine::parse).unwrap_or(usual.engine),
         optimized_for: fields.text("optimized_for", OptimizedFor::parse).unwrap_or(usual.optimized_for),
-        creativity: fields.integer("creativity", Dial::new).unwrap_or_default(),
-        fractality: fields.integer("fractality", Dial::new).unwrap_or_default(),
-        hdr: fields.integer("hdr", Dial::new).unwrap_or_default(),
-        resemblance: fields.integer("resemblance", Dial::new).unwrap_or_default(),
-        prompt: fields.text("prompt", Prompt::parse),
+        creativity: fields.integer("creativity", SignedStrength::new).unwrap_or_default(),
+        fractality: fields.integer("fractality", SignedStrength::new).unwrap_or_default(),
+        hdr: fields.integer("hdr", SignedStrength::new).unwrap_or_default(),
+        resemblance: fields.integer("resemblance", SignedStrength::new).unwrap_or_default(),
+        prompt: fields.text("prompt", ImagePrompt::parse),
     }))
 }
 
-pub(super) fn upscale_precisely(fields: &mut Fields<'_, '_>) -> Asked {
-    let usual = UpscalePrecision::default();
-    Asked::alone(ImageJob::UpscalePrecision(UpscalePrecision {
-        scale_factor: fields.integer("scale_factor", Factor::new).unwrap_or(usual.scale_factor),
+pub(super) fn upscale_precisely(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
+    let usual = PrecisionUpscaleJob::default();
+    ParsedImageSubmission::deterministic(ImageJob::UpscalePrecision(PrecisionUpscaleJob {
+        scale_factor: fields.integer("scale_factor", PrecisionScaleFactor::new).unwrap_or(usual.scale_factor),
         flavor: fields.text("flavor", PrecisionFlavor::parse).unwrap_or(usual.flavor),
         sharpen: percent(fields, "sharpen", usual.sharpen),
         smart_grain: percent(fields, "smart_grain", usual.smart_grain),
@@ -42,61 +42,62 @@ pub(super) fn upscale_precisely(fields: &mut Fields<'_, '_>) -> Asked {
     }))
 }
 
-pub(super) fn transfer_style(fields: &mut Fields<'_, '_>) -> Asked {
-    let usual = StyleTransfer::default();
+pub(super) fn transfer_style(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
+    let usual = StyleTransferJob::default();
 
     // Checked even if no portrait is requested, and ignored then.
     let beautifier = fields.text("portrait_beautifier", PortraitBeautifier::parse);
     let style = fields.text("portrait_style", PortraitStyle::parse).unwrap_or(PortraitStyle::Standard);
     let is_portrait = flag(fields, "is_portrait", false);
 
-    let job = StyleTransfer {
+    let job = StyleTransferJob {
         engine: fields.text("engine", StyleEngine::parse).unwrap_or(usual.engine),
         flavor: fields.text("flavor", StyleFlavor::parse).unwrap_or(usual.flavor),
-        portrait: is_portrait.then_some(Portrait { beautifier, style }),
-        prompt: fields.text("prompt", Prompt::parse),
+        portrait: is_portrait.then_some(PortraitSettings { beautifier, style }),
+        prompt: fields.text("prompt", ImagePrompt::parse),
         structure_strength: percent(fields, "structure_strength", usual.structure_strength),
         style_strength: percent(fields, "style_strength", usual.style_strength),
         fixed_generation: flag(fields, "fixed_generation", usual.fixed_generation),
     };
 
-    let reference = fields.text("reference_image", Given::parse).map(|given| ("reference_image", given));
-    Asked { varies: !job.fixed_generation, job: ImageJob::StyleTransfer(job), reference }
+    let reference = fields.text("reference_image", PictureInput::parse).map(|given| ("reference_image", given));
+    ParsedImageSubmission { is_random: !job.fixed_generation, job: ImageJob::StyleTransfer(job), reference }
 }
 
-pub(super) fn enhance_skin_creatively(fields: &mut Fields<'_, '_>) -> Asked {
+pub(super) fn enhance_skin_creatively(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
     enhance_skin(fields, SkinMode::Creative)
 }
 
-pub(super) fn enhance_skin_faithfully(fields: &mut Fields<'_, '_>) -> Asked {
+pub(super) fn enhance_skin_faithfully(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
     let detail = percent(fields, "skin_detail", SkinMode::DETAIL_DEFAULT);
     enhance_skin(fields, SkinMode::Faithful { detail })
 }
 
-pub(super) fn enhance_skin_flexibly(fields: &mut Fields<'_, '_>) -> Asked {
+pub(super) fn enhance_skin_flexibly(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
     let focus = fields.text("optimized_for", SkinFocus::parse).unwrap_or(SkinFocus::EnhanceSkin);
     enhance_skin(fields, SkinMode::Flexible { focus })
 }
 
-fn enhance_skin(fields: &mut Fields<'_, '_>, mode: SkinMode) -> Asked {
-    let usual = SkinEnhance::of(mode);
-    let job = SkinEnhance {
+fn enhance_skin(fields: &mut Fields<'_, '_>, mode: SkinMode) -> ParsedImageSubmission {
+    let usual = SkinEnhanceJob::new(mode);
+    let job = SkinEnhanceJob {
         sharpen: percent(fields, "sharpen", usual.sharpen),
         smart_grain: percent(fields, "smart_grain", usual.smart_grain),
         ..usual
     };
-    Asked { varies: true, ..Asked::alone(ImageJob::SkinEnhance(job)) }
+    ParsedImageSubmission { is_random: true, ..ParsedImageSubmission::deterministic(ImageJob::SkinEnhance(job)) }
 }
 
-pub(super) fn relight(fields: &mut Fields<'_, '_>) -> Asked {
+pub(super) fn relight(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
     const REFERENCE: &str = "transfer_light_from_reference_image";
     const LIGHTMAP: &str = "transfer_light_from_lightmap";
-    let usual = Relight::default();
+    let usual = RelightJob::default();
 
-    let from_reference = fields.text(REFERENCE, Given::parse);
-    let from_lightmap = fields.text(LIGHTMAP, Given::parse);
+    let from_reference = fields.text(REFERENCE, PictureInput::parse);
+    let from_lightmap = fields.text(LIGHTMAP, PictureInput::parse);
     if fields.value(REFERENCE).is_some() && fields.value(LIGHTMAP).is_some() {
-        fields.fault(LIGHTMAP, format!("must not be given together with {REFERENCE}: light comes from one of them"));
+        fields
+            .add_error(LIGHTMAP, format!("must not be given together with {REFERENCE}: light comes from one of them"));
     }
 
     let (source, reference) = match (from_reference, from_lightmap) {
@@ -105,8 +106,8 @@ pub(super) fn relight(fields: &mut Fields<'_, '_>) -> Asked {
         (None, None) => (LightSource::Prompt, None),
     };
 
-    let job = Relight {
-        prompt: fields.text("prompt", Prompt::parse),
+    let job = RelightJob {
+        prompt: fields.text("prompt", ImagePrompt::parse),
         source,
         light_transfer_strength: percent(fields, "light_transfer_strength", usual.light_transfer_strength),
         interpolate_from_original: flag(fields, "interpolate_from_original", usual.interpolate_from_original),
@@ -115,7 +116,7 @@ pub(super) fn relight(fields: &mut Fields<'_, '_>) -> Asked {
         style: fields.text("style", RelightStyle::parse).unwrap_or(usual.style),
         advanced: fields.object("advanced_settings", |fields| Some(light_settings(fields))).unwrap_or_default(),
     };
-    Asked { varies: !job.advanced.fixed_generation, job: ImageJob::Relight(job), reference }
+    ParsedImageSubmission { is_random: !job.advanced.fixed_generation, job: ImageJob::Relight(job), reference }
 }
 
 fn light_settings(fields: &mut Fields<'_, '_>) -> LightSettings {

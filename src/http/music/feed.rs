@@ -14,89 +14,89 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::held::{Held, Playing};
-use super::line::{BLANK, Line};
+use super::line::{KEEP_ALIVE, MusicStreamLine};
+use super::source::{MusicSource, MusicSourceStream};
 use crate::actors::CommandContext;
 use crate::actors::error::CommandError;
-use crate::actors::musician::Unfinished;
+use crate::actors::music_vendor::MusicInterruption;
 use crate::actors::system::Dispatch;
 use crate::audit::Position;
-use crate::clock::Surroundings;
 use crate::domain::ids::TaskId;
-use crate::domain::music::{MusicMoment, MusicStream, SoundFormat};
-use crate::domain::task::{Failure, Results, Stage, TaskCommand};
+use crate::domain::music::{MusicStream, MusicStreamItem, SoundFormat};
+use crate::domain::task::{TaskCommand, TaskFailure, TaskResults, TaskStage};
 use crate::domain::value::Text;
-use crate::http::account_pool::PoolPlace;
+use crate::environment::Environment;
+use crate::http::account_pool::PoolPermit;
 use crate::http::server::Services;
 use crate::http::stream_access::StreamAccess;
 use crate::projections::ReadModels;
 
 /// Maximum time without data; then a blank line is sent (contract 7).
-const BLANK_AFTER: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Failure code of streams whose client disconnected.
-pub const CLIENT_GONE: &str = "client_gone";
+pub const CLIENT_DISCONNECTED: &str = "client_gone";
 
 /// Recorder of the outcome of a stream. Dropping it before the end records a failure.
-pub struct Record {
+pub struct MusicOutcomeRecorder {
     dispatch: Dispatch,
-    surroundings: Surroundings,
+    environment: Environment,
     task: TaskId,
     /// `None` for a replayed stream, of which nothing is recorded.
-    why: Option<CommandContext>,
+    context: Option<CommandContext>,
     ended: bool,
 }
 
-impl Record {
+impl MusicOutcomeRecorder {
     /// Creates the record of a task that is about to be submitted.
     pub fn new(services: &Services, task: TaskId, why: CommandContext) -> Self {
         let dispatch = services.dispatch.clone();
-        let surroundings = services.surroundings.clone();
+        let environment = services.environment.clone();
         // The outcome is not a command of the request, so it must not claim the idempotency key.
         let why = Some(CommandContext { claim: None, ..why });
-        Self { dispatch, surroundings, task, why, ended: false }
+        Self { dispatch, environment, task, context: why, ended: false }
     }
 
     /// Creates the record of a replayed stream.
-    pub fn none(services: &Services, task: TaskId) -> Self {
+    pub fn for_replay(services: &Services, task: TaskId) -> Self {
         let dispatch = services.dispatch.clone();
-        let surroundings = services.surroundings.clone();
-        Self { dispatch, surroundings, task, why: None, ended: true }
+        let environment = services.environment.clone();
+        Self { dispatch, environment, task, context: None, ended: true }
     }
 
     /// Returns the metadata of the original request with the current time.
-    fn why(&self) -> Option<CommandContext> {
-        let at = self.surroundings.now();
-        self.why.as_ref().map(|why| CommandContext { at, ..why.clone() })
+    fn command_context(&self) -> Option<CommandContext> {
+        let at = self.environment.now();
+        self.context.as_ref().map(|why| CommandContext { at, ..why.clone() })
     }
 
     /// Records the end. Returns `Failure::cancelled` if the task has ended already.
-    async fn end(&mut self, command: TaskCommand) -> Result<(), Failure> {
+    async fn record_end(&mut self, command: TaskCommand) -> Result<(), TaskFailure> {
         self.ended = true;
-        self.note(command).await
+        self.record_event(command).await
     }
 
     /// Records an intermediate event. Returns `Failure::cancelled` if the task has ended already.
-    async fn note(&self, command: TaskCommand) -> Result<(), Failure> {
-        let Some(why) = self.why() else { return Ok(()) };
+    async fn record_event(&self, command: TaskCommand) -> Result<(), TaskFailure> {
+        let Some(why) = self.command_context() else { return Ok(()) };
         match self.dispatch.task(self.task, command, why).await {
             Ok(_) => Ok(()),
-            Err(CommandError::Rejected(_)) => Err(Failure::cancelled()),
+            Err(CommandError::Rejected(_)) => Err(TaskFailure::cancelled()),
             Err(error) => {
                 tracing::warn!(task = %self.task, %error, "what became of a stream could not be recorded");
-                Err(Failure::new("not_recorded", "what became of the music could not be recorded"))
+                Err(TaskFailure::new("not_recorded", "what became of the music could not be recorded"))
             }
         }
     }
 }
 
 /// Records that the client disconnected, unless an end was recorded before.
-impl Drop for Record {
+impl Drop for MusicOutcomeRecorder {
     fn drop(&mut self) {
-        let Some(why) = self.why().filter(|_| !self.ended) else { return };
+        let Some(why) = self.command_context().filter(|_| !self.ended) else { return };
         let dispatch = self.dispatch.clone();
         let task = self.task;
-        let failure = Failure::new(CLIENT_GONE, "the client went away before the music had ended");
+        let failure = TaskFailure::new(CLIENT_DISCONNECTED, "the client went away before the music had ended");
         // Without a runtime the service is stopping, and the next start ends the task.
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
@@ -108,57 +108,57 @@ impl Drop for Record {
     }
 }
 
-pub struct Feed {
-    record: Record,
-    held: Held,
+pub struct MusicFeed {
+    record: MusicOutcomeRecorder,
+    source: MusicSource,
     access: StreamAccess,
     /// Background check for the end, in case the reader stops reading; aborted on drop.
-    watching: JoinHandle<()>,
+    watchdog: JoinHandle<()>,
     models: ReadModels,
     changes: watch::Receiver<Position>,
     closing: watch::Receiver<bool>,
     billing_rate: u32,
-    heard: Heard,
+    encoder: MusicLineEncoder,
     lines: VecDeque<Bytes>,
     /// Time of the next blank line.
-    due: Instant,
+    keep_alive_at: Instant,
     /// Time by which the task must have ended.
     deadline: Instant,
     ended: bool,
 }
 
-impl Drop for Feed {
+impl Drop for MusicFeed {
     fn drop(&mut self) {
-        self.watching.abort();
+        self.watchdog.abort();
     }
 }
 
 /// Summary of the data sent so far, and source of the lines.
 #[derive(Default)]
-struct Heard {
+struct MusicLineEncoder {
     /// Title of the first file; titles of further files are not recorded.
     title: Option<Text<200>>,
     millis: u64,
     /// Final length of each file, if reported by the vendor.
-    made: Vec<u64>,
-    files: u16,
+    final_millis: Vec<u64>,
+    file_count: u16,
     bytes: u64,
     format: Option<SoundFormat>,
 }
 
-impl Feed {
+impl MusicFeed {
     pub fn new(
         services: &Services,
-        record: Record,
-        (playing, place): (Playing, PoolPlace),
+        record: MusicOutcomeRecorder,
+        (playing, place): (MusicSourceStream, PoolPermit),
         access: StreamAccess,
     ) -> Self {
-        let held = Held::new(playing, place);
+        let source = MusicSource::new(playing, place);
         let deadline = Instant::now() + services.options.music.deadline;
-        let watching = Watching {
-            held: held.clone(),
+        let watchdog = MusicWatchdog {
+            source: source.clone(),
             task: record.task,
-            ending: record.why().map(|why| (record.dispatch.clone(), record.surroundings.clone(), why)),
+            recorder: record.command_context().map(|why| (record.dispatch.clone(), record.environment.clone(), why)),
             models: services.models.clone(),
             closing: services.closing.clone(),
             access: access.clone(),
@@ -167,16 +167,16 @@ impl Feed {
 
         Self {
             record,
-            held,
+            source,
             access,
-            watching: rt::spawn(watching.watch()),
+            watchdog: rt::spawn(watchdog.run()),
             models: services.models.clone(),
             changes: services.models.task_changes(),
             closing: services.closing.clone(),
             billing_rate: services.options.music.billing_rate_per_sec,
-            heard: Heard::default(),
+            encoder: MusicLineEncoder::default(),
             lines: VecDeque::new(),
-            due: Instant::now() + BLANK_AFTER,
+            keep_alive_at: Instant::now() + KEEP_ALIVE_INTERVAL,
             deadline,
             ended: false,
         }
@@ -190,7 +190,7 @@ impl Feed {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(line) = self.lines.pop_front() {
-                self.due = Instant::now() + BLANK_AFTER;
+                self.keep_alive_at = Instant::now() + KEEP_ALIVE_INTERVAL;
                 return Some(line);
             }
 
@@ -206,129 +206,134 @@ impl Feed {
             tokio::select! {
                 biased;
                 _ = self.closing.changed() => {}
-                _ = self.changes.changed() => self.look_for_the_end(),
-                () = self.access.changed() => if !may_listen(&mut self.access).await {
-                    self.fail(revoked().into()).await;
+                _ = self.changes.changed() => self.check_recorded_end(),
+                () = self.access.wait_for_change() => if !has_access(&mut self.access).await {
+                    self.fail(access_revoked().into()).await;
                 },
                 // Before the music itself, which may always be ready.
-                () = sleep_until(self.deadline) => self.fail(too_late().into()).await,
-                moment = self.held.next() => self.take(moment).await,
-                () = sleep_until(self.due) => self.lines.push_back(BLANK),
+                () = sleep_until(self.deadline) => self.fail(deadline_exceeded().into()).await,
+                moment = self.source.next() => self.handle_event(moment).await,
+                () = sleep_until(self.keep_alive_at) => self.lines.push_back(KEEP_ALIVE),
             }
         }
     }
 
     /// Ends the stream if the task was ended elsewhere, for example cancelled by its owner.
-    fn look_for_the_end(&mut self) {
-        if self.record.why.is_none() {
+    fn check_recorded_end(&mut self) {
+        if self.record.context.is_none() {
             return;
         }
-        if let Some(failure) = end_of(self.record.task, &self.models) {
+        if let Some(failure) = recorded_failure(self.record.task, &self.models) {
             self.record.ended = true;
-            self.say_last(&failure);
+            self.send_failure(&failure);
         }
     }
 
-    async fn take(&mut self, moment: Option<Result<MusicMoment, Unfinished>>) {
+    async fn handle_event(&mut self, moment: Option<Result<MusicStreamItem, MusicInterruption>>) {
         match moment {
             None => self.complete().await,
             Some(Err(unfinished)) => self.fail(unfinished).await,
-            Some(Ok(MusicMoment::Taken { reference })) => {
-                if let Err(failure) = self.record.note(TaskCommand::RecordAcceptance { reference }).await {
+            Some(Ok(MusicStreamItem::Accepted { reference })) => {
+                if let Err(failure) = self.record.record_event(TaskCommand::RecordAcceptance { reference }).await {
                     self.fail(failure.into()).await;
                 }
             }
-            Some(Ok(moment)) => self.lines.extend(self.heard.line(moment)),
+            Some(Ok(moment)) => self.lines.extend(self.encoder.encode(moment)),
         }
     }
 
     /// Records the completion, then sends it.
     async fn complete(&mut self) {
-        let Some(format) = self.heard.format.take() else {
-            return self.fail(Failure::new("no_sound", "the music ended before it began").into()).await;
+        let Some(format) = self.encoder.format.take() else {
+            return self.fail(TaskFailure::new("no_sound", "the music ended before it began").into()).await;
         };
 
-        match self.record.end(TaskCommand::Complete { results: Results::Music(self.heard.stream()) }).await {
+        match self
+            .record
+            .record_end(TaskCommand::Complete { results: TaskResults::Music(self.encoder.summary()) })
+            .await
+        {
             Ok(()) => {
-                let generated = Line::generated(&format, self.heard.seconds(), self.billing_rate);
-                self.lines.extend([generated.written(), Line::complete(self.record.task).written()]);
+                let generated =
+                    MusicStreamLine::generated_audio(&format, self.encoder.file_seconds(), self.billing_rate);
+                self.lines.extend([generated.to_bytes(), MusicStreamLine::complete(self.record.task).to_bytes()]);
                 self.ended = true;
             }
-            Err(refused) => self.say_recorded(refused),
+            Err(refused) => self.send_recorded_failure(refused),
         }
     }
 
-    async fn fail(&mut self, Unfinished { failure, commands }: Unfinished) {
+    async fn fail(&mut self, MusicInterruption { failure, commands }: MusicInterruption) {
         for command in commands {
-            if let Err(refused) = self.record.end(command).await {
-                return self.say_recorded(refused);
+            if let Err(refused) = self.record.record_end(command).await {
+                return self.send_recorded_failure(refused);
             }
         }
-        self.say_last(&failure);
+        self.send_failure(&failure);
     }
 
     /// Reports the recorded end: another writer may have recorded one first.
-    fn say_recorded(&mut self, refused: Failure) {
-        self.say_last(&end_of(self.record.task, &self.models).unwrap_or(refused));
+    fn send_recorded_failure(&mut self, refused: TaskFailure) {
+        self.send_failure(&recorded_failure(self.record.task, &self.models).unwrap_or(refused));
     }
 
     /// Releases the music source at once, even if the client does not read the last line.
-    fn say_last(&mut self, failure: &Failure) {
-        self.held.let_go();
-        self.lines.push_back(Line::failed(failure).written());
+    fn send_failure(&mut self, failure: &TaskFailure) {
+        self.source.release();
+        self.lines.push_back(MusicStreamLine::failed(failure).to_bytes());
         self.ended = true;
     }
 }
 
 /// Returns the failure of a task that has ended, or `None` while it runs.
-fn end_of(task: TaskId, models: &ReadModels) -> Option<Failure> {
+fn recorded_failure(task: TaskId, models: &ReadModels) -> Option<TaskFailure> {
     let models = models.read();
     match models.tasks.get(task).map(|entry| &entry.record.stage) {
-        Some(Stage::Failed { failure }) => Some(failure.clone()),
-        Some(Stage::Completed { .. }) | None => Some(Failure::cancelled()),
+        Some(TaskStage::Failed { failure }) => Some(failure.clone()),
+        Some(TaskStage::Completed { .. }) | None => Some(TaskFailure::cancelled()),
         Some(_) => None,
     }
 }
 
 /// Background check that ends the stream of a reader that has stopped reading.
-struct Watching {
-    held: Held,
+struct MusicWatchdog {
+    source: MusicSource,
     task: TaskId,
     /// Dependencies that record the end; `None` for a replayed stream.
-    ending: Option<(Dispatch, Surroundings, CommandContext)>,
+    recorder: Option<(Dispatch, Environment, CommandContext)>,
     models: ReadModels,
     closing: watch::Receiver<bool>,
     access: StreamAccess,
     deadline: Instant,
 }
 
-impl Watching {
-    async fn watch(mut self) {
+impl MusicWatchdog {
+    async fn run(mut self) {
         let mut changes = self.models.task_changes();
         loop {
-            if self.ending.is_some() && end_of(self.task, &self.models).is_some() {
+            if self.recorder.is_some() && recorded_failure(self.task, &self.models).is_some() {
                 break;
             }
 
             tokio::select! {
                 told = changes.changed() => if told.is_err() { break },
                 _ = self.closing.changed() => break,
-                () = self.access.changed() => if !may_listen(&mut self.access).await {
-                    self.end(revoked()).await;
+                () = self.access.wait_for_change() => if !has_access(&mut self.access).await {
+                    self.record_failure(access_revoked()).await;
                     break;
                 },
                 () = sleep_until(self.deadline) => {
-                    self.end(too_late()).await;
+                    self.record_failure(deadline_exceeded()).await;
                     break;
                 }
             }
         }
-        self.held.let_go();
+        self.source.release();
     }
 
-    async fn end(&mut self, failure: Failure) {
-        let Some((dispatch, surroundings, why)) = &self.ending else { return };
-        let why = CommandContext { at: surroundings.now(), ..why.clone() };
+    async fn record_failure(&mut self, failure: TaskFailure) {
+        let Some((dispatch, environment, why)) = &self.recorder else { return };
+        let why = CommandContext { at: environment.now(), ..why.clone() };
         // An end recorded in the meantime wins.
         if let Err(error) = dispatch.task(self.task, TaskCommand::Fail { failure }, why).await {
             tracing::debug!(task = %self.task, %error, "end of a stream not recorded");
@@ -336,65 +341,65 @@ impl Watching {
     }
 }
 
-impl Heard {
+impl MusicLineEncoder {
     /// Returns the line for an event of the vendor, if it has one.
-    fn line(&mut self, moment: MusicMoment) -> Option<Bytes> {
+    fn encode(&mut self, moment: MusicStreamItem) -> Option<Bytes> {
         match moment {
-            MusicMoment::Taken { .. } => None,
-            MusicMoment::Length { millis } => {
+            MusicStreamItem::Accepted { .. } => None,
+            MusicStreamItem::Length { millis } => {
                 self.millis = millis;
-                Some(Line::Duration { duration_sec: seconds(millis) }.written())
+                Some(MusicStreamLine::Duration { duration_sec: to_seconds(millis) }.to_bytes())
             }
-            MusicMoment::Title { place, title, tags } => {
-                let line = Line::title(place, title.as_str(), &tags).written();
+            MusicStreamItem::Title { index: place, title, tags } => {
+                let line = MusicStreamLine::title(place, title.as_str(), &tags).to_bytes();
                 self.title.get_or_insert(title);
                 Some(line)
             }
-            MusicMoment::Sound { place, format, data } => {
+            MusicStreamItem::Sound { index: place, format, data } => {
                 self.bytes += data.len() as u64;
-                self.files = self.files.max(place.streams);
-                let line = Line::sound(place, &format, &data).written();
+                self.file_count = self.file_count.max(place.streams);
+                let line = MusicStreamLine::audio_chunk(place, &format, &data).to_bytes();
                 self.format = Some(format);
                 Some(line)
             }
             // Reported in the last line, with the price.
-            MusicMoment::Made { millis } => {
+            MusicStreamItem::Finished { millis } => {
                 self.millis = millis.first().copied().unwrap_or(self.millis);
-                self.made = millis;
+                self.final_millis = millis;
                 None
             }
         }
     }
 
     /// Returns the length of each file in seconds.
-    fn seconds(&self) -> Vec<f64> {
-        let told = |file| self.made.get(usize::from(file)).copied().unwrap_or(self.millis);
-        (0..self.files).map(told).map(seconds).collect()
+    fn file_seconds(&self) -> Vec<f64> {
+        let file_millis = |file| self.final_millis.get(usize::from(file)).copied().unwrap_or(self.millis);
+        (0..self.file_count).map(file_millis).map(to_seconds).collect()
     }
 
-    fn stream(&self) -> MusicStream {
-        let title = self.title.clone().unwrap_or_else(|| Text::recorded(String::new()));
+    fn summary(&self) -> MusicStream {
+        let title = self.title.clone().unwrap_or_else(|| Text::from_recorded(String::new()));
         MusicStream { title, millis: self.millis, bytes: self.bytes }
     }
 }
 
-fn seconds(millis: u64) -> f64 {
+fn to_seconds(millis: u64) -> f64 {
     Duration::from_millis(millis).as_secs_f64()
 }
 
 /// Returns `true` while the credentials that requested the music are valid.
-async fn may_listen(access: &mut StreamAccess) -> bool {
+async fn has_access(access: &mut StreamAccess) -> bool {
     access.allows(|identity| identity.user().is_some()).await
 }
 
-fn revoked() -> Failure {
-    Failure::new("cancelled", "the credentials with which the music was asked for are no longer valid")
+fn access_revoked() -> TaskFailure {
+    TaskFailure::new("cancelled", "the credentials with which the music was asked for are no longer valid")
 }
 
-fn too_late() -> Failure {
-    Failure::new("deadline_exceeded", "the music was not sent to its end within the time that a task may take")
+fn deadline_exceeded() -> TaskFailure {
+    TaskFailure::new("deadline_exceeded", "the music was not sent to its end within the time that a task may take")
 }
 
-fn interrupted() -> Failure {
-    Failure::interrupted("the service is stopping; the music was not made to its end")
+fn interrupted() -> TaskFailure {
+    TaskFailure::interrupted("the service is stopping; the music was not made to its end")
 }

@@ -9,16 +9,16 @@ use actix_web::web::Bytes;
 use futures_util::{StreamExt, stream};
 
 use crate::domain::music::{MusicPrompt, MusicSeconds, MusicWork};
-use crate::domain::value::Invalid;
+use crate::domain::value::InvalidValue;
 use crate::http::error::{Code, Problem};
-use crate::http::fields::Faults;
+use crate::http::fields::FieldErrors;
 
 /// Maximum size of a prompt in bytes: 2000 characters of four bytes, and surrounding white space.
 const PROMPT_BYTES_MAX: usize = 16 * 1024;
 /// Maximum size of a duration in bytes.
 const DURATION_BYTES_MAX: usize = 64;
 /// Placeholder for text over the limit: invalid for every field, so that the error states what is allowed.
-const NEVER: &str = "\0";
+const INVALID_TEXT: &str = "\0";
 /// Maximum number of parts, including ignored ones.
 const PARTS_MAX: usize = 64;
 
@@ -27,9 +27,9 @@ const PARTS_MAX: usize = 64;
 /// # Errors
 /// 400 if the body is not a form; or with all invalid fields.
 pub async fn read(headers: &HeaderMap, body: Bytes) -> Result<MusicWork, Problem> {
-    let mut faults = Faults::default();
-    let mut prompt = Given::Not;
-    let mut seconds = Given::Not;
+    let mut errors = FieldErrors::default();
+    let mut prompt = FormFieldValue::Absent;
+    let mut seconds = FormFieldValue::Absent;
     let mut parts = Multipart::new(headers, stream::once(ready(Ok::<_, PayloadError>(body))));
     let mut count = 0;
 
@@ -53,54 +53,54 @@ pub async fn read(headers: &HeaderMap, body: Bytes) -> Result<MusicWork, Problem
         };
 
         let text = match part.bytes(bytes_max).await {
-            Ok(bytes) => text_of(&bytes.map_err(|error| malformed(&error))?),
-            Err(_) => Ok(NEVER.to_owned()),
+            Ok(bytes) => decode_utf8(&bytes.map_err(|error| malformed(&error))?),
+            Err(_) => Ok(INVALID_TEXT.to_owned()),
         };
 
         *given = match given {
-            Given::Not => Given::Once(text),
-            Given::Once(_) | Given::Often => Given::Often,
+            FormFieldValue::Absent => FormFieldValue::Present(text),
+            FormFieldValue::Present(_) | FormFieldValue::Repeated => FormFieldValue::Repeated,
         };
     }
 
     let prompt = prompt.read(|text| MusicPrompt::parse(text).map(Some));
     let seconds = seconds.read(|text| match text.trim() {
         "" => Ok(None),
-        text => seconds_of(text).map(Some),
+        text => parse_seconds(text).map(Some),
     });
 
-    let prompt = prompt.map_err(|reason| faults.add("/prompt", reason)).ok();
+    let prompt = prompt.map_err(|reason| errors.add("/prompt", reason)).ok();
     if prompt == Some(None) {
-        faults.add("/prompt", "is required");
+        errors.add("/prompt", "is required");
     }
-    let seconds = seconds.map_err(|reason| faults.add("/duration", reason)).ok();
+    let seconds = seconds.map_err(|reason| errors.add("/duration", reason)).ok();
     let work = prompt.flatten().zip(seconds).map(|(prompt, seconds)| MusicWork { prompt, seconds });
-    faults.settle(work)
+    errors.finish(work)
 }
 
 /// Occurrences of a field, and its value.
-enum Given {
-    Not,
-    Once(Result<String, Invalid>),
-    Often,
+enum FormFieldValue {
+    Absent,
+    Present(Result<String, InvalidValue>),
+    Repeated,
 }
 
-impl Given {
+impl FormFieldValue {
     /// Parses the value; `None` if the field is absent.
-    fn read<T>(self, parse: impl FnOnce(&str) -> Result<Option<T>, Invalid>) -> Result<Option<T>, Invalid> {
+    fn read<T>(self, parse: impl FnOnce(&str) -> Result<Option<T>, InvalidValue>) -> Result<Option<T>, InvalidValue> {
         match self {
-            Self::Not => Ok(None),
-            Self::Once(text) => parse(&text?),
-            Self::Often => Err(Invalid::new("must be given once")),
+            Self::Absent => Ok(None),
+            Self::Present(text) => parse(&text?),
+            Self::Repeated => Err(InvalidValue::new("must be given once")),
         }
     }
 }
 
-fn text_of(bytes: &[u8]) -> Result<String, Invalid> {
-    std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| Invalid::new("must be text in UTF-8"))
+fn decode_utf8(bytes: &[u8]) -> Result<String, InvalidValue> {
+    std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| InvalidValue::new("must be text in UTF-8"))
 }
 
-fn seconds_of(text: &str) -> Result<MusicSeconds, Invalid> {
+fn parse_seconds(text: &str) -> Result<MusicSeconds, InvalidValue> {
     // A number that overflows is too long in any case.
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     MusicSeconds::new(if digits { text.parse().unwrap_or(i64::MAX) } else { -1 })

@@ -6,16 +6,16 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
 use crate::domain::ids::TaskId;
-use crate::domain::music::{SoundFormat, SoundPlace, TitlePlace};
-use crate::domain::task::Failure;
+use crate::domain::music::{SoundFileIndex, SoundFormat, TitleIndex};
+use crate::domain::task::TaskFailure;
 
 /// Keep-alive line, sent while there is no data.
-pub const BLANK: Bytes = Bytes::from_static(b"\n");
+pub const KEEP_ALIVE: Bytes = Bytes::from_static(b"\n");
 
 /// Line of the response.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Line<'l> {
+pub enum MusicStreamLine<'l> {
     Duration {
         duration_sec: f64,
     },
@@ -50,13 +50,13 @@ pub enum Line<'l> {
     },
 }
 
-impl<'l> Line<'l> {
-    pub fn title(place: TitlePlace, title: &'l str, display_tags: &'l [String]) -> Self {
-        let TitlePlace { stream: stream_index, prompt: prompt_index, copy: copy_index } = place;
+impl<'l> MusicStreamLine<'l> {
+    pub fn title(place: TitleIndex, title: &'l str, display_tags: &'l [String]) -> Self {
+        let TitleIndex { stream: stream_index, prompt: prompt_index, copy: copy_index } = place;
         Self::Title { stream_index, prompt_index, copy_index, title, display_tags }
     }
 
-    pub fn sound(place: SoundPlace, format: &'l SoundFormat, data: &[u8]) -> Self {
+    pub fn audio_chunk(place: SoundFileIndex, format: &'l SoundFormat, data: &[u8]) -> Self {
         Self::AudioChunk {
             stream_index: place.stream,
             num_streams: place.streams,
@@ -67,7 +67,7 @@ impl<'l> Line<'l> {
         }
     }
 
-    pub fn generated(format: &SoundFormat, seconds: Vec<f64>, billing_rate_per_sec: u32) -> Self {
+    pub fn generated_audio(format: &SoundFormat, seconds: Vec<f64>, billing_rate_per_sec: u32) -> Self {
         let billing = f64::from(billing_rate_per_sec) * seconds.iter().sum::<f64>();
         Self::GeneratedAudio {
             sample_rate: format.sample_rate,
@@ -82,12 +82,12 @@ impl<'l> Line<'l> {
         Self::Complete { task_id: task.to_string() }
     }
 
-    pub fn failed(failure: &'l Failure) -> Self {
+    pub fn failed(failure: &'l TaskFailure) -> Self {
         Self::Error { code: failure.code.as_str(), message: failure.message.as_str() }
     }
 
     /// Serializes the line. Compact JSON has no line breaks.
-    pub fn written(&self) -> Bytes {
+    pub fn to_bytes(&self) -> Bytes {
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         line.push(b'\n');
         line.into()
@@ -103,25 +103,25 @@ mod tests {
     #[test]
     fn every_line_has_the_fields_that_the_document_says() {
         // Given the document and a line of each kind
-        let document: Value = serde_json::from_str(&crate::http::openapi::text().unwrap()).unwrap();
+        let document: Value = serde_json::from_str(&crate::http::openapi::document_json().unwrap()).unwrap();
         let schemas = &document["components"]["schemas"];
         let mapping = schemas["MusicEvent"]["discriminator"]["mapping"].as_object().unwrap();
-        let title = TitlePlace { stream: 0, prompt: 0, copy: 0 };
-        let sound = SoundPlace { stream: 0, streams: 1 };
+        let title = TitleIndex { stream: 0, prompt: 0, copy: 0 };
+        let sound = SoundFileIndex { stream: 0, streams: 1 };
         let format = SoundFormat { sample_rate: 48_000, channels: 2, encoding: Text::default() };
         let tags = ["calm".to_owned()];
         let lines = [
-            Line::Duration { duration_sec: 1.0 },
-            Line::title(title, "Calm", &tags),
-            Line::sound(sound, &format, b"x"),
-            Line::generated(&format, vec![1.0], 0),
-            Line::complete(TaskId(uuid::Uuid::nil())),
-            Line::Error { code: "cancelled", message: "cancelled on request" },
+            MusicStreamLine::Duration { duration_sec: 1.0 },
+            MusicStreamLine::title(title, "Calm", &tags),
+            MusicStreamLine::audio_chunk(sound, &format, b"x"),
+            MusicStreamLine::generated_audio(&format, vec![1.0], 0),
+            MusicStreamLine::complete(TaskId(uuid::Uuid::nil())),
+            MusicStreamLine::Error { code: "cancelled", message: "cancelled on request" },
         ];
         assert_eq!(mapping.len(), lines.len());
         for line in lines {
             // When it is serialized
-            let written: Value = serde_json::from_slice(&line.written()).unwrap();
+            let written: Value = serde_json::from_slice(&line.to_bytes()).unwrap();
             // Then it has exactly the fields of its kind
             let component = mapping[written["type"].as_str().unwrap()].as_str().unwrap().rsplit('/').next().unwrap();
             let schema = &schemas[component];

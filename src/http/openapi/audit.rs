@@ -2,13 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::Group;
+use super::OperationGroup;
 use super::operation::{Operation, get};
-use super::parameter::{Parameter, in_query, last_event_id, many_in_query, needed_in_query, or_empty};
-use super::schema::{Field, Moment, array, field, field_of, named, one_of, view};
-use super::{state, stream};
-use crate::audit::diff::{Change, EVENTS_MAX};
-use crate::audit::page::{LIMIT_DEFAULT, LIMIT_MAX, LOOKED_MAX};
+use super::parameter::{
+    ParameterObject, allow_empty, last_event_id, query_parameter, repeatable_query_parameter, required_query_parameter,
+};
+use super::schema::{
+    DateTimeSchema, SchemaField, array, component_ref, field, field_with_schema, one_of, response_object,
+};
+use super::{event_stream, state};
+use crate::audit::diff::{EVENTS_MAX, SubjectChangeKind};
+use crate::audit::page::{LIMIT_DEFAULT, LIMIT_MAX, SCANNED_MAX};
 use crate::domain::event;
 use crate::domain::ids::StreamKind;
 use crate::http::audit::POSITION_MAX;
@@ -16,10 +20,10 @@ use crate::http::error::Code;
 
 const UUID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 
-pub fn group() -> Group {
-    Group {
+pub fn group() -> OperationGroup {
+    OperationGroup {
         tag: "Audit",
-        about: "Audit log: who changed what, when and why. Every change is an immutable event, and states are \
+        description: "Audit log: who changed what, when and why. Every change is an immutable event, and states are \
                 computed from events. For administrators.",
         operations: vec![events(), follow(), history(), as_of(), diff(), state::operation()],
         components: components(),
@@ -27,15 +31,15 @@ pub fn group() -> Group {
 }
 
 fn components() -> Vec<(&'static str, Value)> {
-    let next = |about: &str| field_of("next", about, position());
+    let next = |about: &str| field_with_schema("next", about, position_schema());
     let thing = || field::<String>("thing", "Kind and id of the resource.").required();
     let state = json!({"type": "object"});
-    let entry = view([
-        field_of("event", "The event.", named("Event")).required(),
-        field_of(
+    let entry = response_object([
+        field_with_schema("event", "The event.", component_ref("Event")).required(),
+        field_with_schema(
             "changes",
             "Changes to the representation of the resource; empty if nothing visible changed.",
-            array(&named("Difference")),
+            array(&component_ref("Difference")),
         )
         .required(),
     ]);
@@ -43,41 +47,41 @@ fn components() -> Vec<(&'static str, Value)> {
         ("Event", event_schema()),
         (
             "EventPage",
-            view([
-                field_of("events", "Oldest first.", array(&named("Event"))).required(),
+            response_object([
+                field_with_schema("events", "Oldest first.", array(&component_ref("Event"))).required(),
                 next("Value of `after` for the next page; absent when the whole range has been searched."),
-                head(),
+                head_field(),
             ]),
         ),
         (
             "Difference",
-            view([
+            response_object([
                 field::<String>(
                     "path",
                     "JSON pointer; list entries are named by their `version` or `id`. Empty for the whole resource.",
                 )
                 .required(),
-                field_of("before", "Value before the change; absent if there was none.", json!({})),
-                field_of("after", "Value after the change; absent if there is none.", json!({})),
+                field_with_schema("before", "Value before the change; absent if there was none.", json!({})),
+                field_with_schema("after", "Value after the change; absent if there is none.", json!({})),
             ]),
         ),
         (
             "History",
-            view([
+            response_object([
                 thing(),
-                field_of("entries", "Oldest first.", array(&entry)).required(),
+                field_with_schema("entries", "Oldest first.", array(&entry)).required(),
                 next("Value of `after` for the next page; absent on the last page."),
-                head(),
+                head_field(),
             ]),
         ),
         (
             "AsOf",
-            view([
+            response_object([
                 thing(),
-                field_of("position", "Position in the log.", position()).required(),
-                field::<Moment>("at", "Time of the event at that position; absent for position 0."),
+                field_with_schema("position", "Position in the log.", position_schema()).required(),
+                field::<DateTimeSchema>("at", "Time of the event at that position; absent for position 0."),
                 field::<bool>("exists", "`true` if the resource existed: created and not deleted.").required(),
-                field_of(
+                field_with_schema(
                     "state",
                     "Representation of the resource: of a node with all its versions, of a token with its subject.",
                     state,
@@ -86,10 +90,11 @@ fn components() -> Vec<(&'static str, Value)> {
         ),
         (
             "Diff",
-            view([
-                field_of("from", "Earlier position.", position()).required(),
-                field_of("to", "Later position.", position()).required(),
-                field_of("things", "Changed resources, by name.", array(&changed_thing())).required(),
+            response_object([
+                field_with_schema("from", "Earlier position.", position_schema()).required(),
+                field_with_schema("to", "Later position.", position_schema()).required(),
+                field_with_schema("things", "Changed resources, by name.", array(&changed_resource_schema()))
+                    .required(),
                 field::<String>("next", "Value of `after` for the next page; absent on the last page."),
             ]),
         ),
@@ -98,58 +103,67 @@ fn components() -> Vec<(&'static str, Value)> {
 }
 
 /// Schema of the change of one resource between two positions.
-fn changed_thing() -> Value {
-    view([
+fn changed_resource_schema() -> Value {
+    response_object([
         field::<String>("thing", "Kind and id of the resource.").required(),
-        field_of(
+        field_with_schema(
             "change",
             "Kind of change. `unchanged`: the resource has events but looks the same.",
-            one_of(Change::NAMES),
+            one_of(SubjectChangeKind::NAMES),
         )
         .required(),
         field::<u64>("events", "Number of events of the resource in between.").required(),
-        field_of("changes", "Changes to the representation of the resource.", array(&named("Difference"))).required(),
+        field_with_schema(
+            "changes",
+            "Changes to the representation of the resource.",
+            array(&component_ref("Difference")),
+        )
+        .required(),
     ])
 }
 
 fn event_schema() -> Value {
     let uuid = || json!({"type": "string", "format": "uuid"});
-    view([
-        field_of("position", "Position in the log, from 1 without gaps.", json!({"type": "integer", "minimum": 1}))
-            .required(),
+    response_object([
+        field_with_schema(
+            "position",
+            "Position in the log, from 1 without gaps.",
+            json!({"type": "integer", "minimum": 1}),
+        )
+        .required(),
         field::<String>("stream", "Kind and id of the resource.").required(),
         field::<u64>("version", "Number of events of the resource up to and including this one.").required(),
-        field_of("id", "Id of the event; events that it caused have it as `causation`.", uuid()).required(),
-        field_of("type", "Type of the event.", one_of(event::names())).required(),
-        field::<Moment>("at", "Time of the command.").required(),
+        field_with_schema("id", "Id of the event; events that it caused have it as `causation`.", uuid()).required(),
+        field_with_schema("type", "Type of the event.", one_of(event::names())).required(),
+        field::<DateTimeSchema>("at", "Time of the command.").required(),
         field::<String>(
             "actor",
             "Actor: `user/<uuid>`, `token/<uuid>`, `system`, or `anonymous` for a caller without a token.",
         )
         .required(),
         field::<String>("request", "Id of the request; absent for actions of the service itself."),
-        field_of("causation", "Id of the event that caused this one.", uuid()),
+        field_with_schema("causation", "Id of the event that caused this one.", uuid()),
         field::<u64>("schema", "Version of the schema of `data`.").required(),
-        field_of("data", "Recorded data.", json!({"type": "object"})).required(),
+        field_with_schema("data", "Recorded data.", json!({"type": "object"})).required(),
     ])
 }
 
-pub(super) fn position() -> Value {
+pub(super) fn position_schema() -> Value {
     json!({"type": "integer", "minimum": 0, "maximum": POSITION_MAX})
 }
 
-fn head() -> Field {
-    field_of("head", "Position of the last event of the log.", position()).required()
+fn head_field() -> SchemaField {
+    field_with_schema("head", "Position of the last event of the log.", position_schema()).required()
 }
 
-fn limit() -> Parameter {
+fn limit_parameter() -> ParameterObject {
     let about =
         format!("Page size; values above {LIMIT_MAX} are reduced to {LIMIT_MAX}. A page may have fewer entries.");
-    in_query("limit", &about, &json!({"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT}))
+    query_parameter("limit", &about, &json!({"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT}))
 }
 
 /// Schema of a position, a time or a date.
-fn moment() -> Value {
+fn point_in_time_schema() -> Value {
     json!({"anyOf": [
         {"type": "string", "pattern": "^[0-9]{1,15}$"},
         {"type": "string", "format": "date-time"},
@@ -157,7 +171,7 @@ fn moment() -> Value {
     ]})
 }
 
-fn stream_name() -> Value {
+fn stream_name_schema() -> Value {
     let kinds: Vec<_> = StreamKind::ALL.iter().map(|kind| kind.as_str()).collect();
     let forms = [
         &format!("^({})/$", kinds.join("|")),
@@ -168,46 +182,54 @@ fn stream_name() -> Value {
     json!({"type": "string", "pattern": forms.join("|")})
 }
 
-fn of_stream() -> Parameter {
-    in_query(
+fn stream_parameter() -> ParameterObject {
+    query_parameter(
         "stream",
         "Resource, such as `publisher/acme`, or all resources of a kind: `publisher/`.",
-        &or_empty(&stream_name()),
+        &allow_empty(&stream_name_schema()),
     )
 }
 
-fn filters() -> Vec<Parameter> {
+fn filter_parameters() -> Vec<ParameterObject> {
     let actor = json!({"type": "string", "pattern": format!("^(system|anonymous|((user|token)/)?{UUID})$")});
     let request = json!({"type": "string", "pattern": "^[!-~]{1,128}$"});
     let types = one_of(event::names());
     vec![
-        of_stream(),
-        many_in_query("type", "Only events of these types.", &or_empty(&types)),
-        in_query(
+        stream_parameter(),
+        repeatable_query_parameter("type", "Only events of these types.", &allow_empty(&types)),
+        query_parameter(
             "actor",
             "Only events caused by this user or token, by `system`, or by `anonymous` (callers without a token).",
-            &or_empty(&actor),
+            &allow_empty(&actor),
         ),
-        in_query("request", "Only events caused by the request with this id.", &or_empty(&request)),
-        in_query("from", "Start, inclusive: a position, a time, or a day (from its start).", &or_empty(&moment())),
-        in_query("to", "End, inclusive: a position, a time, or a day (to its end).", &or_empty(&moment())),
+        query_parameter("request", "Only events caused by the request with this id.", &allow_empty(&request)),
+        query_parameter(
+            "from",
+            "Start, inclusive: a position, a time, or a day (from its start).",
+            &allow_empty(&point_in_time_schema()),
+        ),
+        query_parameter(
+            "to",
+            "End, inclusive: a position, a time, or a day (to its end).",
+            &allow_empty(&point_in_time_schema()),
+        ),
     ]
 }
 
-fn after() -> Parameter {
-    in_query("after", "Only events after this position.", &position())
+fn after_parameter() -> ParameterObject {
+    query_parameter("after", "Only events after this position.", &position_schema())
 }
 
 fn events() -> Operation {
     let page = json!({"events": [event_example()], "next": 1042, "head": 20_177});
     get("/admin/events", "listEvents", "List events")
-        .about(format!(
-            "Returns events, oldest first. A page searches at most {LOOKED_MAX} events unless `stream` names one \
+        .description(format!(
+            "Returns events, oldest first. A page searches at most {SCANNED_MAX} events unless `stream` names one \
              resource, so it can have few events or none and still have a `next`. Event times are those of the \
              commands and can be a few seconds out of order."
         ))
-        .query(filters().into_iter().chain([after(), limit()]))
-        .shows("A page of events.", "EventPage", &page)
+        .query(filter_parameters().into_iter().chain([after_parameter(), limit_parameter()]))
+        .ok_response("A page of events.", "EventPage", &page)
 }
 
 fn follow() -> Operation {
@@ -216,7 +238,7 @@ fn follow() -> Operation {
         "Last position received; browsers send it when they reconnect. It takes precedence over `after`.",
     );
     get("/admin/events/stream", "streamEvents", "Follow events")
-        .about(
+        .description(
             "Streams events as they are recorded, as server-sent events: `id` is the position of the event, `data` \
              its JSON on one line.\n\n- Without `after` and `Last-Event-ID`, the stream starts at `from`, and without \
              that with the next event.\n- Reconnect with the last `id`: no event is skipped or repeated. `retry: \
@@ -225,10 +247,10 @@ fn follow() -> Operation {
              of a stream that cannot continue; its `data` is an error object. Reconnect.\n\nThe stream ends when `to` \
              is reached, when the caller is no longer an administrator, and when the service stops.",
         )
-        .query(filters().into_iter().chain([after(), last]))
-        .answers_content(200, "The events.", "text/event-stream", &stream::content("EventStreamEvent", &example))
-        .fails(Code::TooManyStreams, "the account has reached its limit of concurrent event streams")
-        .fails(Code::Overloaded, "too many streams are open")
+        .query(filter_parameters().into_iter().chain([after_parameter(), last]))
+        .content_response(200, "The events.", "text/event-stream", &event_stream::content("EventStreamEvent", &example))
+        .error(Code::TooManyStreams, "the account has reached its limit of concurrent event streams")
+        .error(Code::Overloaded, "too many streams are open")
 }
 
 fn history() -> Operation {
@@ -238,9 +260,9 @@ fn history() -> Operation {
     });
     let history = json!({"thing": "node/face-tools", "entries": [entry], "head": 20_177});
     get("/admin/history/{kind}/{id}", "getHistory", "Get the history of a resource")
-        .about("Returns the events of a resource, oldest first, each with the changes to its representation.")
-        .query([after(), limit()])
-        .shows("A page of the history.", "History", &history)
+        .description("Returns the events of a resource, oldest first, each with the changes to its representation.")
+        .query([after_parameter(), limit_parameter()])
+        .ok_response("A page of the history.", "History", &history)
 }
 
 fn as_of() -> Operation {
@@ -260,19 +282,19 @@ fn as_of() -> Operation {
     });
     let time = json!({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]});
     get("/admin/as-of/{kind}/{id}", "getAsOf", "Get a resource at a point in time")
-        .about(
+        .description(
             "Returns the resource as an administrator would have seen it directly after the event at a position, or \
              at a time. Exactly one of the two is required.",
         )
         .query([
-            in_query(
+            query_parameter(
                 "position",
                 "Position of the event, whose effect is included; 0 is before the first event.",
-                &position(),
+                &position_schema(),
             ),
-            in_query("time", "Time, or day (its end, in UTC).", &or_empty(&time)),
+            query_parameter("time", "Time, or day (its end, in UTC).", &allow_empty(&time)),
         ])
-        .shows("The resource at that point.", "AsOf", &example)
+        .ok_response("The resource at that point.", "AsOf", &example)
 }
 
 fn diff() -> Operation {
@@ -282,9 +304,11 @@ fn diff() -> Operation {
         "events": 1,
         "changes": [{"path": "/description", "before": "Finds faces.", "after": "Finds and swaps faces."}],
     });
-    let needed = |name, about, example: u64| needed_in_query(name, about, &moment(), &json!(example.to_string()));
+    let needed = |name, about, example: u64| {
+        required_query_parameter(name, about, &point_in_time_schema(), &json!(example.to_string()))
+    };
     get("/admin/diff", "getDiff", "Compare two points in time")
-        .about(format!(
+        .description(format!(
             "Returns the resources that had events after `from` up to `to`, each with the differences of its \
              representation. A resource can also change with another one, such as a node with the name of its \
              publisher; then only the other one is listed. At most {EVENTS_MAX} events may lie in between."
@@ -292,11 +316,11 @@ fn diff() -> Operation {
         .query([
             needed("from", "Start: a position, a time, or a day (its end).", 0),
             needed("to", "End: a position, a time, or a day (its end); not before `from`.", 1),
-            of_stream(),
-            in_query("after", "Only resources after this one.", &or_empty(&stream_name())),
-            limit(),
+            stream_parameter(),
+            query_parameter("after", "Only resources after this one.", &allow_empty(&stream_name_schema())),
+            limit_parameter(),
         ])
-        .shows("The differences.", "Diff", &json!({"from": 1041, "to": 1042, "things": [changed]}))
+        .ok_response("The differences.", "Diff", &json!({"from": 1041, "to": 1042, "things": [changed]}))
 }
 
 fn event_example() -> Value {

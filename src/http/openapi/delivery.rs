@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::Group;
+use super::OperationGroup;
 use super::operation::{Operation, delete, get, post};
-use super::schema::{Moment, array, field, field_of, named, one_of, view};
+use super::schema::{DateTimeSchema, array, component_ref, field, field_with_schema, one_of, response_object};
 use crate::domain::ids::{DeliveryId, TaskId};
 use crate::domain::task::TaskStatus;
 use crate::domain::value::CallbackUrl;
@@ -19,91 +19,101 @@ const ABOUT: &str = "Webhooks send the status of a task to the `webhook_url` of 
                      Everything else is retried after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, or \
                      later if `Retry-After` asks for it.";
 
-pub fn group() -> Group {
-    let components = vec![("Deliveries", deliveries()), ("Delivery", delivery()), ("NewWebhookSecret", new_secret())];
-    let operations = vec![listed(), redelivered(), rotated(), revoked()];
-    Group { tag: "Callbacks", about: ABOUT, operations, components }
+pub fn group() -> OperationGroup {
+    let components = vec![
+        ("Deliveries", deliveries_schema()),
+        ("Delivery", delivery_schema()),
+        ("NewWebhookSecret", new_secret_schema()),
+    ];
+    let operations = vec![list_deliveries(), redeliver(), rotate_secret(), revoke_secrets()];
+    OperationGroup { tag: "Callbacks", description: ABOUT, operations, components }
 }
 
-fn listed() -> Operation {
+fn list_deliveries() -> Operation {
     get("/tasks/{task_id}/deliveries", "listDeliveries", "List the webhook deliveries of a task")
-        .about(
+        .description(
             "Returns one delivery with all its attempts for each change sent to the webhook, in order; none if the \
              task has no webhook. Tasks of other users are a 404, except for administrators.",
         )
-        .shows("The deliveries.", "Deliveries", &json!({"deliveries": [example("pending")]}))
+        .ok_response("The deliveries.", "Deliveries", &json!({"deliveries": [example("pending")]}))
 }
 
-fn redelivered() -> Operation {
+fn redeliver() -> Operation {
     post("/deliveries/{delivery_id}/redeliver", "redeliver", "Redeliver a webhook")
-        .about(
+        .description(
             "Queues a `delivered`, `stopped` or `dead` delivery again, with the same `webhook-id` and the full retry \
              schedule. Deliveries of later changes of the same task wait for it. The request needs no body.",
         )
-        .shows("The updated delivery.", "Delivery", &example("pending"))
-        .fails(Code::Conflict, "the delivery is still `pending`")
+        .ok_response("The updated delivery.", "Delivery", &example("pending"))
+        .error(Code::Conflict, "the delivery is still `pending`")
 }
 
-fn rotated() -> Operation {
+fn rotate_secret() -> Operation {
     let example = json!({"secret": "whsec_BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=",
         "previous_until": "2026-03-02T09:30:00.000000Z"});
     post("/users/webhook-secret", "rotateWebhookSecret", "Rotate the webhook secret")
-        .about(
+        .description(
             "Creates a secret that signs the webhooks of all tasks of the account with `v1` from now on. The previous \
              secret also signs for 24 h. The request needs no body.",
         )
-        .shows("The secret; it is not shown again.", "NewWebhookSecret", &example)
-        .fails(Code::Conflict, "four older secrets still sign; `detail` has the time at which the first one expires")
+        .ok_response("The secret; it is not shown again.", "NewWebhookSecret", &example)
+        .error(Code::Conflict, "four older secrets still sign; `detail` has the time at which the first one expires")
 }
 
-fn revoked() -> Operation {
+fn revoke_secrets() -> Operation {
     delete("/users/webhook-secret", "revokeWebhookSecrets", "Revoke all webhook secrets")
-        .about(
+        .description(
             "Revokes all secrets immediately, including older ones; from then on, only the key of the service signs. \
              Succeeds if there is no secret.",
         )
-        .answers_nothing(204, "All secrets are revoked.")
+        .empty_response(204, "All secrets are revoked.")
 }
 
-fn new_secret() -> Value {
+fn new_secret_schema() -> Value {
     let secret = json!({"type": "string", "pattern": "^whsec_[A-Za-z0-9+/]{43}=$"});
-    view([
-        field::<Moment>("previous_until", "Time until which the previous secret signs; absent if there was none."),
-        field_of("secret", "Secret: `whsec_` and the base64 of the 32-byte HMAC key.", secret).required(),
+    response_object([
+        field::<DateTimeSchema>(
+            "previous_until",
+            "Time until which the previous secret signs; absent if there was none.",
+        ),
+        field_with_schema("secret", "Secret: `whsec_` and the base64 of the 32-byte HMAC key.", secret).required(),
     ])
 }
 
-fn deliveries() -> Value {
-    view([field_of("deliveries", "Deliveries, oldest first.", array(&named("Delivery"))).required()])
+fn deliveries_schema() -> Value {
+    response_object([
+        field_with_schema("deliveries", "Deliveries, oldest first.", array(&component_ref("Delivery"))).required()
+    ])
 }
 
-fn delivery() -> Value {
+fn delivery_schema() -> Value {
     let states = one_of(["pending", "delivered", "dead", "stopped"]);
     let about = "State. `dead`: the last attempt failed. `stopped`: the receiver responded with 410.";
     let webhook_id = json!({"type": "string", "pattern": "^msg_[0-9a-f-]{36}$"});
-    view([
-        field_of("attempts", "Attempts, oldest first.", array(&attempt())).required(),
-        field::<Moment>("created_at", "Time of the change of status.").required(),
+    response_object([
+        field_with_schema("attempts", "Attempts, oldest first.", array(&attempt_schema())).required(),
+        field::<DateTimeSchema>("created_at", "Time of the change of status.").required(),
         field::<DeliveryId>("id", "Id of the delivery, for redelivery.").required(),
-        field::<Moment>(
+        field::<DateTimeSchema>(
             "next_attempt_at",
             "Time of the next attempt; present only while `pending` after a first attempt.",
         ),
-        field_of("state", about, states).required(),
+        field_with_schema("state", about, states).required(),
         field::<TaskStatus>("status", "Status that is sent.").required(),
         field::<TaskId>("task_id", "Id of the task.").required(),
         field::<CallbackUrl>("url", "URL of the receiver: the `webhook_url` or `callback_url` of the task.").required(),
         field::<DeliveryId>("waits_for", "Id of an earlier delivery of the same task that must end first."),
-        field_of("webhook_id", "Value of the `webhook-id` header in every attempt.", webhook_id).required(),
+        field_with_schema("webhook_id", "Value of the `webhook-id` header in every attempt.", webhook_id).required(),
     ])
 }
 
-fn attempt() -> Value {
-    view([
-        field::<Moment>("at", "End of the attempt.").required(),
-        field_of("number", "Number of the attempt, from 1.", json!({"type": "integer", "minimum": 1})).required(),
+fn attempt_schema() -> Value {
+    response_object([
+        field::<DateTimeSchema>("at", "End of the attempt.").required(),
+        field_with_schema("number", "Number of the attempt, from 1.", json!({"type": "integer", "minimum": 1}))
+            .required(),
         field::<String>("reason", "Reason why there was no response."),
-        field_of(
+        field_with_schema(
             "status_code",
             "HTTP status of the response.",
             json!({"type": "integer", "minimum": 100, "maximum": 999}),

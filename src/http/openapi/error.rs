@@ -5,27 +5,27 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::super::error::{Code, PROBLEM_JSON};
-use super::super::idempotency::REFUSALS_KEPT;
-use super::operation::{LIMIT_HEADERS, header, header_name};
-use super::schema::{Field, field, field_of, named, one_of, view};
+use super::super::idempotency::STORED_ERROR_STATUSES;
+use super::operation::{RATE_LIMIT_HEADERS, header_name, header_ref};
+use super::schema::{SchemaField, component_ref, field, field_with_schema, one_of, response_object};
 
 /// Error code of an operation and its condition. An empty condition stands for the title of the code.
-pub type Failure = (Code, &'static str);
+pub type ErrorCondition = (Code, &'static str);
 
 /// Error codes of one operation that share a status.
-pub struct Group {
-    failures: Vec<Failure>,
+pub struct ErrorResponse {
+    conditions: Vec<ErrorCondition>,
     /// `true` if the response is stored for the `Idempotency-Key` of its request and replayed.
-    is_kept: bool,
+    is_stored: bool,
 }
 
-/// Groups the error codes of one operation by status; `is_keyed` is `true` if it accepts an `Idempotency-Key`.
-pub fn by_status(failures: &[Failure], is_keyed: bool) -> BTreeMap<u16, Group> {
-    let mut grouped: BTreeMap<u16, Group> = BTreeMap::new();
+/// Groups the error codes of one operation by status; `accepts_idempotency_key` is `true` if it accepts an `Idempotency-Key`.
+pub fn group_by_status(failures: &[ErrorCondition], is_keyed: bool) -> BTreeMap<u16, ErrorResponse> {
+    let mut grouped: BTreeMap<u16, ErrorResponse> = BTreeMap::new();
     for (code, when) in failures {
-        let is_kept = is_keyed && REFUSALS_KEPT.contains(&code.status());
-        let new = || Group { failures: Vec::new(), is_kept };
-        let group = &mut grouped.entry(code.status()).or_insert_with(new).failures;
+        let is_stored = is_keyed && STORED_ERROR_STATUSES.contains(&code.status());
+        let new = || ErrorResponse { conditions: Vec::new(), is_stored };
+        let group = &mut grouped.entry(code.status()).or_insert_with(new).conditions;
         match group.iter_mut().find(|(known, _)| known == code) {
             Some((_, said)) if said.is_empty() => *said = when,
             Some(_) => {}
@@ -33,19 +33,19 @@ pub fn by_status(failures: &[Failure], is_keyed: bool) -> BTreeMap<u16, Group> {
         }
     }
     for group in grouped.values_mut() {
-        group.failures.sort_by_key(|(code, _)| code.as_str());
+        group.conditions.sort_by_key(|(code, _)| code.as_str());
     }
     grouped
 }
 
-impl Group {
+impl ErrorResponse {
     fn codes(&self) -> impl Iterator<Item = Code> {
-        self.failures.iter().map(|(code, _)| *code)
+        self.conditions.iter().map(|(code, _)| *code)
     }
 
     /// Reference from an operation to the component, with the operation's own description.
     pub fn reference(&self) -> Value {
-        let said = self.failures.iter().map(|(code, when)| {
+        let said = self.conditions.iter().map(|(code, when)| {
             let when = if when.is_empty() { code.title() } else { when };
             format!("`{}`: {when}", code.as_str())
         });
@@ -55,7 +55,7 @@ impl Group {
 
     /// Name of the component.
     pub fn name(&self) -> String {
-        let kept = self.is_kept.then_some("kept");
+        let kept = self.is_stored.then_some("kept");
         self.codes().map(Code::as_str).chain(kept).collect::<Vec<_>>().join(".")
     }
 
@@ -68,25 +68,25 @@ impl Group {
         json!({
             "description": titles.join("  \n"),
             "headers": self.headers(),
-            "content": {PROBLEM_JSON: {"schema": named("Problem"), "examples": examples}},
+            "content": {PROBLEM_JSON: {"schema": component_ref("Problem"), "examples": examples}},
             // One schema for all: client generators would create a class for each narrower one.
             "x-error-codes": codes,
         })
     }
 
     fn headers(&self) -> Value {
-        let told = |code: Code| match code.status() {
+        let response_headers = |code: Code| match code.status() {
             401 => &["WWW-Authenticate"][..],
             409 => &["Retry-After.soon"],
             416 => &["Content-Range"],
-            429 => &["Retry-After", LIMIT_HEADERS[0], LIMIT_HEADERS[1]],
+            429 => &["Retry-After", RATE_LIMIT_HEADERS[0], RATE_LIMIT_HEADERS[1]],
             503 | 507 => &["Retry-After"],
             _ => &[],
         };
-        let replayed = self.is_kept.then_some("Idempotent-Replayed");
-        let of_codes = self.codes().flat_map(|code| told(code).iter().copied());
+        let replayed = self.is_stored.then_some("Idempotent-Replayed");
+        let of_codes = self.codes().flat_map(|code| response_headers(code).iter().copied());
         let all = ["X-Request-Id"].into_iter().chain(of_codes).chain(replayed);
-        all.map(|name| (header_name(name).to_owned(), header(name))).collect::<Map<_, _>>().into()
+        all.map(|name| (header_name(name).to_owned(), header_ref(name))).collect::<Map<_, _>>().into()
     }
 }
 
@@ -113,8 +113,8 @@ fn example(code: Code) -> Value {
 }
 
 /// Schema of all errors.
-pub fn problem() -> Value {
-    let fault = view([
+pub fn problem_schema() -> Value {
+    let fault = response_object([
         field::<String>(
             "pointer",
             "JSON pointer into the body, or a slash and the name of a query parameter or header.",
@@ -123,23 +123,27 @@ pub fn problem() -> Value {
         field::<String>("reason", "Reason, phrased to follow the name of the field.").required(),
     ]);
     let status = json!({"type": "integer", "minimum": 400, "maximum": 599});
-    let fields: [Field; 9] = [
+    let fields: [SchemaField; 9] = [
         field::<String>("type", "URN with the error code. It does not resolve to a document.").required(),
         field::<String>("title", "Short title, the same for every occurrence of the code.").required(),
-        field_of("status", "HTTP status code.", status).required(),
+        field_with_schema("status", "HTTP status code.", status).required(),
         field::<String>("detail", "Description of this occurrence, for people.").required(),
         field::<String>("instance", "Path of the request."),
-        field_of("error", "Stable error code, for programs.", one_of(Code::ALL.iter().map(|code| code.as_str())))
-            .required(),
+        field_with_schema(
+            "error",
+            "Stable error code, for programs.",
+            one_of(Code::ALL.iter().map(|code| code.as_str())),
+        )
+        .required(),
         field::<String>("message", "Same text as `detail`.").required(),
         field::<Vec<String>>("details", "One sentence for each problem.").required(),
-        field_of(
+        field_with_schema(
             "errors",
             "Every invalid field with the reason; only for `invalid_input`.",
             json!({"type": "array", "items": fault}),
         ),
     ];
-    let mut problem = view(fields);
+    let mut problem = response_object(fields);
     problem["description"] = "Error response of all operations (RFC 9457).".into();
     problem
 }

@@ -8,27 +8,27 @@ use super::schema::{Documented, HTTP_URL, LINE, LINE_NOT_BLANK, NOT_BLANK};
 const WITHOUT_CREDENTIALS: &str = "URLs with a user name or password (`https://user:secret@…`) are rejected.";
 
 /// One field of an object.
-pub struct Field {
+pub struct SchemaField {
     pub(super) name: &'static str,
     pub(super) schema: Value,
     pub(super) required: bool,
 }
 
 /// Field with the schema of a type.
-pub fn field<T: Documented>(name: &'static str, about: &str) -> Field {
-    field_of(name, about, T::schema())
+pub fn field<T: Documented>(name: &'static str, about: &str) -> SchemaField {
+    field_with_schema(name, about, T::schema())
 }
 
 /// Field with its own schema.
-pub fn field_of(name: &'static str, about: &str, schema: Value) -> Field {
+pub fn field_with_schema(name: &'static str, about: &str, schema: Value) -> SchemaField {
     let mut schema = schema;
     if !about.is_empty() {
         schema["description"] = about.into();
     }
-    Field { name, schema, required: false }
+    SchemaField { name, schema, required: false }
 }
 
-impl Field {
+impl SchemaField {
     /// Marks the field as required.
     #[must_use]
     pub fn required(self) -> Self {
@@ -37,7 +37,7 @@ impl Field {
 
     /// Marks the field as settable by administrators only.
     #[must_use]
-    pub fn of_administrators(self) -> Self {
+    pub fn administrators_only(self) -> Self {
         let about = self.schema["description"].as_str().unwrap_or_default();
         let about = format!("{about} Accepted from administrators only; ignored from other callers.");
         self.with("description", about).with("x-administrators-only", true)
@@ -45,7 +45,7 @@ impl Field {
 
     /// Returns `true` if the field has this name.
     #[must_use]
-    pub fn is(&self, name: &str) -> bool {
+    pub fn is_named(&self, name: &str) -> bool {
         self.name == name
     }
 

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::Group;
+use super::OperationGroup;
 use super::operation::{Operation, get};
-use super::schema::{Documented, Url, array, field, field_of, named, view};
+use super::schema::{Documented, UrlSchema, array, component_ref, field, field_with_schema, response_object};
 use crate::domain::ids::TaskId;
-use crate::domain::task::{Failure, ImageStatus};
+use crate::domain::task::{ImageStatus, TaskFailure};
 use crate::http::error::Code;
 
 mod bodies;
@@ -19,22 +19,25 @@ const ABOUT: &str = "Image generation. The service validates a submission comple
                      task.\n- PNG, JPEG, WebP, GIF, BMP and TIFF are accepted. The first frame is used, upright, with \
                      8 bits per channel and with transparency.";
 
-pub fn group() -> Group {
+pub fn group() -> OperationGroup {
     let mut components = bodies::components();
-    components.push(("ImageTask", task_view()));
-    components.push(("ImageTaskData", view([field_of("data", "The task.", named("ImageTask")).required()])));
-    let operations = submissions::operations().into_iter().chain(status_reads()).chain([result()]).collect();
-    Group { tag: "Images", about: ABOUT, operations, components }
+    components.push(("ImageTask", task_schema()));
+    components.push((
+        "ImageTaskData",
+        response_object([field_with_schema("data", "The task.", component_ref("ImageTask")).required()]),
+    ));
+    let operations = submissions::operations().into_iter().chain(status_operations()).chain([result()]).collect();
+    OperationGroup { tag: "Images", description: ABOUT, operations, components }
 }
 
-fn status_reads() -> [Operation; 5] {
+fn status_operations() -> [Operation; 5] {
     let read = |path, id, summary, whose: &str| {
         get(path, id, summary)
-            .about(format!(
+            .description(format!(
                 "{whose} Tasks of other kinds are a 404, and so are tasks of other users, except for administrators."
             ))
-            .shows("The task.", "ImageTaskData", &json!({"data": completed()}))
-            .waits()
+            .ok_response("The task.", "ImageTaskData", &json!({"data": completed_example()}))
+            .prefer_wait()
     };
     let both = "Returns a task of either upscaler.";
     [
@@ -67,43 +70,47 @@ fn status_reads() -> [Operation; 5] {
 }
 
 /// Schema of the error of a failed task.
-pub fn failure_view() -> Value {
-    view([
-        field::<String>("code", "Stable error code, for programs.").required().with("examples", Failure::CODES),
+pub fn failure_schema() -> Value {
+    response_object([
+        field::<String>("code", "Stable error code, for programs.").required().with("examples", TaskFailure::CODES),
         field::<String>("message", "Description of the error, for people.").required(),
     ])
 }
 
 fn result() -> Operation {
     get("/media/{file}", "getResult", "Download a result")
-        .about(
+        .description(
             "Returns a result file. Its content never changes, and ranges are supported. Files are deleted some time \
              after the end of their task (`expires_at` of the task) and are a 404 from then on.",
         )
-        .serves_file("The file: a picture or a video.", "*/*", &[])
-        .fails(Code::TooManyTransfers, "the account has reached its limit of concurrent downloads")
+        .file_response("The file: a picture or a video.", "*/*", &[])
+        .error(Code::TooManyTransfers, "the account has reached its limit of concurrent downloads")
 }
 
-fn task_view() -> Value {
-    view([
-        field_of("error", "Error; present for failed tasks only.", failure_view()),
-        field_of("generated", "URLs of the results; empty until the task is completed.", array(&Url::schema()))
-            .required(),
+fn task_schema() -> Value {
+    response_object([
+        field_with_schema("error", "Error; present for failed tasks only.", failure_schema()),
+        field_with_schema(
+            "generated",
+            "URLs of the results; empty until the task is completed.",
+            array(&UrlSchema::schema()),
+        )
+        .required(),
         field::<ImageStatus>("status", "Status; `COMPLETED` and `FAILED` are final.").required(),
         field::<TaskId>("task_id", "Id of the task, for status requests.").required(),
     ])
 }
 
 /// Example of a task at its submission.
-fn created() -> Value {
-    json!({"generated": [], "status": "CREATED", "task_id": TASK})
+fn created_example() -> Value {
+    json!({"generated": [], "status": "CREATED", "task_id": TASK_ID_EXAMPLE})
 }
 
 /// Example of a completed task.
-pub fn completed() -> Value {
+pub fn completed_example() -> Value {
     let done = "https://registry.example/media/3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b.png";
-    json!({"generated": [done], "status": "COMPLETED", "task_id": TASK})
+    json!({"generated": [done], "status": "COMPLETED", "task_id": TASK_ID_EXAMPLE})
 }
 
 /// Task id of the examples.
-pub const TASK: &str = "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11";
+pub const TASK_ID_EXAMPLE: &str = "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11";

@@ -2,13 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::Group;
+use super::OperationGroup;
 use super::operation::{Operation, delete, get, post, put};
 use super::parameter::{
-    Parameter, flag_in_query, in_query, many_in_query, needed_in_query, or_empty, paging, query_text,
+    ParameterObject, allow_empty, bool_query_parameter, paging_parameters, query_parameter, query_text_schema,
+    repeatable_query_parameter, required_query_parameter,
 };
 use super::publisher::include_banned;
-use super::schema::{Documented, Field, Moment, array, body, field, field_of, named, or_null, page_of, view};
+use super::schema::{
+    DateTimeSchema, Documented, SchemaField, array, component_ref, field, field_with_schema, nullable, page_of,
+    request_object, response_object,
+};
 use crate::domain::ids::{NodeId, PublisherId};
 use crate::domain::node::{LANGUAGES_MAX, NodeDescription, NodeStatus, TEXTS_MAX};
 use crate::domain::value::{Label, Labels, Link, Name, Text};
@@ -20,32 +24,40 @@ use crate::projections::node::facets::FormFactor;
 use crate::projections::node::search::QUERY_MAX;
 
 /// Sentence on the body fields that only administrators can set.
-pub const FACTS_IGNORED: &str = "Output-only fields in the body (`created_at`, `downloads`, `rating`, `github_stars`, \
+pub const ADMIN_FIELDS_IGNORED: &str = "Output-only fields in the body (`created_at`, `downloads`, `rating`, `github_stars`, \
                                  `search_ranking`, `status`, `status_detail`, `tags_admin`) are ignored, except from \
                                  administrators: see `PUT /admin/nodes/{node_id}`.";
 
 /// Condition under which a change of a node conflicts with its state.
-pub const CONFLICT: &str = "the status cannot change from the current to the requested one (`detail` names both), or \
+pub const UPDATE_CONFLICT: &str = "the status cannot change from the current to the requested one (`detail` names both), or \
                             the node would have too many languages";
 
-pub fn group() -> Group {
-    Group {
+pub fn group() -> OperationGroup {
+    OperationGroup {
         tag: "Nodes",
-        about: "Custom nodes. A node id is unique across the service, regardless of case, and is never reused.",
-        operations: [lists(), reading(), writing(), opinions()].into_iter().flatten().collect(),
+        description: "Custom nodes. A node id is unique across the service, regardless of case, and is never reused.",
+        operations: [list_operations(), read_operations(), write_operations(), review_operations()]
+            .into_iter()
+            .flatten()
+            .collect(),
         components: vec![
-            ("Node", node_view()),
+            ("Node", node_schema()),
             ("NodePage", page_of("nodes", "Node")),
-            ("NodeBody", body(said().into_iter().chain(of_administrators()).chain([id_of_path()]))),
+            (
+                "NodeBody",
+                request_object(
+                    publisher_fields().into_iter().chain(administrators_only_fields()).chain([path_id_field()]),
+                ),
+            ),
             ("NewNodeBody", new_node()),
             (
                 "NodeOwner",
-                view([
+                response_object([
                     field::<PublisherId>("id", "Unique id.").required(),
                     field::<Name>("name", "Display name.").required(),
                 ]),
             ),
-            ("OwnReview", view([field_of("star", "Stars given by the caller, if any.", stars())])),
+            ("OwnReview", response_object([field_with_schema("star", "Stars given by the caller, if any.", stars())])),
         ]
         .into_iter()
         .chain(translations())
@@ -53,23 +65,23 @@ pub fn group() -> Group {
     }
 }
 
-fn lists() -> Vec<Operation> {
-    let mut search = query_text();
+fn list_operations() -> Vec<Operation> {
+    let mut search = query_text_schema();
     search["maxLength"] = QUERY_MAX.into();
     let page = || json!({"limit": 10, "nodes": [node_example()], "page": 1, "total": 1, "totalPages": 1});
     vec![
         get("/nodes", "listNodes", "List nodes across all publishers")
-            .about(
+            .description(
                 "Returns a page of nodes, sorted by id unless `sort` is given. Ties are sorted by id, so pages do not \
                  overlap while nothing changes; a page past the end is empty, with correct totals. Banned nodes and \
                  those of banned publishers are omitted; administrators can include them.",
             )
-            .query(paging(10, LIMIT_MAX))
-            .query([sort()])
-            .query(filters())
-            .shows("A page of nodes.", "NodePage", &page()),
+            .query(paging_parameters(10, LIMIT_MAX))
+            .query([sort_parameter()])
+            .query(filter_parameters())
+            .ok_response("A page of nodes.", "NodePage", &page()),
         get("/nodes/search", "searchNodes", "Search nodes")
-            .about(
+            .description(
                 "Returns nodes in which every word occurs in the id, name, description, author, publisher or \
                  tags.\n\n- The last word also matches the beginning of a word.\n- Case and separators are ignored: \
                  `faceswap`, `face-swap` and `Face Swap` find each other.\n- An exact id comes first, then relevance, \
@@ -77,110 +89,110 @@ fn lists() -> Vec<Operation> {
                  that match the filters are listed, most downloaded first. A search without letters or digits finds \
                  nothing.",
             )
-            .query([in_query("search", "Words to search for.", &search)])
-            .query(paging(10, LIMIT_MAX))
-            .query([sort()])
-            .query(filters())
-            .shows("A page of nodes.", "NodePage", &page()),
+            .query([query_parameter("search", "Words to search for.", &search)])
+            .query(paging_parameters(10, LIMIT_MAX))
+            .query([sort_parameter()])
+            .query(filter_parameters())
+            .ok_response("A page of nodes.", "NodePage", &page()),
         get("/publishers/{publisher_id}/nodes", "listPublisherNodes", "List the nodes of a publisher")
-            .about(format!(
+            .description(format!(
                 "Returns the nodes of a publisher, sorted by id. Without `page` and `limit`, up to {LIMIT_MAX} nodes \
                  are returned; `X-Total-Count` and `Link` describe the rest. Banned nodes are omitted; members and \
                  administrators can include them."
             ))
-            .query(paging(LIMIT_MAX, LIMIT_MAX))
-            .query([flag_in_query("include_banned", "Include banned nodes, for members and administrators.")])
-            .answers(200, "The nodes.", &array(&named("Node")), &json!([node_example()]))
+            .query(paging_parameters(LIMIT_MAX, LIMIT_MAX))
+            .query([bool_query_parameter("include_banned", "Include banned nodes, for members and administrators.")])
+            .json_response(200, "The nodes.", &array(&component_ref("Node")), &json!([node_example()]))
             .with_header(200, "X-Total-Count")
             .with_header(200, "Link"),
     ]
 }
 
-fn reading() -> Vec<Operation> {
+fn read_operations() -> Vec<Operation> {
     vec![
         get("/nodes/{node_id}", "getNode", "Get a node")
-            .about(
+            .description(
                 "Returns a node. An id in a different case is redirected. A banned node is returned with the reason \
                  of its ban.",
             )
-            .shows("The node.", "Node", &node_example())
-            .may_redirect(),
+            .ok_response("The node.", "Node", &node_example())
+            .redirect_response(),
         get(
             "/publishers/{publisher_id}/nodes/{node_id}/permissions",
             "getNodePermissions",
             "Check permission to edit a node",
         )
-        .about(
+        .description(
             "Reports whether the caller may use `PUT` on the node. A banned node cannot be edited until an \
              administrator lifts the ban.",
         )
-        .shows("Permission of the caller.", "Permissions", &json!({"canEdit": true})),
+        .ok_response("Permission of the caller.", "Permissions", &json!({"canEdit": true})),
     ]
 }
 
-fn writing() -> Vec<Operation> {
+fn write_operations() -> Vec<Operation> {
     let body =
         json!({"id": "face-tools", "name": "Face tools", "tags": ["portrait"], "latest_version": {"version": "1.0.0"}});
     vec![
         post("/publishers/{publisher_id}/nodes", "createNode", "Create a node")
-            .about(format!(
+            .description(format!(
                 "Creates a node. If `id` is absent, it is derived from `name`. If the body has \
-                 `latest_version.version`, that version is created as well and is active at once. {FACTS_IGNORED}"
+                 `latest_version.version`, that version is created as well and is active at once. {ADMIN_FIELDS_IGNORED}"
             ))
-            .takes("NewNodeBody", &body)
-            .creates("The new node.", "Node", &node_example())
+            .json_body("NewNodeBody", &body)
+            .created_response("The new node.", "Node", &node_example())
             .with_header(201, "Location")
-            .answers_nothing(204, "An administrator created the node with the status deleted.")
-            .fails(Code::QuotaExceeded, "the publisher has reached its daily limit of new nodes or versions")
-            .fails(Code::AlreadyExists, "the id is in use or was used before, by any publisher and in any case")
-            .fails(Code::Conflict, CONFLICT)
-            .fails(Code::PayloadTooLarge, "the body exceeds 2 MiB, or all fields together exceed 1 MiB"),
+            .empty_response(204, "An administrator created the node with the status deleted.")
+            .error(Code::QuotaExceeded, "the publisher has reached its daily limit of new nodes or versions")
+            .error(Code::AlreadyExists, "the id is in use or was used before, by any publisher and in any case")
+            .error(Code::Conflict, UPDATE_CONFLICT)
+            .error(Code::PayloadTooLarge, "the body exceeds 2 MiB, or all fields together exceed 1 MiB"),
         put("/publishers/{publisher_id}/nodes/{node_id}", "updateNode", "Update a node")
-            .about(format!(
+            .description(format!(
                 "Changes the fields that are present; an empty URL removes the value. An `id` in the body must match \
-                 the path. {FACTS_IGNORED}"
+                 the path. {ADMIN_FIELDS_IGNORED}"
             ))
-            .takes("NodeBody", &json!({"description": "Finds and mends faces", "tags": ["portrait", "mask"]}))
-            .shows("The updated node.", "Node", &node_example())
-            .answers_nothing(204, "An administrator set the status to deleted.")
-            .fails(Code::Conflict, CONFLICT)
-            .fails(Code::NotFound, "the publisher or node does not exist"),
+            .json_body("NodeBody", &json!({"description": "Finds and mends faces", "tags": ["portrait", "mask"]}))
+            .ok_response("The updated node.", "Node", &node_example())
+            .empty_response(204, "An administrator set the status to deleted.")
+            .error(Code::Conflict, UPDATE_CONFLICT)
+            .error(Code::NotFound, "the publisher or node does not exist"),
         delete("/publishers/{publisher_id}/nodes/{node_id}", "deleteNode", "Delete a node")
-            .about("Deletes the node and its versions for good. Its id is never reused.")
-            .answers_nothing(204, "The node was deleted.")
-            .fails(Code::NotFound, "the publisher or node does not exist"),
+            .description("Deletes the node and its versions for good. Its id is never reused.")
+            .empty_response(204, "The node was deleted.")
+            .error(Code::NotFound, "the publisher or node does not exist"),
     ]
 }
 
-fn opinions() -> Vec<Operation> {
-    let star = needed_in_query("star", "Number of stars.", &stars(), &json!(5));
+fn review_operations() -> Vec<Operation> {
+    let star = required_query_parameter("star", "Number of stars.", &stars(), &json!(5));
     vec![
         post("/nodes/{node_id}/reviews", "reviewNode", "Review a node")
-            .about(
+            .description(
                 "Sets the caller's review, replacing an earlier one. `rating` is the mean of all reviews. The request \
                  has no body.",
             )
             .query([star])
-            .shows("The node with its new rating.", "Node", &node_example()),
+            .ok_response("The node with its new rating.", "Node", &node_example()),
         get("/nodes/{node_id}/reviews/mine", "getOwnReview", "Get the caller's review of a node")
-            .about(
+            .description(
                 "Returns the caller's review, or an empty object if there is none. Reviews of other users are visible \
                  only as `rating`.",
             )
-            .shows("The caller's review.", "OwnReview", &json!({"star": 4})),
+            .ok_response("The caller's review.", "OwnReview", &json!({"star": 4})),
         post("/nodes/{node_id}/translations", "translateNode", "Translate a node")
-            .about(
+            .description(
                 "Replaces the texts of each language in the body; a language without texts is removed, and other \
                  languages stay unchanged. The body maps language to field to text, directly or as `translations`.",
             )
-            .takes("TranslationsBody", &json!({"de": {"name": "Gesichtswerkzeuge"}}))
-            .shows("The updated node.", "Node", &node_example())
-            .fails(Code::Conflict, "the node would have more than 100 languages"),
+            .json_body("TranslationsBody", &json!({"de": {"name": "Gesichtswerkzeuge"}}))
+            .ok_response("The updated node.", "Node", &node_example())
+            .error(Code::Conflict, "the node would have more than 100 languages"),
     ]
 }
 
 /// Query parameter for the order of a list.
-fn sort() -> Parameter {
+fn sort_parameter() -> ParameterObject {
     let columns: Vec<_> = SortColumn::ALL.iter().map(|column| column.as_str()).collect();
     let pattern = format!("^$|^({})(;(asc|desc))?$", columns.join("|"));
     let about = format!(
@@ -189,33 +201,45 @@ fn sort() -> Parameter {
          installations do not count.",
         columns.join(", ")
     );
-    many_in_query("sort", &about, &json!({"type": "string", "pattern": pattern, "examples": ["downloads;desc"]}))
+    repeatable_query_parameter(
+        "sort",
+        &about,
+        &json!({"type": "string", "pattern": pattern, "examples": ["downloads;desc"]}),
+    )
 }
 
 /// Query parameters that filter a list.
-fn filters() -> [Parameter; 8] {
-    let text = query_text();
+fn filter_parameters() -> [ParameterObject; 8] {
+    let text = query_text_schema();
     [
-        many_in_query("supported_os", "Nodes that support one of these operating systems; case is ignored.", &text),
-        many_in_query("supported_accelerator", "Nodes that support one of these accelerators; case is ignored.", &text),
-        many_in_query("node_id", "Only nodes with these ids.", &text),
-        in_query(
+        repeatable_query_parameter(
+            "supported_os",
+            "Nodes that support one of these operating systems; case is ignored.",
+            &text,
+        ),
+        repeatable_query_parameter(
+            "supported_accelerator",
+            "Nodes that support one of these accelerators; case is ignored.",
+            &text,
+        ),
+        repeatable_query_parameter("node_id", "Only nodes with these ids.", &text),
+        query_parameter(
             "timestamp",
             "Nodes that were created or updated, or had a version published, after this time.",
-            &or_empty(&Moment::schema()),
+            &allow_empty(&DateTimeSchema::schema()),
         ),
-        in_query(
+        query_parameter(
             "host_version",
             "Nodes whose `supported_host_version` admits this semantic version of the host application. Nodes with an \
              unreadable range are included.",
-            &or_empty(&SemVer::schema()),
+            &allow_empty(&SemVer::schema()),
         ),
-        in_query(
+        query_parameter(
             "form_factor",
             "Platform of the client; nodes whose declared operating systems exclude it are omitted.",
-            &or_empty(&FormFactor::schema()),
+            &allow_empty(&FormFactor::schema()),
         ),
-        flag_in_query(
+        bool_query_parameter(
             "latest",
             "`true` to read the current data instead of a cached page. Callers see their own writes in either case.",
         ),
@@ -224,10 +248,10 @@ fn filters() -> [Parameter; 8] {
 }
 
 /// Fields that the publisher sets.
-fn said() -> Vec<Field> {
+fn publisher_fields() -> Vec<SchemaField> {
     let category =
         field::<Label>("category", "Category. Use `tags` instead; this field will be removed in a future version.");
-    let mut said = vec![
+    let mut fields = vec![
         field::<Name>("author", "Author."),
         field::<Link>("banner_url", "URL of the banner."),
         category.with("deprecated", true),
@@ -238,14 +262,18 @@ fn said() -> Vec<Field> {
         field::<Labels>("preempted_host_node_names", "Names of host nodes that this node replaces."),
         field::<Link>("repository", "URL of the repository."),
         field::<Labels>("tags", "Tags, which the search includes."),
-        field_of("translations", "Translated texts: language → field → text.", named("TextsByLanguageBody")),
+        field_with_schema(
+            "translations",
+            "Translated texts: language → field → text.",
+            component_ref("TextsByLanguageBody"),
+        ),
     ];
-    said.extend(support());
-    said
+    fields.extend(platform_fields());
+    fields
 }
 
 /// Fields on supported platforms, shared by nodes and versions.
-pub fn support() -> [Field; 4] {
+pub fn platform_fields() -> [SchemaField; 4] {
     [
         field::<Labels>("supported_accelerators", "Supported accelerators, such as CUDA, DirectML or ROCm."),
         field::<Label>("supported_host_frontend_version", "Supported versions of the host frontend."),
@@ -255,12 +283,12 @@ pub fn support() -> [Field; 4] {
 }
 
 /// Fields that only administrators set.
-pub fn facts() -> Vec<Field> {
+pub fn administrator_fields() -> Vec<SchemaField> {
     vec![
-        field::<Moment>("created_at", "Creation time."),
+        field::<DateTimeSchema>("created_at", "Creation time."),
         field::<u64>("downloads", "Number of installs, counted once per account (or client address) and day."),
         field::<u64>("github_stars", "Stars on the source repository."),
-        field_of("rating", "Mean rating. A value set here applies until there is a review.", rating()),
+        field_with_schema("rating", "Mean rating. A value set here applies until there is a review.", rating()),
         field::<i64>("search_ranking", "Rank for sorting search results."),
         field::<Text<1000>>("status_detail", "Reason of the status, such as that of a ban."),
         field::<Labels>("tags_admin", "Security warnings and other tags set by administrators."),
@@ -268,16 +296,18 @@ pub fn facts() -> Vec<Field> {
 }
 
 /// Request body for administrators: all fields.
-pub fn administered() -> Value {
-    body(said().into_iter().chain(facts()).chain([id_of_path(), status()]))
+pub fn administrator_body() -> Value {
+    request_object(
+        publisher_fields().into_iter().chain(administrator_fields()).chain([path_id_field(), status_field()]),
+    )
 }
 
 /// Administrator-only fields, as they appear in the request bodies of other callers.
-fn of_administrators() -> impl Iterator<Item = Field> {
-    facts().into_iter().chain([status()]).map(Field::of_administrators)
+fn administrators_only_fields() -> impl Iterator<Item = SchemaField> {
+    administrator_fields().into_iter().chain([status_field()]).map(SchemaField::administrators_only)
 }
 
-fn status() -> Field {
+fn status_field() -> SchemaField {
     field::<NodeStatus>(
         "status",
         "Status. Allowed transitions: active ↔ banned; active → deleted, which is final. A ban requires \
@@ -285,7 +315,7 @@ fn status() -> Field {
     )
 }
 
-fn id_of_path() -> Field {
+fn path_id_field() -> SchemaField {
     field::<NodeId>("id", "Id of the node; if present, it must match the path.")
 }
 
@@ -306,8 +336,13 @@ fn new_node() -> Value {
     );
     // `search` is reserved for GET /nodes/search.
     let id = id.with("not", json!({"pattern": "^[Ss][Ee][Aa][Rr][Cc][Hh]$"}));
-    let first = field_of("latest_version", "First version; ignored without its `version`.", named("FirstVersionBody"));
-    let mut node = body(said().into_iter().chain(of_administrators()).chain([id, first]));
+    let first = field_with_schema(
+        "latest_version",
+        "First version; ignored without its `version`.",
+        component_ref("FirstVersionBody"),
+    );
+    let mut node =
+        request_object(publisher_fields().into_iter().chain(administrators_only_fields()).chain([id, first]));
     // Without an id, one is derived from the name. `if`/`else` rather than `anyOf`, from which client generators make
     // two classes, with an id or a name and nothing else.
     let name = json!({"type": "string", "pattern": "[A-Za-z0-9]", "not": {"pattern": "^[^A-Za-z0-9]*[Ss][Ee][Aa][Rr][Cc][Hh][^A-Za-z0-9]*$"}});
@@ -318,7 +353,7 @@ fn new_node() -> Value {
     node
 }
 
-fn node_view() -> Value {
+fn node_schema() -> Value {
     let always = [
         "created_at",
         "description",
@@ -330,19 +365,23 @@ fn node_view() -> Value {
         "tags",
         "tags_admin",
     ];
-    let said = said().into_iter().filter(|field| !field.is("translations"));
-    let fields = said.chain(facts()).map(|field| field.required_among(&always));
-    view(fields.chain([
+    let own_fields = publisher_fields().into_iter().filter(|field| !field.is_named("translations"));
+    let fields = own_fields.chain(administrator_fields()).map(|field| field.required_among(&always));
+    response_object(fields.chain([
         field::<NodeId>("id", "Unique id; case is ignored in requests.").required(),
-        field_of("latest_version", "Highest active version; absent if there is none.", named("NodeVersion")),
-        field_of("publisher", "Publisher of the node.", named("NodeOwner")).required(),
+        field_with_schema(
+            "latest_version",
+            "Highest active version; absent if there is none.",
+            component_ref("NodeVersion"),
+        ),
+        field_with_schema("publisher", "Publisher of the node.", component_ref("NodeOwner")).required(),
         field::<NodeStatus>("status", "Active or banned; nodes of a banned publisher are banned.").required(),
-        field_of("translations", "Translated texts: language → field → text.", named("Translations")),
+        field_with_schema("translations", "Translated texts: language → field → text.", component_ref("Translations")),
     ]))
 }
 
 /// Schema of the texts of one language by field.
-fn texts(text: &Value) -> Value {
+fn texts_schema(text: &Value) -> Value {
     json!({
         "type": "object",
         "maxProperties": TEXTS_MAX,
@@ -361,12 +400,13 @@ fn by_language(texts: &Value) -> Value {
 /// components because client generators drop unnamed alternatives of objects with arbitrary keys.
 fn translations() -> [(&'static str, Value); 4] {
     let about = "Translated texts: language → field → text.";
-    let whole = body([field_of("translations", about, named("TextsByLanguageBody")).required()]);
+    let whole =
+        request_object([field_with_schema("translations", about, component_ref("TextsByLanguageBody")).required()]);
     [
-        ("Translations", by_language(&texts(&Text::<1000>::schema()))),
-        ("TextsBody", texts(&or_null(Text::<1000>::schema()))),
-        ("TextsByLanguageBody", by_language(&or_null(named("TextsBody")))),
-        ("TranslationsBody", json!({"anyOf": [whole, named("TextsByLanguageBody")]})),
+        ("Translations", by_language(&texts_schema(&Text::<1000>::schema()))),
+        ("TextsBody", texts_schema(&nullable(Text::<1000>::schema()))),
+        ("TextsByLanguageBody", by_language(&nullable(component_ref("TextsBody")))),
+        ("TranslationsBody", json!({"anyOf": [whole, component_ref("TextsByLanguageBody")]})),
     ]
 }
 

@@ -9,17 +9,17 @@ use actix_web::http::Method;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::error::{Failure, Group, by_status};
-use super::parameter::{Parameter, in_path, shared};
-use super::route::{body_may_be, security, who_may};
-use super::schema::named;
-use crate::domain::policy::{Action, Standing};
+use super::error::{ErrorCondition, ErrorResponse, group_by_status};
+use super::parameter::{ParameterObject, header_parameter_ref, path_parameter};
+use super::route::{allowed_callers, describe_body_limit, security_requirements};
+use super::schema::component_ref;
+use crate::domain::policy::{Action, CallerRole};
 use crate::http::body::BodyLimit;
 use crate::http::error::Code;
-use crate::http::limits::Kind;
+use crate::http::rate_limit::RateClass;
 
 /// Headers that report the rate limits of the caller.
-pub const LIMIT_HEADERS: [&str; 2] = ["RateLimit", "RateLimit-Policy"];
+pub const RATE_LIMIT_HEADERS: [&str; 2] = ["RateLimit", "RateLimit-Policy"];
 
 /// An operation, as declared in the file of its tag.
 pub struct Operation {
@@ -27,27 +27,27 @@ pub struct Operation {
     pub path: &'static str,
     id: &'static str,
     summary: &'static str,
-    about: String,
-    parameters: Vec<Parameter>,
+    description: String,
+    parameters: Vec<ParameterObject>,
     body: Option<Value>,
-    streams: bool,
+    is_streamed: bool,
     /// Operation-specific request headers, by component name.
-    heeds: Vec<&'static str>,
-    answers: BTreeMap<u16, Value>,
+    request_headers: Vec<&'static str>,
+    responses: BTreeMap<u16, Value>,
     /// Operation-specific response headers by status and component name.
-    headers: Vec<(u16, &'static str)>,
-    failures: Vec<Failure>,
+    response_headers: Vec<(u16, &'static str)>,
+    errors: Vec<ErrorCondition>,
 }
 
 /// An operation, as serialized in the document.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Shown {
+pub struct OperationObject {
     tags: [&'static str; 1],
     pub operation_id: &'static str,
     summary: &'static str,
     description: String,
-    parameters: Vec<Parameter>,
+    parameters: Vec<ParameterObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_body: Option<Value>,
     responses: BTreeMap<u16, Value>,
@@ -81,145 +81,145 @@ impl Operation {
             path,
             id,
             summary,
-            about: String::new(),
+            description: String::new(),
             parameters: Vec::new(),
             body: None,
-            streams: false,
-            heeds: Vec::new(),
-            answers: BTreeMap::new(),
-            headers: Vec::new(),
-            failures: Vec::new(),
+            is_streamed: false,
+            request_headers: Vec::new(),
+            responses: BTreeMap::new(),
+            response_headers: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
     /// Sets the description for client developers: effects, exceptions and limits. Markdown.
     #[must_use]
-    pub fn about(mut self, about: impl Into<String>) -> Self {
-        self.about = about.into();
+    pub fn description(mut self, about: impl Into<String>) -> Self {
+        self.description = about.into();
         self
     }
 
     /// Adds query parameters.
     #[must_use]
-    pub fn query(mut self, parameters: impl IntoIterator<Item = Parameter>) -> Self {
+    pub fn query(mut self, parameters: impl IntoIterator<Item = ParameterObject>) -> Self {
         self.parameters.extend(parameters);
         self
     }
 
     /// Sets a JSON body by component name, with an example.
     #[must_use]
-    pub fn takes(self, component: &str, example: &Value) -> Self {
-        self.takes_content("application/json", &json!({"schema": named(component), "example": example}))
+    pub fn json_body(self, component: &str, example: &Value) -> Self {
+        self.body_content("application/json", &json!({"schema": component_ref(component), "example": example}))
     }
 
     /// Sets a body of any media type.
     #[must_use]
-    pub fn takes_content(mut self, media_type: &str, content: &Value) -> Self {
+    pub fn body_content(mut self, media_type: &str, content: &Value) -> Self {
         self.body = Some(json!({"required": true, "content": {media_type: content}}));
         self
     }
 
     /// Sets a body that is processed while it is received, with one of these media types.
     #[must_use]
-    pub fn streams(self, media_types: &[&str], content: &Value) -> Self {
+    pub fn streamed_body(self, media_types: &[&str], content: &Value) -> Self {
         let contents: Map<_, _> = media_types.iter().map(|name| ((*name).to_owned(), content.clone())).collect();
-        Self { streams: true, body: Some(json!({"required": true, "content": contents})), ..self }
+        Self { is_streamed: true, body: Some(json!({"required": true, "content": contents})), ..self }
     }
 
     /// Sets a multipart form as the body.
     #[must_use]
-    pub fn takes_form(self, component: &str, example: &Value) -> Self {
-        let content = json!({"schema": named(component), "example": example});
-        self.takes_content("multipart/form-data", &content)
+    pub fn form_body(self, component: &str, example: &Value) -> Self {
+        let content = json!({"schema": component_ref(component), "example": example});
+        self.body_content("multipart/form-data", &content)
     }
 
     /// Declares `Prefer: wait=n`, which holds the response until a task ends.
     #[must_use]
-    pub fn waits(mut self) -> Self {
-        self.heeds.push("Prefer");
+    pub fn prefer_wait(mut self) -> Self {
+        self.request_headers.push("Prefer");
         self.with_header(200, "Preference-Applied")
     }
 
     /// Adds a JSON response.
     #[must_use]
-    pub fn answers(self, status: u16, about: &str, schema: &Value, example: &Value) -> Self {
-        self.answers_content(status, about, "application/json", &json!({"schema": schema, "example": example}))
+    pub fn json_response(self, status: u16, about: &str, schema: &Value, example: &Value) -> Self {
+        self.content_response(status, about, "application/json", &json!({"schema": schema, "example": example}))
     }
 
     /// Adds a 200 response with a JSON component.
     #[must_use]
-    pub fn shows(self, about: &str, component: &str, example: &Value) -> Self {
-        self.answers(200, about, &named(component), example)
+    pub fn ok_response(self, about: &str, component: &str, example: &Value) -> Self {
+        self.json_response(200, about, &component_ref(component), example)
     }
 
     /// Adds a 201 response with a JSON component.
     #[must_use]
-    pub fn creates(self, about: &str, component: &str, example: &Value) -> Self {
-        self.answers(201, about, &named(component), example)
+    pub fn created_response(self, about: &str, component: &str, example: &Value) -> Self {
+        self.json_response(201, about, &component_ref(component), example)
     }
 
     /// Adds a 200 response with plain text.
     #[must_use]
-    pub fn answers_text(self, about: &str, example: &str) -> Self {
+    pub fn text_response(self, about: &str, example: &str) -> Self {
         let content = json!({"schema": {"type": "string"}, "example": example});
-        self.answers_content(200, about, "text/plain", &content)
+        self.content_response(200, about, "text/plain", &content)
     }
 
     /// Adds a response of any media type.
     #[must_use]
-    pub fn answers_content(mut self, status: u16, about: &str, media_type: &str, content: &Value) -> Self {
+    pub fn content_response(mut self, status: u16, about: &str, media_type: &str, content: &Value) -> Self {
         let answer = json!({"description": about, "content": {media_type: content}});
-        self.answers.insert(status, answer);
+        self.responses.insert(status, answer);
         self
     }
 
     /// Adds a response without a body.
     #[must_use]
-    pub fn answers_nothing(mut self, status: u16, about: &str) -> Self {
-        self.answers.insert(status, json!({"description": about}));
+    pub fn empty_response(mut self, status: u16, about: &str) -> Self {
+        self.responses.insert(status, json!({"description": about}));
         self
     }
 
     /// Adds the responses of a file with a strong `ETag`, complete or in ranges, with these additional headers.
     #[must_use]
-    pub fn serves_file(mut self, about: &str, media_type: &str, told: &[&'static str]) -> Self {
+    pub fn file_response(mut self, about: &str, media_type: &str, more_headers: &[&'static str]) -> Self {
         let bytes = json!({"schema": {"type": "string", "format": "binary"}});
         let parts = "The requested range; several ranges are returned as multipart/byteranges.";
-        self.heeds.extend(["Range", "If-Range", "If-None-Match"]);
+        self.request_headers.extend(["Range", "If-Range", "If-None-Match"]);
         for status in [200, 206, 304] {
             let always = ["ETag", "Accept-Ranges", "Cache-Control"];
-            self.headers.extend(always.iter().chain(told).map(|name| (status, *name)));
+            self.response_headers.extend(always.iter().chain(more_headers).map(|name| (status, *name)));
         }
-        self.answers_content(200, about, media_type, &bytes)
-            .answers_content(206, parts, media_type, &bytes)
-            .answers_nothing(304, "The cached file is current.")
+        self.content_response(200, about, media_type, &bytes)
+            .content_response(206, parts, media_type, &bytes)
+            .empty_response(304, "The cached file is current.")
             .with_header(206, "Content-Range.part")
-            .fails(Code::RangeNotSatisfiable, "")
+            .error(Code::RangeNotSatisfiable, "")
     }
 
     /// Adds the redirect for a node id in a different case.
     #[must_use]
-    pub fn may_redirect(self) -> Self {
-        self.answers_nothing(302, "Redirect to the same resource with the node id in its original case.")
+    pub fn redirect_response(self) -> Self {
+        self.empty_response(302, "Redirect to the same resource with the node id in its original case.")
             .with_header(302, "Location")
     }
 
     /// Adds a header, by component name, to the response with this status.
     #[must_use]
     pub fn with_header(mut self, status: u16, name: &'static str) -> Self {
-        self.headers.push((status, name));
+        self.response_headers.push((status, name));
         self
     }
 
     /// Adds an error code with its condition. An empty condition stands for the title of the code.
     #[must_use]
-    pub fn fails(mut self, code: Code, when: &'static str) -> Self {
-        self.failures.push((code, when));
+    pub fn error(mut self, code: Code, when: &'static str) -> Self {
+        self.errors.push((code, when));
         self
     }
 
     /// All error codes by status: those of the operation and those that follow from its route.
-    pub fn failures(&self, action: Action) -> BTreeMap<u16, Group> {
+    pub fn errors_by_status(&self, action: Action) -> BTreeMap<u16, ErrorResponse> {
         let mut codes = vec![
             Code::MalformedRequest,
             Code::Unauthorized,
@@ -229,7 +229,7 @@ impl Operation {
             Code::HeadersTooLarge,
             Code::Internal,
         ];
-        if Standing::ALL.iter().any(|standing| *standing != Standing::Anonymous && !action.allows(*standing)) {
+        if CallerRole::ALL.iter().any(|standing| *standing != CallerRole::Anonymous && !action.allows(*standing)) {
             codes.push(Code::Forbidden);
         }
         if self.path.contains('{') {
@@ -252,74 +252,75 @@ impl Operation {
         if self.method != Method::GET {
             codes.push(Code::Forbidden);
         }
-        if self.method != Method::GET && action.writes() {
+        if self.method != Method::GET && action.is_write() {
             codes.extend([Code::Banned, Code::Overloaded, Code::ReadOnly, Code::InsufficientStorage]);
         }
-        if Kind::of(action, self.path, self.method == Method::GET).is_some() {
+        if RateClass::classify(action, self.path, self.method == Method::GET).is_some() {
             codes.push(Code::RateLimited);
         }
-        if self.is_keyed() {
+        if self.accepts_idempotency_key() {
             codes.extend([Code::IdempotencyKeyInUse, Code::IdempotencyKeyReused]);
             // With a key, the body is buffered even if the operation ignores it.
             codes.extend([Code::RequestTimeout, Code::PayloadTooLarge, Code::UnsupportedMedia, Code::Overloaded]);
         }
-        let failures: Vec<_> = self.failures.iter().copied().chain(codes.into_iter().map(|code| (code, ""))).collect();
-        by_status(&failures, self.is_keyed())
+        let failures: Vec<_> = self.errors.iter().copied().chain(codes.into_iter().map(|code| (code, ""))).collect();
+        group_by_status(&failures, self.accepts_idempotency_key())
     }
 
     /// Returns the schema of the JSON body, with method and path.
-    pub fn json_body(&self) -> Option<(Method, &'static str, Value)> {
+    pub fn json_body_schema(&self) -> Option<(Method, &'static str, Value)> {
         let schema = self.body.as_ref()?["content"].get("application/json")?.get("schema")?;
         Some((self.method.clone(), self.path, schema.clone()))
     }
 
     /// Serializes the operation for the document.
-    pub fn show(self, tag: &'static str, action: Action, limit: BodyLimit) -> Shown {
-        let failures = self.failures(action);
+    pub fn into_object(self, tag: &'static str, action: Action, limit: BodyLimit) -> OperationObject {
+        let failures = self.errors_by_status(action);
         let parameters = self.all_parameters();
-        let mut responses = self.successes(action);
+        let mut responses = self.success_responses(action);
         responses.extend(failures.into_iter().map(|(status, group)| (status, group.reference())));
-        let body = self.body.as_ref().map(|_| body_may_be(limit)).unwrap_or_default();
-        Shown {
+        let body = self.body.as_ref().map(|_| describe_body_limit(limit)).unwrap_or_default();
+        OperationObject {
             tags: [tag],
             operation_id: self.id,
             summary: self.summary,
-            description: format!("{}\n\nAllowed callers: {}.{body}", self.about, who_may(action))
+            description: format!("{}\n\nAllowed callers: {}.{body}", self.description, allowed_callers(action))
                 .trim_start()
                 .to_owned(),
             parameters,
             request_body: self.body,
             responses,
-            security: security(action),
+            security: security_requirements(action),
         }
     }
 
-    fn all_parameters(&self) -> Vec<Parameter> {
-        let in_path = names_in(self.path).map(in_path);
+    fn all_parameters(&self) -> Vec<ParameterObject> {
+        let in_path = path_parameter_names(self.path).map(path_parameter);
         let mut parameters: Vec<_> = in_path.chain(self.parameters.iter().cloned()).collect();
-        let tagged = (self.method == Method::GET && self.is_tagged()).then_some("If-None-Match");
-        let keyed = (self.is_keyed() || self.streams).then_some("Idempotency-Key");
-        let heeded = tagged.into_iter().chain(keyed).chain(self.heeds.iter().copied()).chain(["X-Request-Id"]);
-        parameters.extend(heeded.map(shared));
+        let tagged = (self.method == Method::GET && self.has_etag()).then_some("If-None-Match");
+        let keyed = (self.accepts_idempotency_key() || self.is_streamed).then_some("Idempotency-Key");
+        let heeded =
+            tagged.into_iter().chain(keyed).chain(self.request_headers.iter().copied()).chain(["X-Request-Id"]);
+        parameters.extend(heeded.map(header_parameter_ref));
         parameters
     }
 
     /// Returns `true` if the operation accepts an `Idempotency-Key`.
-    fn is_keyed(&self) -> bool {
-        (self.method == Method::POST || self.method == Method::PUT) && !self.streams
+    fn accepts_idempotency_key(&self) -> bool {
+        (self.method == Method::POST || self.method == Method::PUT) && !self.is_streamed
     }
 
     /// Returns `true` if the response has an `ETag`: every JSON response does.
-    fn is_tagged(&self) -> bool {
-        self.answers.get(&200).is_some_and(|answer| answer["content"].get("application/json").is_some())
+    fn has_etag(&self) -> bool {
+        self.responses.get(&200).is_some_and(|answer| answer["content"].get("application/json").is_some())
     }
 
-    fn successes(&self, action: Action) -> BTreeMap<u16, Value> {
-        let mut answers = self.answers.clone();
-        if self.method == Method::GET && self.is_tagged() {
+    fn success_responses(&self, action: Action) -> BTreeMap<u16, Value> {
+        let mut answers = self.responses.clone();
+        if self.method == Method::GET && self.has_etag() {
             answers.insert(304, json!({"description": "The cached response is current."}));
         }
-        for (status, name) in &self.headers {
+        for (status, name) in &self.response_headers {
             debug_assert!(
                 answers.contains_key(status),
                 "{}: {name} of a response {status} that is not declared",
@@ -327,13 +328,14 @@ impl Operation {
             );
         }
         for (status, answer) in &mut answers {
-            let tagged = self.method == Method::GET && self.is_tagged() && matches!(status, 200 | 304);
-            let replayed = self.is_keyed().then_some("Idempotent-Replayed");
-            let limited = Kind::of(action, self.path, self.method == Method::GET).map(|_| LIMIT_HEADERS);
+            let tagged = self.method == Method::GET && self.has_etag() && matches!(status, 200 | 304);
+            let replayed = self.accepts_idempotency_key().then_some("Idempotent-Replayed");
+            let limited =
+                RateClass::classify(action, self.path, self.method == Method::GET).map(|_| RATE_LIMIT_HEADERS);
             let always = ["X-Request-Id"].into_iter().chain(limited.into_iter().flatten());
-            let own = self.headers.iter().filter(|(of, _)| of == status).map(|(_, name)| *name);
+            let own = self.response_headers.iter().filter(|(of, _)| of == status).map(|(_, name)| *name);
             for name in always.chain(tagged.then_some("ETag")).chain(replayed).chain(own) {
-                answer["headers"][header_name(name)] = header(name);
+                answer["headers"][header_name(name)] = header_ref(name);
             }
         }
         answers
@@ -347,12 +349,12 @@ pub fn header_name(component: &str) -> &str {
 }
 
 /// Reference to a header component.
-pub fn header(component: &str) -> Value {
+pub fn header_ref(component: &str) -> Value {
     json!({"$ref": format!("#/components/headers/{component}")})
 }
 
 /// Parameter names of a path.
-fn names_in(path: &str) -> impl Iterator<Item = &str> {
+fn path_parameter_names(path: &str) -> impl Iterator<Item = &str> {
     path.split('{').skip(1).filter_map(|rest| rest.split('}').next())
 }
 
@@ -363,10 +365,10 @@ mod tests {
     #[test]
     fn headers_of_an_answer_are_there_whatever_is_said_first() {
         let [first, last] = [
-            get("/tasks/{task_id}", "", "").waits().shows("", "Task", &json!({})),
-            get("/tasks/{task_id}", "", "").shows("", "Task", &json!({})).waits(),
+            get("/tasks/{task_id}", "", "").prefer_wait().ok_response("", "Task", &json!({})),
+            get("/tasks/{task_id}", "", "").ok_response("", "Task", &json!({})).prefer_wait(),
         ]
-        .map(|operation| operation.show("", Action::ReadTask, BodyLimit::None).responses[&200].clone());
+        .map(|operation| operation.into_object("", Action::ReadTask, BodyLimit::None).responses[&200].clone());
         assert_eq!(first["headers"]["Preference-Applied"]["$ref"], "#/components/headers/Preference-Applied");
         assert_eq!(first, last);
     }
@@ -374,18 +376,18 @@ mod tests {
     #[test]
     #[should_panic(expected = "of a response 201 that is not declared")]
     fn a_header_of_an_answer_that_is_not_there_is_a_mistake() {
-        let operation = get("/nodes", "listNodes", "").shows("", "Node", &json!({})).with_header(201, "Location");
-        drop(operation.show("", Action::ReadRegistry, BodyLimit::None));
+        let operation = get("/nodes", "listNodes", "").ok_response("", "Node", &json!({})).with_header(201, "Location");
+        drop(operation.into_object("", Action::ReadRegistry, BodyLimit::None));
     }
 
     #[test]
     fn what_follows_from_a_route_is_added() {
         let statuses = |operation: Operation, action| {
-            operation.show("", action, BodyLimit::None).responses.keys().copied().collect::<Vec<_>>()
+            operation.into_object("", action, BodyLimit::None).responses.keys().copied().collect::<Vec<_>>()
         };
-        let read = get("/nodes/{node_id}", "", "").shows("", "Node", &json!({}));
+        let read = get("/nodes/{node_id}", "", "").ok_response("", "Node", &json!({}));
         assert_eq!(statuses(read, Action::ReadRegistry), [200, 304, 400, 401, 404, 406, 421, 429, 431, 500, 503]);
-        let write = delete("/publishers/{publisher_id}", "", "").answers_nothing(204, "");
+        let write = delete("/publishers/{publisher_id}", "", "").empty_response(204, "");
         assert_eq!(
             statuses(write, Action::DeletePublisher),
             [204, 400, 401, 403, 404, 406, 421, 429, 431, 500, 503, 507]

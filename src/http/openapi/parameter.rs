@@ -7,13 +7,13 @@ use crate::domain::ids::{DeliveryId, NodeId, PublisherId, StreamKind, TaskId, To
 use crate::domain::image::ImageFormat;
 use crate::domain::version::SemVer;
 use crate::domain::video::VideoFormat;
-use crate::http::idempotency::ANSWER_MAX;
+use crate::http::idempotency::STORED_BODY_MAX;
 
 /// One parameter of an operation, as serialized in the document.
-pub type Parameter = Value;
+pub type ParameterObject = Value;
 
 /// Path parameter. A value that does not match the schema is a 404.
-pub fn in_path(name: &str) -> Parameter {
+pub fn path_parameter(name: &str) -> ParameterObject {
     let (about, schema, example) = match name {
         "publisher_id" => ("Id of the publisher.", PublisherId::schema(), "acme"),
         "node_id" => ("Id of the node, in any case.", NodeId::schema(), "face-tools"),
@@ -29,7 +29,7 @@ pub fn in_path(name: &str) -> Parameter {
         "delivery_id" => ("Id of the delivery.", DeliveryId::schema(), "0198c9a2-7f0e-7c3a-9d4b-3f1f2a9b7c10"),
         "kind" => ("Kind of the resource.", one_of(StreamKind::ALL.iter().map(|kind| kind.as_str())), "node"),
         "id" => ("Id of the resource.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), "face-tools"),
-        "file" => ("File name: the SHA-256 of its content and its format.", file_name(), ""),
+        "file" => ("File name: the SHA-256 of its content and its format.", file_name_schema(), ""),
         "ticket" => ("Last segment of the signed URL.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), ""),
         "hint" => ("Last segment of the webhook URL that was sent to the vendor.", String::schema(), ""),
         _ => ("", String::schema(), ""),
@@ -42,25 +42,25 @@ pub fn in_path(name: &str) -> Parameter {
 }
 
 /// Schema of the file name of a result.
-fn file_name() -> Value {
+fn file_name_schema() -> Value {
     let pictures = ImageFormat::ALL.iter().map(|format| format.as_str());
     let formats: Vec<_> = pictures.chain(VideoFormat::ALL.iter().map(|format| format.as_str())).collect();
     json!({"type": "string", "pattern": format!("^[0-9a-f]{{64}}\\.({})$", formats.join("|"))})
 }
 
 /// Query text without control characters.
-pub fn query_text() -> Value {
+pub fn query_text_schema() -> Value {
     json!({"type": "string", "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"})
 }
 
 /// Optional query parameter.
-pub fn in_query(name: &str, about: &str, schema: &Value) -> Parameter {
+pub fn query_parameter(name: &str, about: &str, schema: &Value) -> ParameterObject {
     json!({"name": name, "in": "query", "description": about, "schema": schema})
 }
 
 /// Required query parameter.
-pub fn needed_in_query(name: &str, about: &str, schema: &Value, example: &Value) -> Parameter {
-    let mut parameter = in_query(name, about, schema);
+pub fn required_query_parameter(name: &str, about: &str, schema: &Value, example: &Value) -> ParameterObject {
+    let mut parameter = query_parameter(name, about, schema);
     parameter["required"] = true.into();
     parameter["example"] = example.clone();
     parameter
@@ -69,7 +69,7 @@ pub fn needed_in_query(name: &str, about: &str, schema: &Value, example: &Value)
 /// Extends a schema so that the empty value means absent. A pattern is widened to admit the empty text, so that client
 /// generators still see a string; without a pattern, each alternative has a type, since generators treat untyped ones
 /// as anything.
-pub fn or_empty(schema: &Value) -> Value {
+pub fn allow_empty(schema: &Value) -> Value {
     if let Some(pattern) = schema["pattern"].as_str() {
         let mut schema = schema.clone();
         schema["pattern"] = format!("^$|{pattern}").into();
@@ -82,41 +82,41 @@ pub fn or_empty(schema: &Value) -> Value {
 
 /// `Last-Event-ID` header for resuming a stream; empty means absent. Uses one pattern without alternatives, because
 /// client generators only accept plain types for headers.
-pub fn last_event_id(about: &str) -> Parameter {
+pub fn last_event_id(about: &str) -> ParameterObject {
     json!({"name": "Last-Event-ID", "in": "header", "description": about, "schema": {"type": "string", "pattern": "^[0-9]{0,15}$"}})
 }
 
 /// Repeatable query parameter.
-pub fn many_in_query(name: &str, about: &str, items: &Value) -> Parameter {
+pub fn repeatable_query_parameter(name: &str, about: &str, items: &Value) -> ParameterObject {
     let about = format!("{about} Repeatable; comma-separated values and `{name}[]=` are accepted too.");
-    let mut parameter = in_query(name, &about, &array(items));
+    let mut parameter = query_parameter(name, &about, &array(items));
     parameter["style"] = "form".into();
     parameter["explode"] = true.into();
     parameter
 }
 
 /// Boolean query parameter.
-pub fn flag_in_query(name: &str, about: &str) -> Parameter {
-    in_query(name, about, &json!({"type": "boolean", "default": false}))
+pub fn bool_query_parameter(name: &str, about: &str) -> ParameterObject {
+    query_parameter(name, about, &json!({"type": "boolean", "default": false}))
 }
 
 /// Page number and page size.
-pub fn paging(default_limit: u64, limit_max: u64) -> [Parameter; 2] {
+pub fn paging_parameters(default_limit: u64, limit_max: u64) -> [ParameterObject; 2] {
     let counting = |default: u64| json!({"type": "integer", "minimum": 1, "default": default});
     let limit = format!("Page size; values above {limit_max} are reduced to {limit_max}.");
     [
-        in_query("page", "Page number, starting at 1. A page past the end is empty.", &counting(1)),
-        in_query("limit", &limit, &counting(default_limit)),
+        query_parameter("page", "Page number, starting at 1. A page past the end is empty.", &counting(1)),
+        query_parameter("limit", &limit, &counting(default_limit)),
     ]
 }
 
 /// Reference to a parameter component.
-pub fn shared(name: &str) -> Parameter {
+pub fn header_parameter_ref(name: &str) -> ParameterObject {
     json!({"$ref": format!("#/components/parameters/{name}")})
 }
 
 /// Shared request headers by name.
-pub fn shared_headers() -> Value {
+pub fn request_header_components() -> Value {
     let header = |name: &str, about: &str, schema: Value| json!({"name": name, "in": "header", "description": about, "schema": schema});
     json!({
         "X-Request-Id": header(
@@ -134,7 +134,7 @@ pub fn shared_headers() -> Value {
                  was used for a different request.\n- Keys belong to the caller. Callers without a token share keys \
                  with all others at the same address, so they should use random ones.\n- Responses over {} MiB are \
                  not stored but generated again; the request still takes effect once.",
-                ANSWER_MAX >> 20
+                STORED_BODY_MAX >> 20
             ),
             json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}),
         ),
@@ -164,7 +164,7 @@ pub fn shared_headers() -> Value {
 }
 
 /// Response headers by component name.
-pub fn answer_headers() -> Value {
+pub fn response_header_components() -> Value {
     let header = |about: &str, required: bool, schema: Value| json!({"description": about, "required": required, "schema": schema});
     json!({
         "X-Request-Id": header(
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn results_are_pictures_and_videos() {
-        let pattern = in_path("file")["schema"]["pattern"].as_str().unwrap().to_owned();
+        let pattern = path_parameter("file")["schema"]["pattern"].as_str().unwrap().to_owned();
         assert!(pattern.ends_with("\\.(png|jpg|webp|gif|bmp|tiff|mp4|webm)$"), "{pattern}");
     }
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::domain::policy::{Action, Standing};
+use crate::domain::policy::{Action, CallerRole};
 use crate::http::body::{BodyLimit, DEPTH_MAX, ELEMENTS_MAX};
 
 /// Security requirements of an action: a bearer token, optional if the policy admits anonymous callers. Publishing also
 /// accepts a token in the body.
-pub fn security(action: Action) -> Value {
+pub fn security_requirements(action: Action) -> Value {
     let mut ways = vec![json!({"bearer": []})];
-    if action.allows(Standing::Anonymous) || action == Action::PublishVersion {
+    if action.allows(CallerRole::Anonymous) || action == Action::PublishVersion {
         ways.push(Value::Object(Map::new()));
     }
     ways.into()
@@ -17,22 +17,22 @@ pub fn security(action: Action) -> Value {
 
 /// Names the callers that the policy allows. Members may do what any user may, owners what members may, and
 /// administrators everything.
-pub fn who_may(action: Action) -> String {
+pub fn allowed_callers(action: Action) -> String {
     let named = [
-        (Standing::User, "any user"),
-        (Standing::Member, "members of the publisher"),
-        (Standing::Owner, "owners of the publisher"),
-        (Standing::OwnToken, "its personal access tokens"),
-        (Standing::OtherToken, "any personal access token"),
+        (CallerRole::User, "any user"),
+        (CallerRole::Member, "members of the publisher"),
+        (CallerRole::Owner, "owners of the publisher"),
+        (CallerRole::OwnToken, "its personal access tokens"),
+        (CallerRole::OtherToken, "any personal access token"),
     ];
     let implied = |standing| match standing {
-        Standing::Member => action.allows(Standing::User),
-        Standing::Owner => action.allows(Standing::Member),
-        Standing::OwnToken => action.allows(Standing::OtherToken),
+        CallerRole::Member => action.allows(CallerRole::User),
+        CallerRole::Owner => action.allows(CallerRole::Member),
+        CallerRole::OwnToken => action.allows(CallerRole::OtherToken),
         _ => false,
     };
-    if action.allows(Standing::Anonymous) {
-        let tokens = if action.allows(Standing::OtherToken) { "" } else { " except personal access tokens" };
+    if action.allows(CallerRole::Anonymous) {
+        let tokens = if action.allows(CallerRole::OtherToken) { "" } else { " except personal access tokens" };
         return format!("everyone{tokens}");
     }
     let allowed = named.iter().filter(|(standing, _)| action.allows(*standing) && !implied(*standing));
@@ -40,7 +40,7 @@ pub fn who_may(action: Action) -> String {
 }
 
 /// Returns a sentence with the body limits, to be appended to a description.
-pub fn body_may_be(limit: BodyLimit) -> String {
+pub fn describe_body_limit(limit: BodyLimit) -> String {
     let size = match limit.bytes() {
         0 => return String::new(),
         bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
@@ -70,14 +70,15 @@ mod tests {
             (Action::ListPublisherNodes, "any user, any personal access token, administrators"),
             (Action::Administer, "administrators"),
         ] {
-            assert_eq!(who_may(action), told);
+            assert_eq!(allowed_callers(action), told);
         }
     }
 
     #[test]
     fn bodies_are_told_as_large_as_they_may_be() {
         let [none, json, images, archive, form] =
-            [BodyLimit::None, BodyLimit::Json, BodyLimit::Images, BodyLimit::Archive, BodyLimit::Form].map(body_may_be);
+            [BodyLimit::None, BodyLimit::Json, BodyLimit::Images, BodyLimit::Archive, BodyLimit::Form]
+                .map(describe_body_limit);
         assert_eq!(none, "");
         assert_eq!(json, " Body limit: 2 MiB, at most 64 levels of nesting and 100000 elements.");
         assert!(images.starts_with(" Body limit: 70 MiB, at most"));

@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-pub use super::field::{Field, field, field_of};
+pub use super::field::{SchemaField, field, field_with_schema};
 
 use crate::domain::ids::{DeliveryId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
 use crate::domain::image::{
-    Dial, Factor, OptimizedFor, Percent, PortraitBeautifier, PortraitStyle, PrecisionFlavor, RelightEngine,
-    RelightStyle, ScaleFactor, SkinFocus, StyleEngine, StyleFlavor, TransferLightA, TransferLightB, UpscaleEngine,
+    OptimizedFor, Percent, PortraitBeautifier, PortraitStyle, PrecisionFlavor, PrecisionScaleFactor, RelightEngine,
+    RelightStyle, ScaleFactor, SignedStrength, SkinFocus, StyleEngine, StyleFlavor, TransferLightA, TransferLightB,
+    UpscaleEngine,
 };
 use crate::domain::node::NodeStatus;
 use crate::domain::publisher::{MemberRole, PublisherStatus};
@@ -100,7 +101,7 @@ impl Documented for SemVer {
     }
 }
 
-impl Documented for Dial {
+impl Documented for SignedStrength {
     fn schema() -> Value {
         json!({"type": "integer", "minimum": -10, "maximum": 10, "default": 0})
     }
@@ -112,7 +113,7 @@ impl Documented for Percent {
     }
 }
 
-impl Documented for Factor {
+impl Documented for PrecisionScaleFactor {
     fn schema() -> Value {
         json!({"type": "integer", "minimum": 2, "maximum": 16})
     }
@@ -163,18 +164,18 @@ impl<T: Documented> Documented for Vec<T> {
 }
 
 /// Point in time: RFC 3339 in UTC.
-pub struct Moment;
+pub struct DateTimeSchema;
 
-impl Documented for Moment {
+impl Documented for DateTimeSchema {
     fn schema() -> Value {
         json!({"type": "string", "format": "date-time"})
     }
 }
 
 /// Absolute URL that the service returns.
-pub struct Url;
+pub struct UrlSchema;
 
-impl Documented for Url {
+impl Documented for UrlSchema {
     fn schema() -> Value {
         json!({"type": "string", "format": "uri"})
     }
@@ -237,14 +238,14 @@ named!(
 /// States of image tasks. A component, so that client generators create a single type.
 impl Documented for ImageStatus {
     fn schema() -> Value {
-        named("ImageTaskState")
+        component_ref("ImageTaskState")
     }
 }
 
 /// States of video and music tasks.
 impl Documented for VideoState {
     fn schema() -> Value {
-        named("VideoTaskState")
+        component_ref("VideoTaskState")
     }
 }
 
@@ -262,7 +263,7 @@ pub fn one_of(names: impl IntoIterator<Item = &'static str>) -> Value {
 }
 
 /// Reference to a schema component.
-pub fn named(component: &str) -> Value {
+pub fn component_ref(component: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{component}")})
 }
 
@@ -273,19 +274,22 @@ pub fn array(items: &Value) -> Value {
 
 /// Object schema of a request. Optional fields may be `null`, which means absent; unknown ones are ignored (contract
 /// 2).
-pub fn body(fields: impl IntoIterator<Item = Field>) -> Value {
-    let fields = fields.into_iter().map(Field::without_credentials);
-    object(fields.map(|field| if field.required { field } else { Field { schema: or_null(field.schema), ..field } }))
+pub fn request_object(fields: impl IntoIterator<Item = SchemaField>) -> Value {
+    let fields = fields.into_iter().map(SchemaField::without_credentials);
+    object(
+        fields
+            .map(|field| if field.required { field } else { SchemaField { schema: nullable(field.schema), ..field } }),
+    )
 }
 
 /// Object schema of a response. Absent optional fields are omitted rather than `null` (contract 2).
-pub fn view(fields: impl IntoIterator<Item = Field>) -> Value {
+pub fn response_object(fields: impl IntoIterator<Item = SchemaField>) -> Value {
     object(fields)
 }
 
-fn object(fields: impl IntoIterator<Item = Field>) -> Value {
+fn object(fields: impl IntoIterator<Item = SchemaField>) -> Value {
     let (mut properties, mut required) = (Map::new(), Vec::new());
-    for Field { name, schema, required: needed } in fields {
+    for SchemaField { name, schema, required: needed } in fields {
         properties.insert(name.to_owned(), schema);
         if needed {
             required.push(name);
@@ -300,9 +304,9 @@ fn object(fields: impl IntoIterator<Item = Field>) -> Value {
 
 /// Schema of a page, with its entries under this name and of this component.
 pub fn page_of(entries: &'static str, component: &str) -> Value {
-    view([
+    response_object([
         field::<u64>("limit", "Page size; smaller than requested if the request exceeded the maximum.").required(),
-        field_of(entries, "Entries of this page.", array(&named(component))).required(),
+        field_with_schema(entries, "Entries of this page.", array(&component_ref(component))).required(),
         field::<u64>("page", "Page number, starting at 1.").required(),
         field::<u64>("total", "Total number of entries.").required(),
         field::<u64>("totalPages", "Total number of pages.").required(),
@@ -310,7 +314,7 @@ pub fn page_of(entries: &'static str, component: &str) -> Value {
 }
 
 /// Extends a schema to admit `null`.
-pub fn or_null(mut schema: Value) -> Value {
+pub fn nullable(mut schema: Value) -> Value {
     let Some(kind) = schema.get("type").cloned() else {
         let about = schema.as_object_mut().and_then(|members| members.remove("description"));
         let mut either = json!({"anyOf": [schema, {"type": "null"}]});
@@ -354,11 +358,11 @@ mod tests {
     #[test]
     fn optional_fields_of_a_request_may_be_null_and_those_of_an_answer_not() {
         let fields = || [field::<Name>("a", "").required(), field::<MemberRole>("b", "")];
-        let body = body(fields());
+        let body = request_object(fields());
         assert_eq!(body["required"], json!(["a"]));
         assert_eq!(body["properties"]["a"]["type"], "string");
         let either = json!([{"type": "string", "enum": ["owner", "member"]}, {"type": "null"}]);
         assert_eq!(body["properties"]["b"]["anyOf"], either);
-        assert_eq!(view(fields())["properties"]["b"]["type"], "string");
+        assert_eq!(response_object(fields())["properties"]["b"]["type"], "string");
     }
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::audit::position;
+use super::audit::position_schema;
 use super::operation::{Operation, get};
-use super::schema::{Moment, array, field, field_of, one_of, view};
-use crate::actors::poller::breaker::Circuit;
+use super::schema::{DateTimeSchema, array, field, field_with_schema, one_of, response_object};
+use crate::actors::poller::breaker::CircuitState;
 use crate::http::state::{STORAGE_STATES, VERIFICATION_STATES};
 
 pub(super) fn operation() -> Operation {
@@ -21,81 +21,86 @@ pub(super) fn operation() -> Operation {
         "start": {"at": "2026-02-01T09:00:00.000000Z", "mended": []},
     });
     get("/admin/state", "getServiceState", "Get the state of the service")
-        .about(
+        .description(
             "Returns positions of the log and read models, log verification, queue lengths, storage, the circuit \
              breakers of vendors and the repairs of the last start.",
         )
-        .shows("The state of the service.", "ServiceState", &example)
+        .ok_response("The state of the service.", "ServiceState", &example)
 }
 
 pub(super) fn schema() -> Value {
     let reach = || {
-        view([
-            field_of("position", "Position of the last processed event.", position()).required(),
+        response_object([
+            field_with_schema("position", "Position of the last processed event.", position_schema()).required(),
             field::<u64>("lag", "Number of events not yet processed.").required(),
         ])
     };
-    let queues = view([
+    let queues = response_object([
         field::<u64>("appends", "Number of changes waiting to be written.").required(),
         field::<u64>("tasks", "Number of unfinished media tasks.").required(),
         field::<u64>("deliveries", "Number of pending webhook deliveries.").required(),
     ]);
-    let storage = view([
-        field_of("state", "Storage state, which determines whether changes are accepted.", one_of(STORAGE_STATES))
-            .required(),
+    let storage = response_object([
+        field_with_schema(
+            "state",
+            "Storage state, which determines whether changes are accepted.",
+            one_of(STORAGE_STATES),
+        )
+        .required(),
         field::<String>("reason", "Reason why no changes are accepted, if so."),
         field::<u64>("free_bytes", "Free bytes on the fullest file system of the data directory, when last checked."),
         field::<u64>("reserve_bytes", "Reserve in bytes; changes are rejected while less is free.").required(),
     ]);
-    let start = view([
-        field::<Moment>("at", "Start time of the service.").required(),
-        field_of(
+    let start = response_object([
+        field::<DateTimeSchema>("at", "Start time of the service.").required(),
+        field_with_schema(
             "mended",
             "Problems that the start found and repaired, one sentence each.",
             array(&json!({"type": "string"})),
         )
         .required(),
     ]);
-    let vendor = view([
+    let vendor = response_object([
         field::<String>("name", "Name of the vendor.").required(),
-        field_of(
+        field_with_schema(
             "circuit",
             "State of the circuit breaker. `closed`: the vendor is called. `open`: calls are paused after repeated \
              failures, and tasks wait. `half_open`: one trial call. `held`: calls are paused until the time that the \
              vendor has requested.",
-            one_of(Circuit::NAMES),
+            one_of(CircuitState::NAMES),
         )
         .required(),
     ]);
-    view([
-        field_of(
+    response_object([
+        field_with_schema(
             "log",
             "Positions of the log.",
-            view([
-                field_of("head", "Position of the last event.", position()).required(),
-                field_of(
+            response_object([
+                field_with_schema("head", "Position of the last event.", position_schema()).required(),
+                field_with_schema(
                     "signed",
                     "Position up to which the journal is signed (HEAD), slightly behind `head`.",
-                    position(),
+                    position_schema(),
                 )
                 .required(),
             ]),
         )
         .required(),
-        field_of("verification", "Verification of the log by the running service.", verification()).required(),
-        field_of("read_models", "Read models, which serve lists and reads.", reach()).required(),
-        field_of("index", "Index of the log, which follows the journal.", reach()).required(),
-        field_of("queues", "Queue lengths.", queues).required(),
-        field_of("storage", "Disk storage.", storage).required(),
-        field_of("vendors", "Media vendors.", array(&vendor)).required(),
-        field_of("start", "The last start.", start).required(),
+        field_with_schema("verification", "Verification of the log by the running service.", verification_schema())
+            .required(),
+        field_with_schema("read_models", "Read models, which serve lists and reads.", reach()).required(),
+        field_with_schema("index", "Index of the log, which follows the journal.", reach()).required(),
+        field_with_schema("queues", "Queue lengths.", queues).required(),
+        field_with_schema("storage", "Disk storage.", storage).required(),
+        field_with_schema("vendors", "Media vendors.", array(&vendor)).required(),
+        field_with_schema("start", "The last start.", start).required(),
     ])
 }
 
 /// Schema of the log verification of a running service.
-fn verification() -> Value {
-    view([
-        field_of(
+fn verification_schema() -> Value {
+    response_object([
+        field_with_schema(
             "state",
             "State of the verification. `sound`: everything up to `until` was read and is unchanged. `checking`: \
              verification is running after a start from a snapshot; events between `position` and `until` are not \
@@ -104,23 +109,26 @@ fn verification() -> Value {
             one_of(VERIFICATION_STATES),
         )
         .required(),
-        field_of(
+        field_with_schema(
             "position",
             "Position up to which every journal record was read and verified (checksum, hash chain, format); 0 if \
              nothing is verified yet, as in a log that this start created. `sound` also means that the index matches \
              the journal.",
-            position(),
+            position_schema(),
         )
         .required(),
-        field_of(
+        field_with_schema(
             "until",
             "Position of the last event at the start, where verification ends. Later events are verified by the next \
              start, by `mediary audit verify` and by each backup.",
-            position(),
+            position_schema(),
         )
         .required(),
-        field::<Moment>("since", "Time of the last change of `state`; for `sound`, the end of the verification.")
-            .required(),
+        field::<DateTimeSchema>(
+            "since",
+            "Time of the last change of `state`; for `sound`, the end of the verification.",
+        )
+        .required(),
         field::<String>("reason", "Description and location of the damage, and what to do."),
     ])
 }

@@ -2,31 +2,36 @@
 
 use serde_json::{Value, json};
 
-use super::Group;
+use super::OperationGroup;
 use super::operation::{delete, get, post};
-use super::schema::{Field, Moment, array, body, field, named, view};
+use super::schema::{DateTimeSchema, SchemaField, array, component_ref, field, request_object, response_object};
 use crate::domain::ids::TokenId;
 use crate::domain::value::{Label, Name};
 
-pub fn group() -> Group {
-    Group {
+pub fn group() -> OperationGroup {
+    OperationGroup {
         tag: "Tokens",
-        about: "Personal access tokens of publishers, for build servers and other programs that publish. The service \
+        description: "Personal access tokens of publishers, for build servers and other programs that publish. The service \
                 stores only a hash; the token is shown once, when it is created.",
         operations: vec![
             get("/publishers/{publisher_id}/tokens", "listPublisherTokens", "List the tokens of a publisher")
-                .about("Returns the valid tokens, oldest first, without their secrets.")
-                .answers(200, "The tokens.", &array(&named("PersonalAccessToken")), &json!([token_example()])),
+                .description("Returns the valid tokens, oldest first, without their secrets.")
+                .json_response(
+                    200,
+                    "The tokens.",
+                    &array(&component_ref("PersonalAccessToken")),
+                    &json!([token_example()]),
+                ),
             post("/publishers/{publisher_id}/tokens", "createPublisherToken", "Create a personal access token")
-                .about(
+                .description(
                     "Creates a token that can read and can create and change nodes and versions of this publisher. \
                      `id`, `createdAt` and `token` in the body are ignored.",
                 )
-                .takes(
+                .json_body(
                     "TokenBody",
                     &json!({"name": "release pipeline", "description": "Publishes from the main branch"}),
                 )
-                .creates(
+                .created_response(
                     "The token; it is not shown again.",
                     "NewToken",
                     &json!({"token": "mdp_hQ2oZ9Zc1yXb0QmJrS5uT8vW3xY6zA1bC4dE7fG0hI2jK3l"}),
@@ -36,12 +41,15 @@ pub fn group() -> Group {
                 "revokePublisherToken",
                 "Revoke a personal access token",
             )
-            .about("Revokes the token immediately and for good.")
-            .answers_nothing(204, "The token was revoked."),
+            .description("Revokes the token immediately and for good.")
+            .empty_response(204, "The token was revoked."),
         ],
         components: vec![
-            ("PersonalAccessToken", view(shown())),
-            ("NewToken", view([field::<String>("token", "Token to send in the `Authorization` header.").required()])),
+            ("PersonalAccessToken", response_object(token_fields())),
+            (
+                "NewToken",
+                response_object([field::<String>("token", "Token to send in the `Authorization` header.").required()]),
+            ),
             ("TokenBody", token_body()),
         ],
     }
@@ -49,19 +57,22 @@ pub fn group() -> Group {
 
 /// Request body of a new token.
 fn token_body() -> Value {
-    body([
+    request_object([
         field::<Label>("description", "Intended use of the token."),
         field::<Name>("name", "Name that identifies the token to its owner; not blank.").not_blank().required(),
     ])
 }
 
 /// Token as listed.
-pub fn shown() -> Vec<Field> {
+pub fn token_fields() -> Vec<SchemaField> {
     vec![
-        field::<Moment>("createdAt", "Creation time.").required(),
+        field::<DateTimeSchema>("createdAt", "Creation time.").required(),
         field::<Label>("description", "Intended use of the token."),
         field::<TokenId>("id", "Id, used to revoke the token. It is not a secret.").required(),
-        field::<Moment>("lastUsedAt", "Time of the last use, to the minute; absent if the token was never used."),
+        field::<DateTimeSchema>(
+            "lastUsedAt",
+            "Time of the last use, to the minute; absent if the token was never used.",
+        ),
         field::<Name>("name", "Name that identifies the token to its owner.").required(),
         field::<String>("token", "Masked token; only its prefix is visible.").required(),
     ]

@@ -2,42 +2,42 @@
 
 use serde_json::{Value, json};
 
-use super::Group;
+use super::OperationGroup;
 use super::operation::{delete, get};
-use super::schema::{field, field_of, one_of, view};
+use super::schema::{field, field_with_schema, one_of, response_object};
 use crate::domain::ids::UserId;
 use crate::domain::user::Email;
 use crate::domain::value::{Name, Reason};
 use crate::http::error::Code;
 
-pub fn group() -> Group {
-    Group {
+pub fn group() -> OperationGroup {
+    OperationGroup {
         tag: "Users",
-        about: "Account of the calling user.",
+        description: "Account of the calling user.",
         operations: vec![
             get("/users", "getOwnUser", "Get the current user")
-                .about("Returns the user whose token the request carries. Personal access tokens have no user.")
-                .shows("The user.", "User", &user_example()),
+                .description("Returns the user whose token the request carries. Personal access tokens have no user.")
+                .ok_response("The user.", "User", &user_example()),
             delete("/users", "eraseOwnUser", "Erase the current user")
-                .about(
+                .description(
                     "Erases the account for good:\n\n- Name and email address become unreadable in every copy of the \
                      log.\n- All tokens of the user, and those the user created for publishers, are rejected from the \
                      next request on.\n- The user leaves all publishers. Past changes stay in the log under the \
                      user's id.",
                 )
-                .answers_nothing(204, "The user was erased.")
-                .fails(Code::Conflict, NOT_ERASED),
+                .empty_response(204, "The user was erased.")
+                .error(Code::Conflict, ERASE_CONFLICT),
         ],
-        components: vec![("User", user_view())],
+        components: vec![("User", user_schema())],
     }
 }
 
 /// Condition under which a user cannot be erased.
-pub const NOT_ERASED: &str =
+pub const ERASE_CONFLICT: &str =
     "the user is the last owner of a publisher (`detail` names each), or the administrator of the bootstrap token";
 
-fn user_view() -> Value {
-    view([
+fn user_schema() -> Value {
+    response_object([
         field::<Email>("email", "Email address; absent if unknown."),
         field::<bool>("erased", "`true` if the user was erased and has no other data; absent otherwise."),
         field::<UserId>("id", "Id of the user.").required(),
@@ -45,7 +45,7 @@ fn user_view() -> Value {
         field::<bool>("isApproved", "`true` if the user may submit media tasks where the service requires approval.")
             .required(),
         field::<Name>("name", "Display name; absent if the user has none. Show the email address or the id instead."),
-        field_of("status", "Present for banned users only.", one_of(["UserStatusBanned"])),
+        field_with_schema("status", "Present for banned users only.", one_of(["UserStatusBanned"])),
         field::<Reason>("statusReason", "Reason of the ban."),
     ])
 }

@@ -2,11 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::Group;
-use super::node::support;
+use super::OperationGroup;
+use super::node::platform_fields;
 use super::operation::{Operation, delete, get, post, put};
-use super::parameter::{Parameter, flag_in_query, many_in_query, or_empty, paging, query_text};
-use super::schema::{Documented, Field, Moment, Url, array, body, field, field_of, named, one_of, page_of, view};
+use super::parameter::{
+    ParameterObject, allow_empty, bool_query_parameter, paging_parameters, query_text_schema,
+    repeatable_query_parameter,
+};
+use super::schema::{
+    DateTimeSchema, Documented, SchemaField, UrlSchema, array, component_ref, field, field_with_schema, one_of,
+    page_of, request_object, response_object,
+};
 use crate::domain::ids::{NodeId, VersionId};
 use crate::domain::value::{Label, Labels, Reason};
 use crate::domain::version::{Changelog, SemVer, VersionStatus};
@@ -14,22 +20,26 @@ use crate::http::bulk::IDENTIFIERS_MAX;
 use crate::http::error::Code;
 use crate::http::query::LIMIT_MAX;
 
-pub fn group() -> Group {
-    Group {
+pub fn group() -> OperationGroup {
+    OperationGroup {
         tag: "Versions",
-        about: "Versions of nodes. A version number is unique within its node, regardless of build metadata, and is \
+        description: "Versions of nodes. A version number is unique within its node, regardless of build metadata, and is \
                 never reused.",
-        operations: [reading(), writing(), vec![bulk()]].into_iter().flatten().collect(),
-        components: [versions(), lookups()].into_iter().flatten().collect(),
+        operations: [read_operations(), write_operations(), vec![bulk_lookup()]].into_iter().flatten().collect(),
+        components: [version_components(), lookup_components()].into_iter().flatten().collect(),
     }
 }
 
-fn versions() -> Vec<(&'static str, Value)> {
+fn version_components() -> Vec<(&'static str, Value)> {
     let always =
         ["createdAt", "dependencies", "deprecated", "supported_accelerators", "supported_os", "tags", "tags_admin"];
-    let fields = said().into_iter().chain(facts()).map(|field| field.required_among(&always));
+    let fields =
+        publisher_fields().into_iter().chain(administrator_fields()).map(|field| field.required_among(&always));
     let shown = fields.chain([
-        field::<Url>("downloadUrl", "URL of the archive; absent if there is none, or if it cannot be downloaded."),
+        field::<UrlSchema>(
+            "downloadUrl",
+            "URL of the archive; absent if there is none, or if it cannot be downloaded.",
+        ),
         field::<VersionId>("id", "Id of the version.").required(),
         field::<NodeId>("node_id", "Id of the node.").required(),
         field::<VersionStatus>(
@@ -41,44 +51,50 @@ fn versions() -> Vec<(&'static str, Value)> {
         field::<SemVer>("version", "Version number, a semantic version.").required(),
     ]);
     let number = || field::<SemVer>("version", "Version number, strictly as specified by semver.org 2.0.0.");
-    let draft = |number: Field| body(said().into_iter().chain(of_administrators()).chain([number]));
+    let draft = |number: SchemaField| {
+        request_object(publisher_fields().into_iter().chain(administrators_only_fields()).chain([number]))
+    };
     // tests/contract/hooks.py relies on this too: without a number, the other fields are ignored.
     let number_or_none = field::<SemVer>(
         "version",
         "Version number, a semantic version. Without it, no version is created and the other fields are ignored.",
     );
     vec![
-        ("NodeVersion", view(shown)),
+        ("NodeVersion", response_object(shown)),
         ("VersionPage", page_of("versions", "NodeVersion")),
         ("NewVersionBody", draft(number().required())),
         ("FirstVersionBody", draft(number_or_none)),
-        ("VersionChangeBody", body(revised().into_iter().chain(of_administrators()))),
+        ("VersionChangeBody", request_object(mutable_fields().into_iter().chain(administrators_only_fields()))),
     ]
 }
 
-fn reading() -> Vec<Operation> {
+fn read_operations() -> Vec<Operation> {
     vec![
         get("/nodes/{node_id}/versions", "listNodeVersions", "List the versions of a node")
-            .about(
+            .description(
                 "Returns the versions of a node, highest number first: the active ones, unless `statuses` selects \
                  others.",
             )
-            .query([statuses(), reasons()])
-            .answers(200, "The versions.", &array(&named("NodeVersion")), &json!([version_example()]))
-            .may_redirect(),
+            .query([statuses_parameter(), include_reason_parameter()])
+            .json_response(200, "The versions.", &array(&component_ref("NodeVersion")), &json!([version_example()]))
+            .redirect_response(),
         get("/nodes/{node_id}/versions/{version}", "getNodeVersion", "Get a version")
-            .about("Returns a version of any status except deleted. Build metadata in the number is ignored.")
-            .query([reasons()])
-            .shows("The version.", "NodeVersion", &version_example())
-            .may_redirect(),
+            .description("Returns a version of any status except deleted. Build metadata in the number is ignored.")
+            .query([include_reason_parameter()])
+            .ok_response("The version.", "NodeVersion", &version_example())
+            .redirect_response(),
         get("/versions", "listVersions", "List versions across all nodes")
-            .about(
+            .description(
                 "Returns versions of all nodes, newest first, for moderation. Includes every status unless `statuses` \
                  selects some.",
             )
-            .query(paging(10, LIMIT_MAX))
-            .query([statuses(), reasons(), many_in_query("node_id", "Only versions of these nodes.", &query_text())])
-            .shows(
+            .query(paging_parameters(10, LIMIT_MAX))
+            .query([
+                statuses_parameter(),
+                include_reason_parameter(),
+                repeatable_query_parameter("node_id", "Only versions of these nodes.", &query_text_schema()),
+            ])
+            .ok_response(
                 "A page of versions.",
                 "VersionPage",
                 &json!({"limit": 10, "page": 1, "total": 1, "totalPages": 1, "versions": [version_example()]}),
@@ -86,60 +102,63 @@ fn reading() -> Vec<Operation> {
     ]
 }
 
-fn writing() -> Vec<Operation> {
+fn write_operations() -> Vec<Operation> {
     vec![
         put("/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", "updateVersion", "Update a version")
-            .about(
+            .description(
                 "Changes `changelog` and `deprecated`, if present. Other fields are ignored, except from \
                  administrators.",
             )
-            .takes("VersionChangeBody", &json!({"changelog": "Fixed the mask", "deprecated": false}))
-            .shows("The updated version.", "NodeVersion", &version_example())
-            .fails(
+            .json_body("VersionChangeBody", &json!({"changelog": "Fixed the mask", "deprecated": false}))
+            .ok_response("The updated version.", "NodeVersion", &version_example())
+            .error(
                 Code::Conflict,
                 "for administrators: the status cannot change from the current to the requested one; `detail` names \
                  both",
             )
-            .fails(Code::NotFound, "the publisher, node or version does not exist"),
+            .error(Code::NotFound, "the publisher, node or version does not exist"),
         delete("/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", "deleteVersion", "Delete a version")
-            .about("Deletes the version for good. Its status becomes deleted, and its number is never reused.")
-            .answers_nothing(204, "The version was deleted.")
-            .fails(Code::NotFound, "the publisher, node or version does not exist"),
+            .description("Deletes the version for good. Its status becomes deleted, and its number is never reused.")
+            .empty_response(204, "The version was deleted.")
+            .error(Code::NotFound, "the publisher, node or version does not exist"),
     ]
 }
 
-fn bulk() -> Operation {
+fn bulk_lookup() -> Operation {
     let identifier = json!({"node_id": "face-tools", "version": "1.2.0"});
     let example =
         json!({"node_versions": [{"identifier": identifier, "status": "success", "node_version": version_example()}]});
     post("/bulk/nodes/versions", "getVersions", "Look up versions in bulk")
-        .about("Returns one result for each identifier, in order and including duplicates. Changes nothing.")
-        .takes("VersionLookupBody", &json!({"node_versions": [identifier]}))
-        .shows("One result for each identifier.", "VersionLookup", &example)
+        .description("Returns one result for each identifier, in order and including duplicates. Changes nothing.")
+        .json_body("VersionLookupBody", &json!({"node_versions": [identifier]}))
+        .ok_response("One result for each identifier.", "VersionLookup", &example)
 }
 
-fn lookups() -> Vec<(&'static str, Value)> {
+fn lookup_components() -> Vec<(&'static str, Value)> {
     let identifier = || {
-        view([
+        response_object([
             field::<String>("node_id", "Id of the node.").required(),
             field::<String>("version", "Version number.").required(),
         ])
     };
     let wanted = json!({"type": "array", "minItems": 1, "maxItems": IDENTIFIERS_MAX, "items": identifier()});
-    let found = view([
+    let found = response_object([
         field::<String>("error_message", "Problem with the identifier, if `status` is `error`."),
-        field_of("identifier", "Identifier from the request.", identifier()).required(),
-        field_of("node_version", "The version, if `status` is `success`.", named("NodeVersion")),
-        field_of("status", "Result of the lookup.", one_of(["success", "not_found", "error"])).required(),
+        field_with_schema("identifier", "Identifier from the request.", identifier()).required(),
+        field_with_schema("node_version", "The version, if `status` is `success`.", component_ref("NodeVersion")),
+        field_with_schema("status", "Result of the lookup.", one_of(["success", "not_found", "error"])).required(),
     ]);
     vec![
-        ("VersionLookupBody", body([field_of("node_versions", "Identifiers to look up.", wanted).required()])),
+        (
+            "VersionLookupBody",
+            request_object([field_with_schema("node_versions", "Identifiers to look up.", wanted).required()]),
+        ),
         (
             "VersionLookup",
-            view([field_of(
+            response_object([field_with_schema(
                 "node_versions",
                 "Results in the order of the identifiers.",
-                array(&named("BulkNodeVersionResult")),
+                array(&component_ref("BulkNodeVersionResult")),
             )
             .required()]),
         ),
@@ -148,16 +167,16 @@ fn lookups() -> Vec<(&'static str, Value)> {
 }
 
 /// Fields that the publisher sets.
-pub fn said() -> Vec<Field> {
+pub fn publisher_fields() -> Vec<SchemaField> {
     let more = [
         field::<Labels>("dependencies", "Python dependencies in pip format."),
         field::<Labels>("tags", "Tags of the version."),
     ];
-    revised().into_iter().chain(more).chain(support()).collect()
+    mutable_fields().into_iter().chain(more).chain(platform_fields()).collect()
 }
 
 /// Fields that the publisher can change after publication.
-fn revised() -> [Field; 2] {
+fn mutable_fields() -> [SchemaField; 2] {
     [
         field::<Changelog>("changelog", "Summary of changes."),
         field::<bool>("deprecated", "`true` if the publisher advises against using the version."),
@@ -165,26 +184,26 @@ fn revised() -> [Field; 2] {
 }
 
 /// Fields that only administrators set.
-pub fn facts() -> Vec<Field> {
+pub fn administrator_fields() -> Vec<SchemaField> {
     vec![
-        field::<Moment>("createdAt", "Creation time."),
+        field::<DateTimeSchema>("createdAt", "Creation time."),
         field::<Label>("host_node_extract_status", "Status of the node extraction process."),
         field::<Labels>("tags_admin", "Security warnings and other tags set by administrators."),
     ]
 }
 
 /// Request body for administrators: all fields.
-pub fn administered() -> Value {
-    body(said().into_iter().chain(facts()).chain(ruling()))
+pub fn administrator_body() -> Value {
+    request_object(publisher_fields().into_iter().chain(administrator_fields()).chain(moderation_fields()))
 }
 
 /// Administrator-only fields, as they appear in the request bodies of other callers.
-fn of_administrators() -> impl Iterator<Item = Field> {
-    facts().into_iter().chain(ruling()).map(Field::of_administrators)
+fn administrators_only_fields() -> impl Iterator<Item = SchemaField> {
+    administrator_fields().into_iter().chain(moderation_fields()).map(SchemaField::administrators_only)
 }
 
 /// Moderation status and its reason.
-fn ruling() -> [Field; 2] {
+fn moderation_fields() -> [SchemaField; 2] {
     [
         field::<VersionStatus>(
             "status",
@@ -195,12 +214,12 @@ fn ruling() -> [Field; 2] {
     ]
 }
 
-fn statuses() -> Parameter {
-    many_in_query("statuses", "Only versions with these statuses.", &or_empty(&VersionStatus::schema()))
+fn statuses_parameter() -> ParameterObject {
+    repeatable_query_parameter("statuses", "Only versions with these statuses.", &allow_empty(&VersionStatus::schema()))
 }
 
-fn reasons() -> Parameter {
-    flag_in_query("include_status_reason", "Include `status_reason`.")
+fn include_reason_parameter() -> ParameterObject {
+    bool_query_parameter("include_status_reason", "Include `status_reason`.")
 }
 
 /// Example of a version.

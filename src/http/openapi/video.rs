@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::Group;
-use super::image::TASK;
+use super::OperationGroup;
+use super::image::TASK_ID_EXAMPLE;
 use super::operation::{Operation, get, post};
-use super::parameter::{in_query, or_empty};
-use super::schema::{Documented, Moment, Url, array, field, field_of, view};
-use super::task::CURSOR;
+use super::parameter::{allow_empty, query_parameter};
+use super::schema::{DateTimeSchema, Documented, UrlSchema, array, field, field_with_schema, response_object};
+use super::task::CURSOR_PATTERN;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{TaskKind, VideoState};
 use crate::http::error::Code;
@@ -27,12 +27,12 @@ const ABOUT: &str = "Video generation. The service validates a submission comple
                      cancelled. The operator can limit the credits that a caller spends in a day \
                      (`limits.credits_per_day`).";
 
-pub fn group(max_images: usize) -> Group {
+pub fn group(max_images: usize) -> OperationGroup {
     let mut components = bodies::components(max_images);
     components.extend(submissions::components());
-    components.extend([("Creations", creations_view()), ("Ledger", ledger_view())]);
+    components.extend([("Creations", creations_schema()), ("Ledger", ledger_schema())]);
     let operations = submissions::operations().into_iter().chain([creations(), cancel(), credits()]).collect();
-    Group { tag: "Videos", about: ABOUT, operations, components }
+    OperationGroup { tag: "Videos", description: ABOUT, operations, components }
 }
 
 const MODEL: &str =
@@ -40,126 +40,130 @@ const MODEL: &str =
 const RESOLUTION: &str = "Number of lines on the shorter side; 2K is 1440.";
 const STYLE: &str = "Style of drawing: that of the pictures (`general`) or `anime`.";
 
-const AT: &str = "2026-03-01T09:30:00.000000Z";
-const THEN: &str = "2026-03-01T09:31:12.500000Z";
-const CLIP: &str =
+const CREATED_AT_EXAMPLE: &str = "2026-03-01T09:30:00.000000Z";
+const SETTLED_AT_EXAMPLE: &str = "2026-03-01T09:31:12.500000Z";
+const VIDEO_URL_EXAMPLE: &str =
     "https://registry.example/media/3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b.mp4";
-const COVER: &str =
+const COVER_URL_EXAMPLE: &str =
     "https://registry.example/media/9d4e1e23bd5b727046a9e3b4b7db57bd8d6ee684a1c2b3d4e5f60718293a4b5c.png";
 
 /// Example of a finished task.
-pub fn done() -> Value {
-    json!({"id": TASK, "state": "success", "err_code": "", "credits": 150, "payload": "order 41", "progress": 1.0,
-        "creations": [{"id": TASK, "url": CLIP, "cover_url": COVER}]})
+pub fn finished_example() -> Value {
+    json!({"id": TASK_ID_EXAMPLE, "state": "success", "err_code": "", "credits": 150, "payload": "order 41", "progress": 1.0,
+        "creations": [{"id": TASK_ID_EXAMPLE, "url": VIDEO_URL_EXAMPLE, "cover_url": COVER_URL_EXAMPLE}]})
 }
 
 fn creations() -> Operation {
     get("/proxy/videovendor/tasks/{task_id}/creations", "getCreations", "Get the creations of a video task")
-        .about(
+        .description(
             "Returns the state and results of a video task. The `callback_url` receives the same body at every change \
              of state. Tasks of other kinds are a 404, and so are tasks of other users, except for administrators. \
              Files and payload are deleted some time after the end of the task.",
         )
-        .shows("The task.", "Creations", &done())
-        .waits()
+        .ok_response("The task.", "Creations", &finished_example())
+        .prefer_wait()
 }
 
 fn cancel() -> Operation {
-    let cancelled = json!({"id": TASK, "state": "failed", "err_code": "cancelled", "message": "cancelled on request",
+    let cancelled = json!({"id": TASK_ID_EXAMPLE, "state": "failed", "err_code": "cancelled", "message": "cancelled on request",
         "credits": 150, "progress": 0.1, "creations": []});
     post("/proxy/videovendor/tasks/{task_id}/cancel", "cancelVideo", "Cancel a video task")
-        .about(
+        .description(
             "Fails the task immediately with the code `cancelled`, refunds its credits and sends its webhook. A task \
              that has ended stays unchanged, which is not an error. The request needs no body.",
         )
-        .shows("The task after the request.", "Creations", &cancelled)
+        .ok_response("The task after the request.", "Creations", &cancelled)
 }
 
 fn credits() -> Operation {
     let limit = format!("Page size; values above {LIMIT_MAX} are reduced to {LIMIT_MAX}.");
-    let entry = json!({"task_id": TASK, "kind": "start-end2video", "credits": 150, "state": "charged", "held_at": AT, "settled_at": THEN});
+    let entry = json!({"task_id": TASK_ID_EXAMPLE, "kind": "start-end2video", "credits": 150, "state": "charged", "held_at": CREATED_AT_EXAMPLE, "settled_at": SETTLED_AT_EXAMPLE});
     let example =
         json!({"balance": -150, "held": 0, "charged": 150, "refunded": 0, "entries": [entry], "limit": LIMIT_DEFAULT});
     get("/users/credits", "getCredits", "Get the credits spent")
-        .about(
+        .description(
             "Returns the caller's credits: one entry for each task that has a price, newest first. `held`, `charged` \
              and `refunded` are totals over all entries; each credit is counted in exactly one of them.",
         )
         .query([
-            in_query(
+            query_parameter(
                 "user",
                 "Id of the user, by default the caller; other users only for administrators.",
-                &or_empty(&UserId::schema()),
+                &allow_empty(&UserId::schema()),
             ),
-            in_query("cursor", "`next_cursor` of the previous page.", &json!({"type": "string", "pattern": CURSOR})),
-            in_query("limit", &limit, &json!({"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT})),
+            query_parameter(
+                "cursor",
+                "`next_cursor` of the previous page.",
+                &json!({"type": "string", "pattern": CURSOR_PATTERN}),
+            ),
+            query_parameter("limit", &limit, &json!({"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT})),
         ])
-        .shows("Totals and a page of entries.", "Ledger", &example)
+        .ok_response("Totals and a page of entries.", "Ledger", &example)
 }
 
-fn creations_view() -> Value {
-    let creation = view([
+fn creations_schema() -> Value {
+    let creation = response_object([
         field::<TaskId>("id", "Id of the creation, for `video_creation_id` of an extension.").required(),
-        field::<Url>("url", "URL of the video.").required(),
-        field::<Url>("cover_url", "URL of a cover picture."),
-        field::<Url>("watermarked_url", "URL of the video with a watermark, if there is one."),
+        field::<UrlSchema>("url", "URL of the video.").required(),
+        field::<UrlSchema>("cover_url", "URL of a cover picture."),
+        field::<UrlSchema>("watermarked_url", "URL of the video with a watermark, if there is one."),
     ]);
-    view([
+    response_object([
         field::<TaskId>("id", "The task.").required(),
         field::<VideoState>("state", "State; `success` and `failed` are final.").required(),
         field::<String>("err_code", "Stable error code; empty unless the task failed.").required(),
         field::<String>("message", "Description of the error, for people."),
         field::<u32>("credits", "Price in credits; refunded if the task fails.").required(),
         field::<String>("payload", "Payload of the submission."),
-        field_of(
+        field_with_schema(
             "progress",
             "Progress. Decreases only if the video has to be started again after a restart of the service.",
             json!({"type": "number", "minimum": 0, "maximum": 1}),
         )
         .required(),
-        field_of("creations", "Results; empty until the video is finished.", array(&creation)).required(),
+        field_with_schema("creations", "Results; empty until the video is finished.", array(&creation)).required(),
     ])
 }
 
-fn ledger_view() -> Value {
-    let entry = view([
+fn ledger_schema() -> Value {
+    let entry = response_object([
         field::<TaskId>("task_id", "Id of the task.").required(),
         field::<TaskKind>("kind", "Kind of the task.").required(),
         field::<u32>("credits", "Price in credits.").required(),
         field::<EntryState>("state", "State of the credits.").required(),
-        field::<Moment>("held_at", "Submission time of the task.").required(),
-        field::<Moment>("settled_at", "Time at which the credits were charged or refunded."),
+        field::<DateTimeSchema>("held_at", "Submission time of the task.").required(),
+        field::<DateTimeSchema>("settled_at", "Time at which the credits were charged or refunded."),
     ]);
-    view([
+    response_object([
         field::<i64>("balance", "Negative sum of `held` and `charged`; credits are never paid in.").required(),
         field::<u64>("held", "Credits of unfinished tasks.").required(),
         field::<u64>("charged", "Credits of successful tasks.").required(),
         field::<u64>("refunded", "Credits of failed and cancelled tasks.").required(),
-        field_of("entries", "Entries, newest first.", array(&entry)).required(),
+        field_with_schema("entries", "Entries, newest first.", array(&entry)).required(),
         field::<u64>("limit", "Page size.").required(),
-        field_of(
+        field_with_schema(
             "next_cursor",
             "Value of `cursor` for the next page; absent on the last page.",
-            json!({"type": "string", "pattern": CURSOR}),
+            json!({"type": "string", "pattern": CURSOR_PATTERN}),
         ),
     ])
 }
 
 /// Adds the errors that all submissions share.
-fn refusals(operation: Operation) -> Operation {
+fn with_submission_errors(operation: Operation) -> Operation {
     operation
-        .fails(
+        .error(
             Code::Unauthorized,
             "the request has no token, and videos are made by a remote vendor or `auth.video` requires a token",
         )
-        .fails(Code::ApprovalRequired, "the service requires approved accounts")
-        .fails(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")
-        .fails(Code::QuotaExceeded, "the caller has reached the daily limit of tasks or credits")
-        .fails(
+        .error(Code::ApprovalRequired, "the service requires approved accounts")
+        .error(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")
+        .error(Code::QuotaExceeded, "the caller has reached the daily limit of tasks or credits")
+        .error(
             Code::TooManyCallbacks,
             "the task has a callback URL, and the account has reached the limit of undelivered webhooks",
         )
-        .fails(
+        .error(
             Code::InvalidInput,
             "a field is invalid (each is named), or a picture cannot be decoded, or exceeds 50 MB or 100 megapixels",
         )

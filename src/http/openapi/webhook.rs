@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::schema::named;
+use super::schema::component_ref;
 use super::{image, video};
 
 /// Differs from the tag of the operations on deliveries: client generators create one class for each tag and drop one
@@ -19,23 +19,23 @@ pub fn tag() -> Value {
 /// Webhook requests by name.
 pub fn webhooks() -> Value {
     json!({
-        "imageTaskChanged": {"post": told(
+        "imageTaskChanged": {"post": webhook_operation(
             "imageTaskChanged",
             "Image task status changed",
             "Sent to the `webhook_url` of an image task after every change of its status; for precision upscaling, \
              only when the task ends.",
-            &json!({"schema": named("ImageTask"), "example": image::completed()}),
+            &json!({"schema": component_ref("ImageTask"), "example": image::completed_example()}),
         )},
-        "videoTaskChanged": {"post": told(
+        "videoTaskChanged": {"post": webhook_operation(
             "videoTaskChanged",
             "Video task state changed",
             "Sent to the `callback_url` of a video task after every change of its state.",
-            &json!({"schema": named("Creations"), "example": video::done()}),
+            &json!({"schema": component_ref("Creations"), "example": video::finished_example()}),
         )},
     })
 }
 
-fn told(id: &str, summary: &str, when: &str, content: &Value) -> Value {
+fn webhook_operation(id: &str, summary: &str, when: &str, content: &Value) -> Value {
     let about = format!(
         "{when} Delivery is at least once, and in order for each task.\n\n- **Verify the signature.** It follows \
          Standard Webhooks 1.0: the signed content is `<webhook-id>.<webhook-timestamp>.<body>`. Sample code in four \

@@ -4,22 +4,22 @@ use std::cell::Cell;
 use std::convert::Infallible;
 
 use super::inspect;
-use super::jobs::{Asked, Bounds, Picked, ReadJob};
-use crate::domain::image::Source;
-use crate::domain::value::{CallbackUrl, Invalid};
+use super::jobs::{ParsedVideoSubmission, VideoJobContext, VideoJobReader, VideoPictureField};
+use crate::disk_space::DiskSpace;
+use crate::domain::image::PictureSource;
+use crate::domain::value::{CallbackUrl, InvalidValue};
 use crate::domain::video::{Credits, Seed, Tariff, VideoJob, VideoWork};
-use crate::http::body::Json;
+use crate::http::body::JsonBody;
 use crate::http::error::Problem;
 use crate::http::fields::{self, Fields};
-use crate::media::decoders::Decoders;
-use crate::media::input::{Given, Inspected};
-use crate::media::store::{Area, Store};
-use crate::space::Space;
+use crate::media::decoders::PictureDecoders;
+use crate::media::input::{PictureInfo, PictureInput};
+use crate::media::store::{MediaArea, MediaStore};
 
 /// Submission that passed all checks; nothing is stored yet.
-pub(super) struct Checked {
-    job: VideoJob<Looked>,
-    images: Vec<Looked>,
+pub(super) struct CheckedVideoSubmission {
+    job: VideoJob<CheckedVideoInput>,
+    images: Vec<CheckedVideoInput>,
     seed: Option<Seed>,
     payload: Option<String>,
     meta_data: Option<String>,
@@ -28,92 +28,98 @@ pub(super) struct Checked {
 }
 
 /// Checked picture, or the URL of one still to be fetched.
-enum Looked {
-    Here { bytes: Vec<u8>, inspected: Inspected },
+enum CheckedVideoInput {
+    Inline { bytes: Vec<u8>, info: PictureInfo },
     Remote(CallbackUrl),
 }
 
 /// Checks the fields, the price, then the pictures. Blocks.
 pub(super) fn check(
-    body: &Json,
-    read: ReadJob,
-    bounds: &Bounds,
+    body: &JsonBody,
+    read: VideoJobReader,
+    bounds: &VideoJobContext,
     tariff: &Tariff,
-    decoders: &Decoders,
-) -> Result<Checked, Problem> {
+    decoders: &PictureDecoders,
+) -> Result<CheckedVideoSubmission, Problem> {
     let is_busy = Cell::new(false);
-    let look = |fields: &mut Fields<'_, '_>, picked| look(fields, picked, |bytes| inspect(decoders, bytes, &is_busy));
+    let look =
+        |fields: &mut Fields<'_, '_>, picked| check_picture(fields, picked, |bytes| inspect(decoders, bytes, &is_busy));
 
     let checked = fields::read(body, |fields| {
-        let Asked { job, images, seed, payload, meta_data, callback } = read(fields, bounds)?;
+        let ParsedVideoSubmission { job, images, seed, payload, meta_data, callback } = read(fields, bounds)?;
         let credits = price(fields, &job, tariff);
 
         // Check all pictures before failing, so that every invalid one is reported.
         let images: Vec<_> = images.into_iter().map(|picked| look(fields, picked)).collect();
-        let Ok(job) = job.with_pictures(&mut |picked| Ok::<_, Infallible>(look(fields, picked)));
+        let Ok(job) = job.try_map_pictures(&mut |picked| Ok::<_, Infallible>(look(fields, picked)));
         let images = images.into_iter().collect::<Option<Vec<_>>>()?;
-        let job = job.with_pictures(&mut |looked| looked.ok_or(())).ok()?;
-        Some(Checked { job, images, seed, payload, meta_data, callback, credits: credits? })
+        let job = job.try_map_pictures(&mut |looked| looked.ok_or(())).ok()?;
+        Some(CheckedVideoSubmission { job, images, seed, payload, meta_data, callback, credits: credits? })
     });
 
     if is_busy.get() { Err(Problem::overloaded()) } else { checked }
 }
 
 /// Returns the price; adds an error if the tariff has none.
-fn price(fields: &mut Fields<'_, '_>, job: &VideoJob<Picked>, tariff: &Tariff) -> Option<Credits> {
+fn price(fields: &mut Fields<'_, '_>, job: &VideoJob<VideoPictureField>, tariff: &Tariff) -> Option<Credits> {
     let credits = tariff.credits(job);
     if credits.is_none() {
         let offered: Vec<_> = tariff.resolutions_for(job).collect();
         let model = job.model();
         if offered.is_empty() {
-            fields.fault("model", format!("is not made here: there is no price for {model}"));
+            fields.add_error("model", format!("is not made here: there is no price for {model}"));
         } else {
-            fields.fault("resolution", format!("must be one of {} with {model}", offered.join(" ")));
+            fields.add_error("resolution", format!("must be one of {} with {model}", offered.join(" ")));
         }
     }
     credits
 }
 
 /// Decodes an inline picture. A picture at a URL is checked when it is fetched.
-fn look(
+fn check_picture(
     fields: &mut Fields<'_, '_>,
-    Picked { at, given }: Picked,
-    inspect: impl FnOnce(&[u8]) -> Result<Inspected, Invalid>,
-) -> Option<Looked> {
+    VideoPictureField { pointer: at, input: given }: VideoPictureField,
+    inspect: impl FnOnce(&[u8]) -> Result<PictureInfo, InvalidValue>,
+) -> Option<CheckedVideoInput> {
     match given {
-        Given::Url(url) => Some(Looked::Remote(url)),
-        Given::Bytes(bytes) => match inspect(&bytes) {
-            Ok(inspected) => Some(Looked::Here { bytes, inspected }),
+        PictureInput::Url(url) => Some(CheckedVideoInput::Remote(url)),
+        PictureInput::Bytes(bytes) => match inspect(&bytes) {
+            Ok(inspected) => Some(CheckedVideoInput::Inline { bytes, info: inspected }),
             Err(reason) => {
-                fields.fault_at(&at, reason);
+                fields.add_error_at(&at, reason);
                 None
             }
         },
     }
 }
 
-impl Checked {
-    /// Stores pictures and texts. `drawn` is the seed if the client gave none. Blocks.
-    pub(super) fn keep(self, store: &Store, space: &Space, drawn: u32) -> Result<VideoWork, Problem> {
-        let refused = |error: std::io::Error| Problem::of_disk(&error, space);
-        let mut keep = |looked: Looked| looked.keep(store).map_err(refused);
+impl CheckedVideoSubmission {
+    /// Stores pictures and texts. `default_seed` is the seed if the client gave none. Blocks.
+    pub(super) fn store_in(
+        self,
+        store: &MediaStore,
+        space: &DiskSpace,
+        default_seed: u32,
+    ) -> Result<VideoWork, Problem> {
+        let refused = |error: std::io::Error| Problem::from_io_error(&error, space);
+        let mut keep = |looked: CheckedVideoInput| looked.store_in(store).map_err(refused);
         let images = self.images.into_iter().map(&mut keep).collect::<Result<_, _>>()?;
 
-        let job = self.job.with_pictures(&mut keep)?;
+        let job = self.job.try_map_pictures(&mut keep)?;
         let document = |text: Option<String>| text.map(|text| store.put_document(&text)).transpose().map_err(refused);
         let payload = document(self.payload)?;
         let meta_data = document(self.meta_data)?;
-        let seed = self.seed.unwrap_or(Seed::drawn(drawn));
+        let seed = self.seed.unwrap_or(Seed::from_random(default_seed));
         Ok(VideoWork { job, images, seed, payload, meta_data, credits: self.credits })
     }
 }
 
-impl Looked {
-    fn keep(self, store: &Store) -> std::io::Result<Source> {
+impl CheckedVideoInput {
+    fn store_in(self, store: &MediaStore) -> std::io::Result<PictureSource> {
         match self {
-            Self::Remote(url) => Ok(Source::Remote(url)),
-            Self::Here { bytes, inspected: Inspected { format, width, height } } => {
-                store.put(Area::Input, &bytes, format, width, height).map(Source::Kept)
+            Self::Remote(url) => Ok(PictureSource::Remote(url)),
+            Self::Inline { bytes, info: PictureInfo { format, width, height } } => {
+                store.put(MediaArea::Input, &bytes, format, width, height).map(PictureSource::Stored)
             }
         }
     }

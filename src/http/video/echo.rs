@@ -6,11 +6,11 @@ use serde_json::Value;
 use crate::domain::ids::TaskId;
 use crate::domain::task::TaskStatus;
 use crate::domain::value::Timestamp;
-use crate::domain::video::{Generate, KeyFrame, VideoJob, VideoWork};
+use crate::domain::video::{GenerateJob, KeyFrame, VideoJob, VideoWork};
 
 /// Fields of every response.
 #[derive(Serialize)]
-pub(super) struct Submitted<'b> {
+pub(super) struct VideoSubmissionView<'b> {
     task_id: String,
     state: &'static str,
     credits: u32,
@@ -20,13 +20,13 @@ pub(super) struct Submitted<'b> {
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<&'b Value>,
     #[serde(flatten)]
-    of_job: Echo<'b>,
+    job: VideoJobEcho<'b>,
 }
 
 /// Fields that depend on the endpoint.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Echo<'b> {
+enum VideoJobEcho<'b> {
     Generate {
         #[serde(skip_serializing_if = "Option::is_none")]
         aspect_ratio: Option<String>,
@@ -54,14 +54,14 @@ enum Echo<'b> {
         video_url: Option<&'b Value>,
     },
     Multiframe {
-        image_settings: Vec<FrameEcho<'b>>,
+        image_settings: Vec<KeyFrameEcho<'b>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         start_image: Option<&'b Value>,
     },
 }
 
 #[derive(Serialize)]
-struct FrameEcho<'b> {
+struct KeyFrameEcho<'b> {
     #[serde(skip_serializing_if = "Option::is_none")]
     key_image: Option<&'b Value>,
     duration: u8,
@@ -71,26 +71,26 @@ struct FrameEcho<'b> {
 
 /// Builds the response for a task submitted at `at` and now in `state`. Request fields are returned unchanged; missing
 /// ones with the value in effect.
-pub(super) fn submitted<'b>(
+pub(super) fn submission_view<'b>(
     task: TaskId,
     at: Timestamp,
     work: &VideoWork,
     body: &'b Value,
     state: TaskStatus,
-) -> Submitted<'b> {
+) -> VideoSubmissionView<'b> {
     let given = |name: &str| body.get(name).filter(|value| !value.is_null());
 
-    Submitted {
+    VideoSubmissionView {
         task_id: task.to_string(),
-        state: state.of_video().as_str(),
+        state: state.to_video_state().as_str(),
         credits: work.credits,
         created_at: at.to_string(),
         model: work.job.model(),
         resolution: work.job.resolution(),
         payload: given("payload"),
-        of_job: match &work.job {
-            VideoJob::StartEnd(job) | VideoJob::Reference(job) => generated(job, work, body),
-            VideoJob::Extend(job) => Echo::Extend {
+        job: match &work.job {
+            VideoJob::StartEnd(job) | VideoJob::Reference(job) => generate_echo(job, work, body),
+            VideoJob::Extend(job) => VideoJobEcho::Extend {
                 duration: job.seconds.get(),
                 images: given("images"),
                 prompt: given("prompt"),
@@ -103,19 +103,19 @@ pub(super) fn submitted<'b>(
                     let given = |name: &str| given.get(name).filter(|value| !value.is_null());
                     let key_image = given("key_image");
                     let prompt = given("prompt");
-                    FrameEcho { key_image, duration: frame.seconds.get(), prompt }
+                    KeyFrameEcho { key_image, duration: frame.seconds.get(), prompt }
                 };
                 let image_settings = job.key_frames.iter().zip(settings).map(frame).collect();
-                Echo::Multiframe { image_settings, start_image: given("start_image") }
+                VideoJobEcho::Multiframe { image_settings, start_image: given("start_image") }
             }
         },
     }
 }
 
-fn generated<'b>(job: &Generate, work: &VideoWork, body: &'b Value) -> Echo<'b> {
+fn generate_echo<'b>(job: &GenerateJob, work: &VideoWork, body: &'b Value) -> VideoJobEcho<'b> {
     let given = |name: &str| body.get(name).filter(|value| !value.is_null());
 
-    Echo::Generate {
+    VideoJobEcho::Generate {
         aspect_ratio: work.aspect_ratio().map(|ratio| ratio.to_string()),
         bgm: job.bgm,
         duration: job.seconds.get(),

@@ -10,7 +10,7 @@ use zip::read::{ArchiveOffset, Config};
 use zip::result::ZipError;
 use zip::{ZipArchive, ZipReadOptions};
 
-use super::directory::{self, Directory, DirectoryError, Header};
+use super::directory::{self, ZipDirectory, ZipDirectoryError, ZipHeader};
 use super::path;
 
 /// Maximum size of all entries together, unpacked.
@@ -18,42 +18,42 @@ pub const UNPACKED_MAX: u64 = 1 << 30;
 /// Maximum ratio of unpacked to packed size, of a large entry or a large archive: deflated source files stay below 20.
 pub const RATIO_MAX: u64 = 200;
 /// Entries and archives with more unpacked bytes are large.
-const LARGE: u64 = 1 << 20;
+const LARGE_BYTES: u64 = 1 << 20;
 /// Maximum number of reported flaws.
-pub const FLAWS_TOLD: usize = 20;
+pub const REPORTED_FLAWS_MAX: usize = 20;
 /// Maximum length of a reported name, in characters.
-const NAME_TOLD: usize = 200;
+const REPORTED_NAME_CHARS_MAX: usize = 200;
 /// Bytes unpacked at a time.
-const CHUNK: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Flags of an encrypted entry, one per method.
 const ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
 
 /// Flag of an entry followed by a data descriptor with its sizes, and the maximum size of the descriptor.
-const DESCRIBED_AFTER: u16 = 1 << 3;
-const DESCRIPTION_MAX: u64 = 24;
+const HAS_DATA_DESCRIPTOR: u16 = 1 << 3;
+const DATA_DESCRIPTOR_MAX: u64 = 24;
 
 /// Reason why a file was rejected.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum ArchiveError {
     /// Not a zip, or a harmful one.
-    Bad(Flaws),
+    Rejected(ArchiveFlaws),
     /// The file could not be read; not a fault of the file.
     Io(io::Error),
 }
 
 /// Flaws of an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Flaws {
-    told: Vec<String>,
+pub struct ArchiveFlaws {
+    reported: Vec<String>,
     count: usize,
 }
 
-impl Flaws {
-    /// Returns at most [`FLAWS_TOLD`] sentences, each about the archive or an entry.
+impl ArchiveFlaws {
+    /// Returns at most [`REPORTED_FLAWS_MAX`] sentences, each about the archive or an entry.
     #[must_use]
-    pub fn told(&self) -> &[String] {
-        &self.told
+    pub fn reported(&self) -> &[String] {
+        &self.reported
     }
 
     /// Returns the number of flaws, including unreported ones.
@@ -64,28 +64,28 @@ impl Flaws {
 
     fn add(&mut self, sentence: impl FnOnce() -> String) {
         self.count += 1;
-        if self.told.len() < FLAWS_TOLD {
-            self.told.push(sentence());
+        if self.reported.len() < REPORTED_FLAWS_MAX {
+            self.reported.push(sentence());
         }
     }
 }
 
-impl From<DirectoryError> for Refusal {
-    fn from(error: DirectoryError) -> Self {
+impl From<ZipDirectoryError> for ArchiveError {
+    fn from(error: ZipDirectoryError) -> Self {
         match error {
-            DirectoryError::Bad(sentence) => whole(sentence),
-            DirectoryError::Io(error) => Self::Io(error),
+            ZipDirectoryError::Invalid(sentence) => archive_flaw(sentence),
+            ZipDirectoryError::Io(error) => Self::Io(error),
         }
     }
 }
 
 /// Returns a refusal of the archive as a whole.
-fn whole(sentence: impl Into<String>) -> Refusal {
-    Refusal::Bad(Flaws { told: vec![sentence.into()], count: 1 })
+fn archive_flaw(sentence: impl Into<String>) -> ArchiveError {
+    ArchiveError::Rejected(ArchiveFlaws { reported: vec![sentence.into()], count: 1 })
 }
 
 /// Returns the library's reason, which is a flaw of the file unless the disk failed.
-fn refused(error: ZipError) -> Result<String, io::Error> {
+fn zip_flaw(error: ZipError) -> Result<String, io::Error> {
     match error {
         ZipError::Io(error) if error.raw_os_error().is_some() => Err(error),
         ZipError::Io(error) => Ok(error.to_string()),
@@ -97,99 +97,100 @@ fn refused(error: ZipError) -> Result<String, io::Error> {
 /// Checks a file. Takes as long as unpacking at most [`UNPACKED_MAX`] bytes.
 ///
 /// # Errors
-/// Returns [`Refusal`] with all flaws.
-pub fn check(mut file: impl Read + Seek) -> Result<(), Refusal> {
+/// Returns [`ArchiveError`] with all flaws.
+pub fn check(mut file: impl Read + Seek) -> Result<(), ArchiveError> {
     let directory = directory::read(&mut file)?;
     let mut archive = open(file, &directory)?;
-    let mut entries = survey(&archive, &directory);
-    note_conflicts(&mut entries);
+    let mut entries = read_entries(&archive, &directory);
+    mark_conflicts(&mut entries);
 
-    let sum = |bytes: fn(&Sizes) -> u64| entries.iter().fold(0, |sum: u64, e| sum.saturating_add(bytes(&e.sizes)));
+    let sum =
+        |bytes: fn(&ZipEntrySizes) -> u64| entries.iter().fold(0, |sum: u64, e| sum.saturating_add(bytes(&e.sizes)));
     let unpacked = sum(|sizes| sizes.unpacked);
     if unpacked > UNPACKED_MAX {
-        return Err(whole(format!("the archive unpacks to {unpacked} bytes: at most {UNPACKED_MAX} are taken")));
+        return Err(archive_flaw(format!("the archive unpacks to {unpacked} bytes: at most {UNPACKED_MAX} are taken")));
     }
 
     // Entries may claim to share bytes; together they have at most those before the directory.
-    let together = Sizes { packed: sum(|sizes| sizes.packed).min(directory.start), unpacked };
-    if together.swell() && entries.iter().all(|entry| entry.flaw.is_none()) {
-        return Err(whole(format!("the archive unpacks to more than {RATIO_MAX} times its size")));
+    let together = ZipEntrySizes { packed: sum(|sizes| sizes.packed).min(directory.start), unpacked };
+    if together.exceeds_ratio() && entries.iter().all(|entry| entry.flaw.is_none()) {
+        return Err(archive_flaw(format!("the archive unpacks to more than {RATIO_MAX} times its size")));
     }
 
-    let mut buffer = vec![0; CHUNK];
+    let mut buffer = vec![0; BUFFER_BYTES];
 
     for (index, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.flaw.is_none()) {
-        let flaw = unpack(&mut archive, index, entry, &mut buffer).map_err(Refusal::Io)?;
-        entry.flaw = flaw.map(Flaw::Said);
+        let flaw = unpack(&mut archive, index, entry, &mut buffer).map_err(ArchiveError::Io)?;
+        entry.flaw = flaw.map(ZipEntryFlaw::Message);
     }
 
-    settle(&mut archive, &entries, &directory)
+    finish(&mut archive, &entries, &directory)
 }
 
 /// Opens the archive with the library, which must find the same directory.
-fn open<F: Read + Seek>(file: F, directory: &Directory) -> Result<ZipArchive<F>, Refusal> {
+fn open<F: Read + Seek>(file: F, directory: &ZipDirectory) -> Result<ZipArchive<F>, ArchiveError> {
     let archive = ZipArchive::with_config(Config { archive_offset: ArchiveOffset::Known(0) }, file);
-    let archive = archive.map_err(|error| refused(error).map_or_else(Refusal::Io, whole))?;
+    let archive = archive.map_err(|error| zip_flaw(error).map_or_else(ArchiveError::Io, archive_flaw))?;
     if archive.central_directory_start() != directory.start {
-        return Err(whole("the archive can be read in two ways"));
+        return Err(archive_flaw("the archive can be read in two ways"));
     }
     if archive.len() == directory.headers.len() {
         return Ok(archive);
     }
 
-    let mut flaws = Flaws::default();
+    let mut flaws = ArchiveFlaws::default();
     let mut seen = HashSet::new();
 
     for header in &directory.headers {
         if !seen.insert(&header.name) {
-            flaws.add(|| format!("{} is there twice", shown(&String::from_utf8_lossy(&header.name))));
+            flaws.add(|| format!("{} is there twice", quote_name(&String::from_utf8_lossy(&header.name))));
         }
     }
 
     // The library renames entries whose headers contain a second name.
-    Err(if flaws.count == 0 { whole("two entries have the same name") } else { Refusal::Bad(flaws) })
+    Err(if flaws.count == 0 { archive_flaw("two entries have the same name") } else { ArchiveError::Rejected(flaws) })
 }
 
 /// Properties of an entry before unpacking.
-struct Entry {
+struct ZipEntry {
     name: String,
     key: String,
-    kind: Kind,
+    kind: ZipEntryKind,
     /// As claimed by the entry.
-    sizes: Sizes,
+    sizes: ZipEntrySizes,
     /// Place in the file including the header; known after unpacking.
     span: Range<u64>,
     /// `true` if a data descriptor follows the entry.
-    described_after: bool,
-    flaw: Option<Flaw>,
+    has_data_descriptor: bool,
+    flaw: Option<ZipEntryFlaw>,
 }
 
 /// Flaw of an entry. Formatted only when reported, because names are long and entries are many.
-enum Flaw {
+enum ZipEntryFlaw {
     /// Words that follow the name.
-    Said(Cow<'static, str>),
+    Message(Cow<'static, str>),
     /// The same file as the entry of this index on some systems.
     SameAs(usize),
     /// Inside the entry of this index, which is not a directory.
     Inside(usize),
 }
 
-impl Flaw {
-    fn words(&self, entries: &[Entry]) -> Cow<'static, str> {
+impl ZipEntryFlaw {
+    fn describe(&self, entries: &[ZipEntry]) -> Cow<'static, str> {
         match self {
-            Self::Said(words) => words.clone(),
+            Self::Message(words) => words.clone(),
             Self::SameAs(index) => {
-                format!("is the same file as {} on some systems", shown(&entries[*index].name)).into()
+                format!("is the same file as {} on some systems", quote_name(&entries[*index].name)).into()
             }
             Self::Inside(index) => {
-                format!("lies inside {}, which is no directory", shown(&entries[*index].name)).into()
+                format!("lies inside {}, which is no directory", quote_name(&entries[*index].name)).into()
             }
         }
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ZipEntryKind {
     File,
     Directory,
     Link,
@@ -197,9 +198,9 @@ enum Kind {
     Other,
 }
 
-impl Kind {
+impl ZipEntryKind {
     /// Determines the kind from the mode, regardless of the stated system, as unpacking tools do.
-    fn of(name: &str, attributes: u32) -> Self {
+    fn from_attributes(name: &str, attributes: u32) -> Self {
         match attributes >> 28 {
             0o12 => Self::Link,
             0o4 => Self::Directory,
@@ -210,51 +211,59 @@ impl Kind {
     }
 }
 
-fn survey<F: Read + Seek>(archive: &ZipArchive<F>, directory: &Directory) -> Vec<Entry> {
-    let headers: HashMap<u64, &Header> = directory.headers.iter().map(|header| (header.at, header)).collect();
+fn read_entries<F: Read + Seek>(archive: &ZipArchive<F>, directory: &ZipDirectory) -> Vec<ZipEntry> {
+    let headers: HashMap<u64, &ZipHeader> = directory.headers.iter().map(|header| (header.offset, header)).collect();
     let entries = (0..archive.len()).map(|index| {
         let data = archive.by_index_data(index);
         let found = data.ok().and_then(|data| Some((headers.get(&data.central_header_start())?, data)));
         let Some((header, data)) = found else {
             let name = format!("entry {index}");
-            let flaw = Some(Flaw::Said("is not where the directory says".into()));
+            let flaw = Some(ZipEntryFlaw::Message("is not where the directory says".into()));
             let key = name.clone();
-            let kind = Kind::File;
-            let described_after = false;
-            return Entry { key, name, kind, sizes: Sizes::default(), span: 0..0, described_after, flaw };
+            let kind = ZipEntryKind::File;
+            let has_data_descriptor = false;
+            return ZipEntry {
+                key,
+                name,
+                kind,
+                sizes: ZipEntrySizes::default(),
+                span: 0..0,
+                has_data_descriptor,
+                flaw,
+            };
         };
         let name = data.name().map(Cow::into_owned);
         let name = name.unwrap_or_else(|_| String::from_utf8_lossy(data.name_raw()).into_owned());
-        let kind = Kind::of(&name, header.attributes);
-        let sizes = Sizes { packed: data.compressed_size(), unpacked: data.size() };
-        let flaw = flaw(&name, header, kind, sizes).map(Flaw::Said);
-        let described_after = header.flags & DESCRIBED_AFTER != 0;
-        Entry { key: path::key(&name), name, kind, sizes, span: 0..0, described_after, flaw }
+        let kind = ZipEntryKind::from_attributes(&name, header.attributes);
+        let sizes = ZipEntrySizes { packed: data.compressed_size(), unpacked: data.size() };
+        let flaw = find_flaw(&name, header, kind, sizes).map(ZipEntryFlaw::Message);
+        let has_data_descriptor = header.flags & HAS_DATA_DESCRIPTOR != 0;
+        ZipEntry { key: path::collision_key(&name), name, kind, sizes, span: 0..0, has_data_descriptor, flaw }
     });
 
     entries.collect()
 }
 
 #[derive(Clone, Copy, Default)]
-struct Sizes {
+struct ZipEntrySizes {
     packed: u64,
     unpacked: u64,
 }
 
-impl Sizes {
+impl ZipEntrySizes {
     /// Returns `true` if something large exceeds the allowed ratio.
-    fn swell(&self) -> bool {
-        self.unpacked > LARGE && self.unpacked / RATIO_MAX >= self.packed.max(1)
+    fn exceeds_ratio(&self) -> bool {
+        self.unpacked > LARGE_BYTES && self.unpacked / RATIO_MAX >= self.packed.max(1)
     }
 }
 
-fn flaw(name: &str, header: &Header, kind: Kind, sizes: Sizes) -> Option<Cow<'static, str>> {
+fn find_flaw(name: &str, header: &ZipHeader, kind: ZipEntryKind, sizes: ZipEntrySizes) -> Option<Cow<'static, str>> {
     // A header may contain a second name, which only some tools use.
     let first_name = String::from_utf8_lossy(&header.name);
-    if let Some(flaw) = path::flaw(name).or_else(|| path::flaw(&first_name)) {
+    if let Some(flaw) = path::name_flaw(name).or_else(|| path::name_flaw(&first_name)) {
         return Some(flaw.into());
     }
-    if kind != Kind::Directory && path::key(name).is_empty() {
+    if kind != ZipEntryKind::Directory && path::collision_key(name).is_empty() {
         return Some("names no file".into());
     }
     if header.flags & ENCRYPTED != 0 {
@@ -267,10 +276,10 @@ fn flaw(name: &str, header: &Header, kind: Kind, sizes: Sizes) -> Option<Cow<'st
         );
     }
 
-    if kind == Kind::Other {
+    if kind == ZipEntryKind::Other {
         return Some("is neither a file, a directory nor a symbolic link".into());
     }
-    if sizes.swell() {
+    if sizes.exceeds_ratio() {
         return Some(format!("unpacks to more than {RATIO_MAX} times its size").into());
     }
 
@@ -279,9 +288,9 @@ fn flaw(name: &str, header: &Header, kind: Kind, sizes: Sizes) -> Option<Cow<'st
 
 /// Records entries that are the same file on some system, and entries inside a non-directory. In tree order each entry
 /// needs to be compared with only two others.
-fn note_conflicts(entries: &mut [Entry]) {
+fn mark_conflicts(entries: &mut [ZipEntry]) {
     let mut order: Vec<usize> = (0..entries.len()).collect();
-    order.sort_by(|a, b| in_tree_order(&entries[*a].key).cmp(in_tree_order(&entries[*b].key)));
+    order.sort_by(|a, b| tree_order_key(&entries[*a].key).cmp(tree_order_key(&entries[*b].key)));
 
     let mut first: Option<usize> = None;
     let mut around: Option<usize> = None;
@@ -293,17 +302,17 @@ fn note_conflicts(entries: &mut [Entry]) {
         if same.is_none() {
             first = Some(index);
         }
-        if outer.is_none() && entry.kind != Kind::Directory {
+        if outer.is_none() && entry.kind != ZipEntryKind::Directory {
             around = Some(index);
         }
-        let flaw = same.map(Flaw::SameAs).or_else(|| outer.map(Flaw::Inside));
+        let flaw = same.map(ZipEntryFlaw::SameAs).or_else(|| outer.map(ZipEntryFlaw::Inside));
         let known = &mut entries[index].flaw;
         *known = known.take().or(flaw);
     }
 }
 
 /// Returns bytes that compare in tree order: the slash sorts first.
-fn in_tree_order(key: &str) -> impl Iterator<Item = u16> + '_ {
+fn tree_order_key(key: &str) -> impl Iterator<Item = u16> + '_ {
     key.bytes().map(|byte| if byte == b'/' { 0 } else { u16::from(byte) + 1 })
 }
 
@@ -316,13 +325,13 @@ fn lies_inside(key: &str, outer: &str) -> bool {
 fn unpack<F: Read + Seek>(
     archive: &mut ZipArchive<F>,
     index: usize,
-    entry: &mut Entry,
+    entry: &mut ZipEntry,
     buffer: &mut [u8],
 ) -> io::Result<Option<Cow<'static, str>>> {
-    let does_not = |error| refused(error).map(|reason| Some(format!("does not unpack: {reason}").into()));
+    let unpack_flaw = |error| zip_flaw(error).map(|reason| Some(format!("does not unpack: {reason}").into()));
     let mut file = match archive.by_index_with_options(index, ZipReadOptions::new()) {
         Ok(file) => file,
-        Err(error) => return does_not(error),
+        Err(error) => return unpack_flaw(error),
     };
 
     let data_start = file.data_start().unwrap_or_default();
@@ -336,10 +345,10 @@ fn unpack<F: Read + Seek>(
             Ok(0) => break,
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return does_not(error.into()),
+            Err(error) => return unpack_flaw(error.into()),
         };
         unpacked += read as u64;
-        if entry.kind == Kind::Link && target.len() < CHUNK {
+        if entry.kind == ZipEntryKind::Link && target.len() < BUFFER_BYTES {
             target.extend_from_slice(&buffer[..read]);
         }
     }
@@ -348,40 +357,40 @@ fn unpack<F: Read + Seek>(
         return Ok(Some(format!("says that it has {} bytes, and has {unpacked}", entry.sizes.unpacked).into()));
     }
 
-    let target = (entry.kind == Kind::Link).then(|| String::from_utf8_lossy(&target).into_owned());
+    let target = (entry.kind == ZipEntryKind::Link).then(|| String::from_utf8_lossy(&target).into_owned());
     Ok(target.and_then(|target| path::target_flaw(&entry.name, &target)).map(Cow::Borrowed))
 }
 
 /// Reports all flaws. If there are none, checks that entries and directory agree and that the file contains nothing
 /// else.
-fn settle<F: Read + Seek>(
+fn finish<F: Read + Seek>(
     archive: &mut ZipArchive<F>,
-    entries: &[Entry],
-    directory: &Directory,
-) -> Result<(), Refusal> {
-    let mut flaws = Flaws::default();
+    entries: &[ZipEntry],
+    directory: &ZipDirectory,
+) -> Result<(), ArchiveError> {
+    let mut flaws = ArchiveFlaws::default();
 
     for entry in entries {
         if let Some(flaw) = &entry.flaw {
-            flaws.add(|| format!("{} {}", shown(&entry.name), flaw.words(entries)));
+            flaws.add(|| format!("{} {}", quote_name(&entry.name), flaw.describe(entries)));
         }
     }
 
     if flaws.count > 0 {
-        return Err(Refusal::Bad(flaws));
+        return Err(ArchiveError::Rejected(flaws));
     }
     check_gaps(entries, directory)?;
 
-    archive.validate_header_consistency().map_err(|error| match refused(error) {
-        Ok(reason) => whole(format!("the entries and the directory of the archive differ: {reason}")),
-        Err(error) => Refusal::Io(error),
+    archive.validate_header_consistency().map_err(|error| match zip_flaw(error) {
+        Ok(reason) => archive_flaw(format!("the entries and the directory of the archive differ: {reason}")),
+        Err(error) => ArchiveError::Io(error),
     })
 }
 
 /// Checks that the entries fill the file up to the directory: tools that read a zip from its beginning would find
 /// unlisted entries in gaps.
-fn check_gaps(entries: &[Entry], directory: &Directory) -> Result<(), Refusal> {
-    let mut entries: Vec<&Entry> = entries.iter().collect();
+fn check_gaps(entries: &[ZipEntry], directory: &ZipDirectory) -> Result<(), ArchiveError> {
+    let mut entries: Vec<&ZipEntry> = entries.iter().collect();
     entries.sort_by_key(|entry| entry.span.start);
 
     let mut end = 0;
@@ -389,13 +398,13 @@ fn check_gaps(entries: &[Entry], directory: &Directory) -> Result<(), Refusal> {
 
     for (start, entry) in entries.iter().map(|entry| (entry.span.start, Some(entry))).chain([(directory.start, None)]) {
         match start.checked_sub(end) {
-            None => return Err(whole("entries of the archive overlap")),
-            Some(gap) if gap > slack => return Err(whole("the archive holds bytes that belong to no entry")),
+            None => return Err(archive_flaw("entries of the archive overlap")),
+            Some(gap) if gap > slack => return Err(archive_flaw("the archive holds bytes that belong to no entry")),
             Some(_) => {}
         }
         if let Some(entry) = entry {
             end = entry.span.end;
-            slack = if entry.described_after { DESCRIPTION_MAX } else { 0 };
+            slack = if entry.has_data_descriptor { DATA_DESCRIPTOR_MAX } else { 0 };
         }
     }
 
@@ -403,8 +412,8 @@ fn check_gaps(entries: &[Entry], directory: &Directory) -> Result<(), Refusal> {
 }
 
 /// Formats a name for a response: shortened and without control characters.
-fn shown(name: &str) -> String {
-    let cut: String = name.chars().take(NAME_TOLD).collect();
+fn quote_name(name: &str) -> String {
+    let cut: String = name.chars().take(REPORTED_NAME_CHARS_MAX).collect();
     let more = if cut.len() < name.len() { "…" } else { "" };
     format!("\"{}{more}\"", cut.escape_debug())
 }

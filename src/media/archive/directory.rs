@@ -23,18 +23,18 @@ const HEADER_BYTES: usize = 46;
 
 /// Central directory of a zip.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Directory {
+pub struct ZipDirectory {
     /// Offset in the file.
     pub start: u64,
     /// In the order of the file.
-    pub headers: Vec<Header>,
+    pub headers: Vec<ZipHeader>,
 }
 
 /// Fields of an entry's header that are needed here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
+pub struct ZipHeader {
     /// Offset of the header in the file.
-    pub at: u64,
+    pub offset: u64,
     pub flags: u16,
     pub method: u16,
     /// The upper half is the Unix mode of the file.
@@ -45,29 +45,29 @@ pub struct Header {
 
 /// Reason why the directory cannot be used.
 #[derive(Debug)]
-pub enum DirectoryError {
+pub enum ZipDirectoryError {
     /// The file is not a zip, or is not accepted; a sentence.
-    Bad(String),
+    Invalid(String),
     /// The file cannot be read.
     Io(io::Error),
 }
 
-impl From<io::Error> for DirectoryError {
+impl From<io::Error> for ZipDirectoryError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => bad("the archive is cut off"),
+            io::ErrorKind::UnexpectedEof => invalid("the archive is cut off"),
             _ => Self::Io(error),
         }
     }
 }
 
-fn bad(sentence: impl Into<String>) -> DirectoryError {
-    DirectoryError::Bad(sentence.into())
+fn invalid(sentence: impl Into<String>) -> ZipDirectoryError {
+    ZipDirectoryError::Invalid(sentence.into())
 }
 
 /// Place and number of entries of a directory, from its end record.
 #[derive(Debug, Clone, Copy)]
-struct Extent {
+struct ZipDirectoryExtent {
     start: u64,
     bytes: u64,
     entries: u64,
@@ -78,28 +78,30 @@ struct Extent {
 /// Reads the directory of a zip.
 ///
 /// # Errors
-/// Returns [`DirectoryError::Bad`] if the file is not an acceptable zip, [`DirectoryError::Io`] if it cannot be read.
-pub fn read(file: &mut (impl Read + Seek)) -> Result<Directory, DirectoryError> {
-    let extent = extent(file)?;
+/// Returns [`ZipDirectoryError::Invalid`] if the file is not an acceptable zip, [`ZipDirectoryError::Io`] if it cannot be read.
+pub fn read(file: &mut (impl Read + Seek)) -> Result<ZipDirectory, ZipDirectoryError> {
+    let extent = find_extent(file)?;
     if extent.start.checked_add(extent.bytes) != Some(extent.end) {
-        return Err(bad("the archive is cut off, or something stands around it: its directory is not where it says"));
+        return Err(invalid(
+            "the archive is cut off, or something stands around it: its directory is not where it says",
+        ));
     }
     if extent.entries == 0 {
-        return Err(bad("the archive is empty"));
+        return Err(invalid("the archive is empty"));
     }
     if extent.entries > ENTRIES_MAX {
-        return Err(bad(format!("the archive has {} entries: at most {ENTRIES_MAX} are taken", extent.entries)));
+        return Err(invalid(format!("the archive has {} entries: at most {ENTRIES_MAX} are taken", extent.entries)));
     }
     if extent.bytes > DIRECTORY_MAX {
-        return Err(bad(format!("the directory of the archive is larger than {DIRECTORY_MAX} bytes")));
+        return Err(invalid(format!("the directory of the archive is larger than {DIRECTORY_MAX} bytes")));
     }
 
     let bytes = read_at(file, extent.start, usize::try_from(extent.bytes).unwrap_or(usize::MAX))?;
-    headers(&bytes, extent).map(|headers| Directory { start: extent.start, headers })
+    parse_headers(&bytes, extent).map(|headers| ZipDirectory { start: extent.start, headers })
 }
 
-fn extent(file: &mut (impl Read + Seek)) -> Result<Extent, DirectoryError> {
-    let no_zip = || bad("the file is not a zip archive");
+fn find_extent(file: &mut (impl Read + Seek)) -> Result<ZipDirectoryExtent, ZipDirectoryError> {
+    let no_zip = || invalid("the file is not a zip archive");
     let length = file.seek(SeekFrom::End(0))?;
     let tail = usize::try_from(length).unwrap_or(usize::MAX).min(END_BYTES + COMMENT_MAX);
     let tail_at = length - tail as u64;
@@ -108,23 +110,23 @@ fn extent(file: &mut (impl Read + Seek)) -> Result<Extent, DirectoryError> {
     let record = &tail[last..];
     let ends_the_file = record.len() >= END_BYTES && record.len() == END_BYTES + usize::from(u16_at(record, 20));
     if !ends_the_file {
-        return Err(bad("the archive does not end where it says"));
+        return Err(invalid("the archive does not end where it says"));
     }
 
     let end = tail_at + last as u64;
-    if let Some(extent) = extent64(file, end)? {
+    if let Some(extent) = find_zip64_extent(file, end)? {
         return Ok(extent);
     }
-    one_disk([u16_at(record, 4), u16_at(record, 6)].map(u32::from), u16_at(record, 8) == u16_at(record, 10))?;
+    check_single_disk([u16_at(record, 4), u16_at(record, 6)].map(u32::from), u16_at(record, 8) == u16_at(record, 10))?;
 
     let entries = u16_at(record, 10).into();
     let bytes = u32_at(record, 12).into();
     let start = u32_at(record, 16).into();
-    Ok(Extent { start, bytes, entries, end })
+    Ok(ZipDirectoryExtent { start, bytes, entries, end })
 }
 
 /// Returns the extent from the zip64 record, if its locator precedes the plain record.
-fn extent64(file: &mut (impl Read + Seek), end: u64) -> Result<Option<Extent>, DirectoryError> {
+fn find_zip64_extent(file: &mut (impl Read + Seek), end: u64) -> Result<Option<ZipDirectoryExtent>, ZipDirectoryError> {
     let Some(locator_at) = end.checked_sub(LOCATOR_BYTES) else { return Ok(None) };
     let locator = read_at(file, locator_at, usize::try_from(LOCATOR_BYTES).unwrap_or_default())?;
     if locator[..4] != LOCATOR_MAGIC {
@@ -135,42 +137,49 @@ fn extent64(file: &mut (impl Read + Seek), end: u64) -> Result<Option<Extent>, D
     let fits = at.checked_add(END64_BYTES as u64).is_some_and(|after| after <= locator_at);
     let record = if fits { read_at(file, at, END64_BYTES)? } else { Vec::new() };
     if !record.starts_with(&END64_MAGIC) || at.checked_add(12 + u64_at(&record, 4)) != Some(locator_at) {
-        return Err(bad("the archive does not end where it says"));
+        return Err(invalid("the archive does not end where it says"));
     }
-    one_disk([u32_at(&record, 16), u32_at(&record, 20)], u64_at(&record, 24) == u64_at(&record, 32))?;
+    check_single_disk([u32_at(&record, 16), u32_at(&record, 20)], u64_at(&record, 24) == u64_at(&record, 32))?;
 
     let entries = u64_at(&record, 32);
     let bytes = u64_at(&record, 40);
     let start = u64_at(&record, 48);
-    Ok(Some(Extent { start, bytes, entries, end: at }))
+    Ok(Some(ZipDirectoryExtent { start, bytes, entries, end: at }))
 }
 
-fn one_disk(disks: [u32; 2], all_here: bool) -> Result<(), DirectoryError> {
-    if disks == [0, 0] && all_here { Ok(()) } else { Err(bad("the archive is a part of several")) }
+fn check_single_disk(disks: [u32; 2], all_here: bool) -> Result<(), ZipDirectoryError> {
+    if disks == [0, 0] && all_here { Ok(()) } else { Err(invalid("the archive is a part of several")) }
 }
 
-fn headers(bytes: &[u8], extent: Extent) -> Result<Vec<Header>, DirectoryError> {
+fn parse_headers(bytes: &[u8], extent: ZipDirectoryExtent) -> Result<Vec<ZipHeader>, ZipDirectoryError> {
     let mut headers = Vec::new();
     let mut rest = bytes;
     while !rest.is_empty() {
         let at = extent.start + (bytes.len() - rest.len()) as u64;
-        let (header, length) = header(rest, at).ok_or_else(|| bad("the directory of the archive is damaged"))?;
+        let (header, length) =
+            parse_header(rest, at).ok_or_else(|| invalid("the directory of the archive is damaged"))?;
         headers.push(header);
         rest = &rest[length..];
     }
     if headers.len() as u64 == extent.entries {
         return Ok(headers);
     }
-    Err(bad(format!("the archive says that it has {} entries, and has {}", extent.entries, headers.len())))
+    Err(invalid(format!("the archive says that it has {} entries, and has {}", extent.entries, headers.len())))
 }
 
 /// Parses the header at the beginning of `bytes`; also returns its length.
-fn header(bytes: &[u8], at: u64) -> Option<(Header, usize)> {
+fn parse_header(bytes: &[u8], at: u64) -> Option<(ZipHeader, usize)> {
     let fixed = bytes.get(..HEADER_BYTES).filter(|fixed| fixed.starts_with(&HEADER_MAGIC))?;
     let [name, extra, comment] = [28, 30, 32].map(|at| usize::from(u16_at(fixed, at)));
     let length = HEADER_BYTES + name + extra + comment;
     let name = bytes.get(..length)?[HEADER_BYTES..HEADER_BYTES + name].to_vec();
-    let header = Header { at, flags: u16_at(fixed, 8), method: u16_at(fixed, 10), attributes: u32_at(fixed, 38), name };
+    let header = ZipHeader {
+        offset: at,
+        flags: u16_at(fixed, 8),
+        method: u16_at(fixed, 10),
+        attributes: u32_at(fixed, 38),
+        name,
+    };
     Some((header, length))
 }
 

@@ -4,4 +4,4 @@ pub mod check;
 mod directory;
 mod path;
 pub mod store;
-pub mod ticket;
+pub mod upload_token;

@@ -4,12 +4,12 @@ use unicase::UniCase;
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Maximum length of a name in bytes: more than any system unpacks comfortably.
-const NAME_MAX: usize = 1024;
+const NAME_BYTES_MAX: usize = 1024;
 
 /// Returns the flaw of a name, as words that follow the name. Both kinds of slashes separate, as on Windows.
 #[must_use]
-pub fn flaw(name: &str) -> Option<&'static str> {
-    form_flaw(name).or_else(|| parts(name).any(climbs).then_some("leads out of its directory"))
+pub fn name_flaw(name: &str) -> Option<&'static str> {
+    syntax_flaw(name).or_else(|| parts(name).any(is_parent_reference).then_some("leads out of its directory"))
 }
 
 /// Returns the flaw of a symbolic link's target. The target may only go up first and then down: since no entry lies
@@ -18,17 +18,17 @@ pub fn flaw(name: &str) -> Option<&'static str> {
 pub fn target_flaw(name: &str, target: &str) -> Option<&'static str> {
     // Where a backslash is part of a name, the link is less deep: the lesser depth counts.
     let by_slash = name.split('/').filter(|part| !matches!(*part, "" | ".")).count();
-    let depth = steps(name).count().min(by_slash).saturating_sub(1);
-    let up = steps(target).take_while(|part| *part == "..").count();
-    let stays = form_flaw(target).is_none() && up <= depth && !steps(target).skip(up).any(climbs);
+    let depth = normal_parts(name).count().min(by_slash).saturating_sub(1);
+    let up = normal_parts(target).take_while(|part| *part == "..").count();
+    let stays = syntax_flaw(target).is_none() && up <= depth && !normal_parts(target).skip(up).any(is_parent_reference);
     (!stays).then_some("is a symbolic link that leaves the archive")
 }
 
-fn form_flaw(path: &str) -> Option<&'static str> {
+fn syntax_flaw(path: &str) -> Option<&'static str> {
     if path.is_empty() {
         return Some("is empty");
     }
-    if path.len() > NAME_MAX {
+    if path.len() > NAME_BYTES_MAX {
         return Some("is longer than 1024 bytes");
     }
     if path.chars().any(char::is_control) {
@@ -41,7 +41,7 @@ fn form_flaw(path: &str) -> Option<&'static str> {
 /// Windows drops dots and spaces at the end of a part, both ignore case, and empty parts and `.` are ignored
 /// everywhere.
 #[must_use]
-pub fn key(name: &str) -> String {
+pub fn collision_key(name: &str) -> String {
     let folded = |part: &str| {
         let folded = fold(part);
         match folded.trim_end_matches(['.', ' ']) {
@@ -50,7 +50,7 @@ pub fn key(name: &str) -> String {
             trimmed => trimmed.to_owned(),
         }
     };
-    steps(name).map(folded).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
+    normal_parts(name).map(folded).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
 }
 
 /// Folds case and composes characters.
@@ -73,12 +73,12 @@ fn parts(name: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the parts except `.`.
-fn steps(name: &str) -> impl Iterator<Item = &str> {
+fn normal_parts(name: &str) -> impl Iterator<Item = &str> {
     parts(name).filter(|part| *part != ".")
 }
 
 /// Returns `true` for `..` and parts that some systems treat as such, because they drop trailing spaces and dots.
-fn climbs(part: &str) -> bool {
+fn is_parent_reference(part: &str) -> bool {
     part.len() > 1 && part.chars().all(|c| c == '.' || c == ' ')
 }
 
@@ -91,7 +91,7 @@ mod tests {
         for good in
             ["a", "a/b.py", "a\\b", "./a", "./", "a//b", "..a/b..", "a.b/...c", "ä/日本", "ab: c", &"x".repeat(1024)]
         {
-            assert_eq!(flaw(good), None, "{good}");
+            assert_eq!(name_flaw(good), None, "{good}");
         }
     }
 
@@ -112,7 +112,7 @@ mod tests {
             ("a\nb", "holds a control character"),
             (&"x".repeat(1025), "is longer than 1024 bytes"),
         ] {
-            assert_eq!(flaw(bad), Some(reason), "{bad}");
+            assert_eq!(name_flaw(bad), Some(reason), "{bad}");
         }
     }
 
@@ -146,10 +146,10 @@ mod tests {
     #[test]
     fn what_is_one_file_somewhere_has_one_key() {
         for same in ["A/B", "a/b", "a\\b", "./a//B/", "A/./b"] {
-            assert_eq!(key(same), "a/b");
+            assert_eq!(collision_key(same), "a/b");
         }
-        assert_ne!(key("a/b"), key("ab"));
-        assert_ne!(key("a/..."), key("a"));
+        assert_ne!(collision_key("a/b"), collision_key("ab"));
+        assert_ne!(collision_key("a/..."), collision_key("a"));
 
         for (one, other) in [
             // Composed and decomposed, in either case.
@@ -164,11 +164,11 @@ mod tests {
             ("a /b. .", "a/b"),
             ("nul. ", "nul"),
         ] {
-            assert_eq!(key(one), key(other), "{one} and {other}");
+            assert_eq!(collision_key(one), collision_key(other), "{one} and {other}");
         }
 
         for (one, other) in [("a.b", "ab"), (" a", "a"), (".a", "a"), ("\u{e9}", "e")] {
-            assert_ne!(key(one), key(other), "{one} and {other}");
+            assert_ne!(collision_key(one), collision_key(other), "{one} and {other}");
         }
     }
 }

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::clock::{Mishaps, Step};
 use crate::data_dir::create_durably;
 use crate::domain::value::Digest;
 use crate::domain::version::Archive;
+use crate::environment::{CommitStep, FailPoints};
 use crate::media::store::{is_complete, sync_directory};
 
 /// Directory of uploads that are incomplete or unchecked.
@@ -25,22 +25,22 @@ pub const ORPHANS: &str = "orphans";
 
 /// Result of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct ArchiveSweepReport {
     /// Unreferenced archives that were moved to [`ORPHANS`].
-    pub set_aside: usize,
+    pub orphaned: usize,
     /// Referenced archives that were moved back from [`ORPHANS`].
-    pub brought_back: usize,
+    pub restored: usize,
 }
 
 /// The archives of versions. Cheap to clone; only one process may use a root.
 #[derive(Debug, Clone)]
-pub struct Archives {
+pub struct ArchiveStore {
     root: Arc<Path>,
-    uploads: Arc<AtomicU64>,
-    mishaps: Mishaps,
+    upload_counter: Arc<AtomicU64>,
+    fail_points: FailPoints,
 }
 
-impl Archives {
+impl ArchiveStore {
     /// Opens or creates the store below `root`, and removes interrupted uploads.
     ///
     /// # Errors
@@ -56,41 +56,41 @@ impl Archives {
             fs::create_dir_all(root.join(format!("{prefix:02x}")))?;
         }
         sync_directory(root)?;
-        Ok(Self { root: root.into(), uploads: Arc::default(), mishaps: Mishaps::default() })
+        Ok(Self { root: root.into(), upload_counter: Arc::default(), fail_points: FailPoints::default() })
     }
 
     /// Replaces the fail points.
     #[must_use]
-    pub fn with_mishaps(self, mishaps: Mishaps) -> Self {
-        Self { mishaps, ..self }
+    pub fn with_fail_points(self, fail_points: FailPoints) -> Self {
+        Self { fail_points, ..self }
     }
 
     /// Creates an empty upload.
     ///
     /// # Errors
     /// If the file cannot be created.
-    pub fn receive(&self) -> io::Result<Upload> {
-        let number = self.uploads.fetch_add(1, Ordering::Relaxed);
+    pub fn create_upload(&self) -> io::Result<ArchiveUpload> {
+        let number = self.upload_counter.fetch_add(1, Ordering::Relaxed);
         let path = self.root.join(INCOMING).join(format!("{number}.part"));
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        Ok(Upload { file, path, hash: Sha256::new(), bytes: 0 })
+        Ok(ArchiveUpload { file, path, hash: Sha256::new(), bytes: 0 })
     }
 
     /// Makes an upload an archive, durable when this returns. An existing archive is kept.
     ///
     /// # Errors
     /// If it cannot be synced or renamed.
-    pub fn keep(&self, upload: &Upload) -> io::Result<Archive> {
+    pub fn commit_upload(&self, upload: &ArchiveUpload) -> io::Result<Archive> {
         upload.file.sync_all()?;
-        self.mishaps.done(Step::ArchiveSynced);
+        self.fail_points.hit_after(CommitStep::ArchiveSynced);
         let archive = Archive { digest: upload.digest(), bytes: upload.bytes };
         let path = self.path_of(&archive.digest);
         if !is_complete(&path, archive.bytes)? {
             fs::rename(&upload.path, &path)?;
-            self.mishaps.done(Step::ArchiveRenamed);
+            self.fail_points.hit_after(CommitStep::ArchiveRenamed);
         }
         sync_directory(path.parent().unwrap_or(&self.root))?;
-        self.mishaps.done(Step::ArchiveNamed);
+        self.fail_points.hit_after(CommitStep::ArchiveDirSynced);
         Ok(archive)
     }
 
@@ -111,31 +111,31 @@ impl Archives {
     ///
     /// # Errors
     /// If a directory cannot be read or a file cannot be moved.
-    pub fn sweep(&self, named: &HashSet<Digest>) -> io::Result<Swept> {
-        let mut swept = Swept::default();
+    pub fn sweep(&self, referenced: &HashSet<Digest>) -> io::Result<ArchiveSweepReport> {
+        let mut report = ArchiveSweepReport::default();
 
         for prefix in 0..=u8::MAX {
-            for (path, digest) in archives_in(&self.root.join(format!("{prefix:02x}")))? {
-                if self.path_of(&digest) == path && !named.contains(&digest) {
+            for (path, digest) in list_archives(&self.root.join(format!("{prefix:02x}")))? {
+                if self.path_of(&digest) == path && !referenced.contains(&digest) {
                     create_durably(&self.root.join(ORPHANS))?;
-                    self.move_durably(&path, &self.orphan(&digest))?;
-                    swept.set_aside += 1;
+                    self.move_durably(&path, &self.orphan_path(&digest))?;
+                    report.orphaned += 1;
                 }
             }
         }
 
-        for (path, digest) in archives_in(&self.root.join(ORPHANS))? {
-            let place = self.path_of(&digest);
-            if named.contains(&digest) && !place.exists() {
-                self.move_durably(&path, &place)?;
-                swept.brought_back += 1;
+        for (path, digest) in list_archives(&self.root.join(ORPHANS))? {
+            let target = self.path_of(&digest);
+            if referenced.contains(&digest) && !target.exists() {
+                self.move_durably(&path, &target)?;
+                report.restored += 1;
             }
         }
 
-        Ok(swept)
+        Ok(report)
     }
 
-    fn orphan(&self, digest: &Digest) -> PathBuf {
+    fn orphan_path(&self, digest: &Digest) -> PathBuf {
         self.root.join(ORPHANS).join(format!("{digest}.zip"))
     }
 
@@ -156,7 +156,7 @@ impl Archives {
 
 /// Returns the files of a directory with the names of archives; none if the directory does not exist. Other files are
 /// not from this service.
-fn archives_in(directory: &Path) -> io::Result<Vec<(PathBuf, Digest)>> {
+fn list_archives(directory: &Path) -> io::Result<Vec<(PathBuf, Digest)>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -172,14 +172,14 @@ fn archives_in(directory: &Path) -> io::Result<Vec<(PathBuf, Digest)>> {
 
 /// An upload in progress; removed on drop unless it was kept.
 #[derive(Debug)]
-pub struct Upload {
+pub struct ArchiveUpload {
     file: File,
     path: PathBuf,
     hash: Sha256,
     bytes: u64,
 }
 
-impl Upload {
+impl ArchiveUpload {
     /// Appends a chunk.
     ///
     /// # Errors
@@ -207,7 +207,7 @@ impl Upload {
     }
 }
 
-impl Drop for Upload {
+impl Drop for ArchiveUpload {
     fn drop(&mut self) {
         // A kept upload no longer has this name.
         let _ = fs::remove_file(&self.path);
@@ -221,8 +221,8 @@ mod tests {
 
     const NAME: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-    fn upload(archives: &Archives, bytes: &[u8]) -> Upload {
-        let mut upload = archives.receive().unwrap();
+    fn upload(archives: &ArchiveStore, bytes: &[u8]) -> ArchiveUpload {
+        let mut upload = archives.create_upload().unwrap();
         for byte in bytes {
             upload.write(&[*byte]).unwrap();
         }
@@ -236,12 +236,12 @@ mod tests {
     #[test]
     fn an_upload_is_kept_under_its_hash() {
         let root = tempfile::tempdir().unwrap();
-        let archives = Archives::open(root.path()).unwrap();
+        let archives = ArchiveStore::open(root.path()).unwrap();
         for _again in 0..2 {
             let mut upload = upload(&archives, b"abc");
             let mut read = Vec::new();
             upload.reader().unwrap().read_to_end(&mut read).unwrap();
-            let archive = archives.keep(&upload).unwrap();
+            let archive = archives.commit_upload(&upload).unwrap();
             assert_eq!((archive.digest.to_string().as_str(), archive.bytes), (NAME, 3));
             assert_eq!(fs::read(archives.path_of(&archive.digest)).unwrap(), read);
         }
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn of_an_upload_that_is_not_kept_nothing_is_left() {
         let root = tempfile::tempdir().unwrap();
-        let archives = Archives::open(root.path()).unwrap();
+        let archives = ArchiveStore::open(root.path()).unwrap();
         let upload = upload(&archives, b"abc");
         assert_eq!(incoming(root.path()), 1);
         drop(upload);
@@ -261,10 +261,10 @@ mod tests {
     #[test]
     fn opening_removes_what_was_cut_off_and_keeps_the_rest() {
         let root = tempfile::tempdir().unwrap();
-        let archives = Archives::open(root.path()).unwrap();
-        let kept = archives.keep(&upload(&archives, b"abc")).unwrap();
+        let archives = ArchiveStore::open(root.path()).unwrap();
+        let kept = archives.commit_upload(&upload(&archives, b"abc")).unwrap();
         std::mem::forget(upload(&archives, b"half"));
-        let archives = Archives::open(root.path()).unwrap();
+        let archives = ArchiveStore::open(root.path()).unwrap();
         assert_eq!(incoming(root.path()), 0);
         assert!(archives.path_of(&kept.digest).exists());
     }
@@ -272,18 +272,22 @@ mod tests {
     #[test]
     fn a_sweep_sets_aside_what_nobody_names_and_brings_back_what_is_named() {
         let root = tempfile::tempdir().unwrap();
-        let archives = Archives::open(root.path()).unwrap();
-        let [kept, lost] = [&b"abc"[..], b"abd"].map(|bytes| archives.keep(&upload(&archives, bytes)).unwrap().digest);
+        let archives = ArchiveStore::open(root.path()).unwrap();
+        let [kept, lost] =
+            [&b"abc"[..], b"abd"].map(|bytes| archives.commit_upload(&upload(&archives, bytes)).unwrap().digest);
         let strange = archives.path_of(&lost).with_file_name("notes.txt");
         fs::write(&strange, b"x").unwrap();
         let there = || [kept, lost].map(|digest| archives.path_of(&digest).exists());
 
-        assert_eq!(archives.sweep(&HashSet::from([kept])).unwrap(), Swept { set_aside: 1, brought_back: 0 });
+        assert_eq!(archives.sweep(&HashSet::from([kept])).unwrap(), ArchiveSweepReport { orphaned: 1, restored: 0 });
         assert_eq!(there(), [true, false]);
-        assert_eq!(fs::read(archives.orphan(&lost)).unwrap(), b"abd");
+        assert_eq!(fs::read(archives.orphan_path(&lost)).unwrap(), b"abd");
         assert!(strange.exists());
 
-        assert_eq!(archives.sweep(&HashSet::from([kept, lost])).unwrap(), Swept { set_aside: 0, brought_back: 1 });
+        assert_eq!(
+            archives.sweep(&HashSet::from([kept, lost])).unwrap(),
+            ArchiveSweepReport { orphaned: 0, restored: 1 }
+        );
         assert_eq!(there(), [true, true]);
         assert_eq!(fs::read(archives.path_of(&lost)).unwrap(), b"abd");
     }
@@ -291,8 +295,8 @@ mod tests {
     #[test]
     fn a_removed_archive_is_gone_and_that_is_fine_twice() {
         let root = tempfile::tempdir().unwrap();
-        let archives = Archives::open(root.path()).unwrap();
-        let kept = archives.keep(&upload(&archives, b"abc")).unwrap().digest;
+        let archives = ArchiveStore::open(root.path()).unwrap();
+        let kept = archives.commit_upload(&upload(&archives, b"abc")).unwrap().digest;
         for _twice in 0..2 {
             archives.remove(&kept).unwrap();
             assert!(!archives.path_of(&kept).exists());
@@ -302,10 +306,10 @@ mod tests {
     #[test]
     fn a_damaged_archive_is_replaced_by_the_next_upload() {
         let root = tempfile::tempdir().unwrap();
-        let archives = Archives::open(root.path()).unwrap();
-        let kept = archives.keep(&upload(&archives, b"abc")).unwrap();
+        let archives = ArchiveStore::open(root.path()).unwrap();
+        let kept = archives.commit_upload(&upload(&archives, b"abc")).unwrap();
         fs::write(archives.path_of(&kept.digest), b"ab").unwrap();
-        archives.keep(&upload(&archives, b"abc")).unwrap();
+        archives.commit_upload(&upload(&archives, b"abc")).unwrap();
         assert_eq!(fs::read(archives.path_of(&kept.digest)).unwrap(), b"abc");
     }
 }

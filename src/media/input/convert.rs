@@ -19,22 +19,22 @@ pub(super) fn into_pixels(mut buffer: Vec<u8>, color: ColorType, (width, height)
             let luma = narrow(a, b);
             [luma, luma, luma, narrow(c, d)]
         }),
-        ColorType::Rgb16 => convert(&mut buffer, count, |samples: [u8; 6]| narrowed::<3>(&samples)),
-        ColorType::Rgba16 => convert(&mut buffer, count, |samples: [u8; 8]| narrowed::<4>(&samples)),
-        ColorType::Rgb32F => convert(&mut buffer, count, |samples: [u8; 12]| quantized::<3>(&samples)),
-        ColorType::Rgba32F => convert(&mut buffer, count, |samples: [u8; 16]| quantized::<4>(&samples)),
+        ColorType::Rgb16 => convert(&mut buffer, count, |samples: [u8; 6]| narrow_samples::<3>(&samples)),
+        ColorType::Rgba16 => convert(&mut buffer, count, |samples: [u8; 8]| narrow_samples::<4>(&samples)),
+        ColorType::Rgb32F => convert(&mut buffer, count, |samples: [u8; 12]| quantize_samples::<3>(&samples)),
+        ColorType::Rgba32F => convert(&mut buffer, count, |samples: [u8; 16]| quantize_samples::<4>(&samples)),
         _ => return None,
     }
 
     if !color.has_alpha() {
-        return RgbImage::from_raw(width, height, fitted(buffer)).map(Pixels::Opaque);
+        return RgbImage::from_raw(width, height, shrink_if_oversized(buffer)).map(Pixels::Opaque);
     }
     if buffer.as_chunks::<4>().0.iter().any(|pixel| pixel[3] != u8::MAX) {
-        return RgbaImage::from_raw(width, height, fitted(buffer)).map(Pixels::Transparent);
+        return RgbaImage::from_raw(width, height, shrink_if_oversized(buffer)).map(Pixels::Transparent);
     }
     convert(&mut buffer, count, |[r, g, b, _]: [u8; 4]| [r, g, b]);
 
-    RgbImage::from_raw(width, height, fitted(buffer)).map(Pixels::Opaque)
+    RgbImage::from_raw(width, height, shrink_if_oversized(buffer)).map(Pixels::Opaque)
 }
 
 /// Converts every pixel, front to back, from the end of the buffer to its beginning, so that writes never reach unread
@@ -63,18 +63,18 @@ fn narrow(sample: u16) -> u8 {
     u8::try_from((u32::from(sample) + 128) / 257).unwrap_or(u8::MAX)
 }
 
-fn narrowed<const N: usize>(samples: &[u8]) -> [u8; N] {
+fn narrow_samples<const N: usize>(samples: &[u8]) -> [u8; N] {
     std::array::from_fn(|at| narrow(u16::from_ne_bytes([samples[2 * at], samples[2 * at + 1]])))
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0..=1 first")]
-fn quantized<const N: usize>(samples: &[u8]) -> [u8; N] {
+fn quantize_samples<const N: usize>(samples: &[u8]) -> [u8; N] {
     let samples = samples.as_chunks::<4>().0;
     std::array::from_fn(|at| (f32::from_ne_bytes(samples[at]).clamp(0.0, 1.0) * 255.0).round() as u8)
 }
 
 /// Shrinks a buffer with much spare capacity, because it may be kept for long.
-fn fitted(mut buffer: Vec<u8>) -> Vec<u8> {
+fn shrink_if_oversized(mut buffer: Vec<u8>) -> Vec<u8> {
     if buffer.capacity() >= 2 * buffer.len() {
         buffer.shrink_to_fit();
     }

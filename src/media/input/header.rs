@@ -5,9 +5,9 @@
 
 use image::metadata::Orientation;
 
-use super::truncated;
+use super::damaged_file_error;
 use crate::domain::image::{INPUT_PIXELS_MAX, ImageFormat};
-use crate::domain::value::Invalid;
+use crate::domain::value::InvalidValue;
 
 mod jpeg;
 mod png;
@@ -20,22 +20,22 @@ pub(super) use png::line_bytes;
 pub(super) const PNG_METADATA_MAX: usize = 8 << 20;
 
 /// Allocations of any decoder that do not depend on the picture: tables, windows, small buffers.
-const FIXED: u64 = 2 << 20;
+const FIXED_BYTES: u64 = 2 << 20;
 
 /// Header fields that determine the memory needed to decode.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Header {
+pub(super) struct PictureHeader {
     pub format: ImageFormat,
     /// Stored size, before the orientation is applied.
     pub width: u32,
     pub height: u32,
     pub orientation: Orientation,
-    pub memory: Memory,
+    pub memory: DecodeMemory,
 }
 
 /// Memory needed to decode, beside the file, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Memory {
+pub(super) struct DecodeMemory {
     /// Allocations of the decoder, except the returned pixels.
     pub decoder: u64,
     /// Bytes per pixel returned by the decoder.
@@ -44,65 +44,65 @@ pub(super) struct Memory {
     pub output: u64,
 }
 
-impl Header {
+impl PictureHeader {
     /// Reads the header of a picture in a known format.
     ///
     /// # Errors
     /// If the header is damaged, or announces no pixels or too many.
-    pub fn read(format: ImageFormat, bytes: &[u8]) -> Result<Self, Invalid> {
+    pub fn read(format: ImageFormat, bytes: &[u8]) -> Result<Self, InvalidValue> {
         let header = match format {
             ImageFormat::Png => png::read(bytes),
             ImageFormat::Jpeg => jpeg::read(bytes),
             ImageFormat::Webp => webp::read(bytes),
-            ImageFormat::Gif => gif(bytes),
-            ImageFormat::Bmp => bmp(bytes),
+            ImageFormat::Gif => read_gif(bytes),
+            ImageFormat::Bmp => read_bmp(bytes),
             ImageFormat::Tiff => tiff::read(bytes),
         };
-        let header = header.ok_or_else(|| truncated("its header cannot be read"))?;
+        let header = header.ok_or_else(|| damaged_file_error("its header cannot be read"))?;
         check_pixels(header.width, header.height)?;
         Ok(header)
     }
 
-    pub fn pixels(&self) -> u64 {
+    pub fn pixel_count(&self) -> u64 {
         u64::from(self.width) * u64::from(self.height)
     }
 
     /// Returns `true` if the orientation swaps width and height.
-    pub fn is_turned(&self) -> bool {
+    pub fn swaps_dimensions(&self) -> bool {
         use Orientation::{Rotate90, Rotate90FlipH, Rotate270, Rotate270FlipH};
         matches!(self.orientation, Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH)
     }
 
     /// Returns the size of the decoded pixels in bytes.
     pub fn source_bytes(&self) -> u64 {
-        self.pixels() * self.memory.source
+        self.pixel_count() * self.memory.source
     }
 
     /// Returns the peak memory of checking every pixel. The rows of a PNG are not kept.
     pub fn memory_to_inspect(&self) -> u64 {
         let pixels = if self.format == ImageFormat::Png { 0 } else { self.source_bytes() };
-        FIXED + self.memory.decoder + pixels
+        FIXED_BYTES + self.memory.decoder + pixels
     }
 
     /// Returns the peak memory of decoding, converting to 8 bits and turning.
     pub fn memory_to_decode(&self) -> u64 {
-        let Memory { decoder, source, output } = self.memory;
-        let decoding = decoder + self.pixels() * source.max(output);
+        let DecodeMemory { decoder, source, output } = self.memory;
+        let decoding = decoder + self.pixel_count() * source.max(output);
         // Samples of more than 8 bits leave an oversized buffer, which is copied to shrink it.
-        let shrinking = if source >= 2 * output { self.pixels() * (source + output) } else { 0 };
-        let turning = if self.is_turned() { self.pixels() * 2 * output } else { 0 };
-        FIXED + decoding.max(shrinking).max(turning)
+        let shrinking = if source >= 2 * output { self.pixel_count() * (source + output) } else { 0 };
+        let turning = if self.swaps_dimensions() { self.pixel_count() * 2 * output } else { 0 };
+        FIXED_BYTES + decoding.max(shrinking).max(turning)
     }
 }
 
-fn check_pixels(width: u32, height: u32) -> Result<(), Invalid> {
+fn check_pixels(width: u32, height: u32) -> Result<(), InvalidValue> {
     let pixels = u64::from(width) * u64::from(height);
     if pixels == 0 {
-        return Err(Invalid::new("must have at least one pixel"));
+        return Err(InvalidValue::new("must have at least one pixel"));
     }
     if pixels > INPUT_PIXELS_MAX {
         let most = INPUT_PIXELS_MAX / 1_000_000;
-        return Err(Invalid::new(format!("has {width}x{height} pixels; at most {most} million are allowed")));
+        return Err(InvalidValue::new(format!("has {width}x{height} pixels; at most {most} million are allowed")));
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ const fn colour_table_bytes(packed: u8) -> usize {
 }
 
 /// Reads the logical screen and the first frame, which may be larger than the screen.
-fn gif(bytes: &[u8]) -> Option<Header> {
+fn read_gif(bytes: &[u8]) -> Option<PictureHeader> {
     let width = u16_le(bytes, 6)?;
     let height = u16_le(bytes, 8)?;
     let mut at = 13 + colour_table_bytes(*bytes.get(10)?);
@@ -160,14 +160,14 @@ fn gif(bytes: &[u8]) -> Option<Header> {
     }
 
     // The frame is decoded separately unless it has the width of the screen; extensions are copied.
-    let memory = Memory { decoder: 4 * frame + bytes.len() as u64, source: 4, output: 4 };
+    let memory = DecodeMemory { decoder: 4 * frame + bytes.len() as u64, source: 4, output: 4 };
     let width = width.into();
     let height = height.into();
 
-    Some(Header { format: ImageFormat::Gif, width, height, orientation: Orientation::NoTransforms, memory })
+    Some(PictureHeader { format: ImageFormat::Gif, width, height, orientation: Orientation::NoTransforms, memory })
 }
 
-fn bmp(bytes: &[u8]) -> Option<Header> {
+fn read_bmp(bytes: &[u8]) -> Option<PictureHeader> {
     let (width, height) = if u32_le(bytes, 14)? == 12 {
         (u16_le(bytes, 18)?.into(), u16_le(bytes, 20)?.into())
     } else {
@@ -176,6 +176,6 @@ fn bmp(bytes: &[u8]) -> Option<Header> {
     };
     // Stored rows, and a copy of the colour profile.
     let decoder = u64::from(width) * 16 + bytes.len() as u64;
-    let memory = Memory { decoder, source: 4, output: 4 };
-    Some(Header { format: ImageFormat::Bmp, width, height, orientation: Orientation::NoTransforms, memory })
+    let memory = DecodeMemory { decoder, source: 4, output: 4 };
+    Some(PictureHeader { format: ImageFormat::Bmp, width, height, orientation: Orientation::NoTransforms, memory })
 }

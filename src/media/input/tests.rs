@@ -7,18 +7,18 @@ use image::codecs::jpeg::JpegEncoder;
 use image::{Delay, ExtendedColorType, Frame, ImageBuffer, ImageEncoder, Rgb, RgbImage, Rgba, RgbaImage};
 
 use super::*;
-use crate::media::decoders::{DecodeError, Decoders};
+use crate::media::decoders::{PictureDecodeError, PictureDecoders};
 
-fn inspect(bytes: &[u8]) -> Result<Inspected, Invalid> {
-    Decoders::default().inspect(bytes).map_err(refused)
+fn inspect(bytes: &[u8]) -> Result<PictureInfo, InvalidValue> {
+    PictureDecoders::default().inspect(bytes).map_err(invalid_reason)
 }
 
-fn decode(bytes: &[u8]) -> Result<Decoded, Invalid> {
-    Decoders::default().decode(bytes).map_err(refused)
+fn decode(bytes: &[u8]) -> Result<Decoded, InvalidValue> {
+    PictureDecoders::default().decode(bytes).map_err(invalid_reason)
 }
 
-fn refused(error: DecodeError) -> Invalid {
-    let DecodeError::Invalid(reason) = error else { panic!("nobody else decodes") };
+fn invalid_reason(error: PictureDecodeError) -> InvalidValue {
+    let PictureDecodeError::Invalid(reason) = error else { panic!("nobody else decodes") };
     reason
 }
 
@@ -26,7 +26,7 @@ fn gradient(width: u32, height: u32) -> RgbImage {
     RgbImage::from_fn(width, height, |x, y| Rgb([x * 7, y * 11, x + y].map(|value| value.to_le_bytes()[0])))
 }
 
-fn encoded(picture: impl Into<DynamicImage>, codec: image::ImageFormat) -> Vec<u8> {
+fn encode(picture: impl Into<DynamicImage>, codec: image::ImageFormat) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     picture.into().write_to(&mut bytes, codec).unwrap();
     bytes.into_inner()
@@ -51,15 +51,15 @@ const CODECS: [(image::ImageFormat, ImageFormat); 6] = [
 #[test]
 fn every_format_is_known_by_its_content() {
     for (codec, format) in CODECS {
-        let bytes = encoded(gradient(20, 10), codec);
-        assert_eq!(inspect(&bytes), Ok(Inspected { format, width: 20, height: 10 }), "{format:?}");
+        let bytes = encode(gradient(20, 10), codec);
+        assert_eq!(inspect(&bytes), Ok(PictureInfo { format, width: 20, height: 10 }), "{format:?}");
     }
 }
 
 #[test]
 fn a_truncated_file_is_refused_whatever_its_format() {
     for (codec, format) in CODECS {
-        let bytes = encoded(gradient(40, 30), codec);
+        let bytes = encode(gradient(40, 30), codec);
         for share in [2, 5, 9] {
             let cut = &bytes[..bytes.len() * share / 10];
             assert!(inspect(cut).is_err(), "{format:?} cut to {share} tenths");
@@ -70,7 +70,7 @@ fn a_truncated_file_is_refused_whatever_its_format() {
 #[test]
 fn damaged_files_never_panic() {
     for (codec, _) in CODECS {
-        let bytes = encoded(gradient(16, 16), codec);
+        let bytes = encode(gradient(16, 16), codec);
         for at in 0..bytes.len().min(120) {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0xFF;
@@ -89,7 +89,7 @@ fn what_is_no_picture_is_refused_with_the_formats() {
 #[test]
 fn size_is_refused_from_the_header_alone() {
     // A PNG that announces 20000x20000 pixels but has none.
-    let mut bytes = encoded(gradient(1, 1), image::ImageFormat::Png);
+    let mut bytes = encode(gradient(1, 1), image::ImageFormat::Png);
     bytes[16..24].copy_from_slice(&[0, 0, 0x4E, 0x20, 0, 0, 0x4E, 0x20]);
     let checksum = crc32(&bytes[12..29]);
     bytes[29..33].copy_from_slice(&checksum.to_be_bytes());
@@ -136,7 +136,7 @@ fn of_an_animation_the_first_frame_counts() {
 #[test]
 fn sixteen_bits_become_eight_and_grey_becomes_rgb() {
     let deep = ImageBuffer::<image::Luma<u16>, _>::from_pixel(3, 2, image::Luma([0x80FF]));
-    let Pixels::Opaque(pixels) = decode(&encoded(deep, image::ImageFormat::Png)).unwrap().pixels else {
+    let Pixels::Opaque(pixels) = decode(&encode(deep, image::ImageFormat::Png)).unwrap().pixels else {
         panic!("no pixel is transparent")
     };
     assert_eq!(pixels.get_pixel(0, 0).0, [0x80; 3]);
@@ -145,10 +145,10 @@ fn sixteen_bits_become_eight_and_grey_becomes_rgb() {
 #[test]
 fn transparency_is_kept_where_there_is_any() {
     let mut picture = RgbaImage::from_pixel(4, 4, Rgba([10, 20, 30, 255]));
-    let opaque = decode(&encoded(picture.clone(), image::ImageFormat::Png)).unwrap();
+    let opaque = decode(&encode(picture.clone(), image::ImageFormat::Png)).unwrap();
     assert!(matches!(opaque.pixels, Pixels::Opaque(_)));
     picture.put_pixel(1, 1, Rgba([10, 20, 30, 7]));
-    let transparent = decode(&encoded(picture.clone(), image::ImageFormat::Png)).unwrap();
+    let transparent = decode(&encode(picture.clone(), image::ImageFormat::Png)).unwrap();
     assert_eq!(transparent.pixels, Pixels::Transparent(picture));
 }
 
@@ -190,9 +190,9 @@ fn cmyk_becomes_rgb() {
 fn only_rgb_profiles_are_kept() {
     let mut profile = vec![0; 128];
     profile[16..20].copy_from_slice(b"RGB ");
-    assert!(is_usable(&profile));
+    assert!(is_usable_profile(&profile));
     profile[16..20].copy_from_slice(b"CMYK");
-    assert!(!is_usable(&profile) && !is_usable(b"short"));
+    assert!(!is_usable_profile(&profile) && !is_usable_profile(b"short"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Delivery history, read from the streams of the log, including completed deliveries.
 
-use super::told::{Announcement, announcements};
+use super::notification::{WebhookNotification, notifications_from};
 use crate::domain::decider::{Decider, fold};
 use crate::domain::delivery::{AttemptOutcome, Delivery, DeliveryEvent};
 use crate::domain::ids::{DeliveryId, TaskId};
@@ -8,19 +8,19 @@ use crate::domain::value::Timestamp;
 use crate::events::envelope::RecordedEvent;
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::stream::{StreamId, Version};
-use crate::projections::read_models::{ReadFailure, ReadModels};
+use crate::projections::read_models::{ReadError, ReadModels};
 
 /// A delivery with its attempts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeliveryRecord {
-    pub told: Announcement,
+    pub notification: WebhookNotification,
     pub state: Delivery,
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<DeliveryAttempt>,
 }
 
 /// One attempt.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Attempt {
+pub struct DeliveryAttempt {
     pub number: u32,
     /// Time at which it ended.
     pub at: Timestamp,
@@ -32,10 +32,10 @@ impl ReadModels {
     ///
     /// # Errors
     /// If a stream cannot be read.
-    pub async fn deliveries_of(&self, task: TaskId) -> Result<Vec<DeliveryRecord>, ReadFailure> {
+    pub async fn deliveries_of(&self, task: TaskId) -> Result<Vec<DeliveryRecord>, ReadError> {
         self.read_log(move |log| {
-            let told = announcements(&log.read_stream(&StreamId::from(&task), Version(0))?);
-            told.into_iter().map(|told| record(log, told)).collect()
+            let told = notifications_from(&log.read_stream(&StreamId::from(&task), Version(0))?);
+            told.into_iter().map(|told| read_delivery(log, told)).collect()
         })
         .await
     }
@@ -44,9 +44,13 @@ impl ReadModels {
     ///
     /// # Errors
     /// If the stream cannot be read.
-    pub async fn announcement(&self, task: TaskId, delivery: DeliveryId) -> Result<Option<Announcement>, ReadFailure> {
+    pub async fn delivery_notification(
+        &self,
+        task: TaskId,
+        delivery: DeliveryId,
+    ) -> Result<Option<WebhookNotification>, ReadError> {
         self.read_log(move |log| {
-            let told = announcements(&log.read_stream(&StreamId::from(&task), Version(0))?);
+            let told = notifications_from(&log.read_stream(&StreamId::from(&task), Version(0))?);
             Ok(told.into_iter().find(|told| told.id == delivery))
         })
         .await
@@ -56,27 +60,27 @@ impl ReadModels {
     ///
     /// # Errors
     /// If the stream cannot be read.
-    pub async fn task_of_delivery(&self, delivery: DeliveryId) -> Result<Option<TaskId>, ReadFailure> {
+    pub async fn task_of_delivery(&self, delivery: DeliveryId) -> Result<Option<TaskId>, ReadError> {
         if let Some(task) = self.read().deliveries.task_of(delivery) {
             return Ok(Some(task));
         }
         self.read_log(move |log| {
             let history = log.read_stream(&StreamId::from(&delivery), Version(0))?;
-            Ok(history.iter().find_map(|recorded| Delivery::narrow(&recorded.event)).map(|event| event.subject().1))
+            Ok(history.iter().find_map(|recorded| Delivery::downcast(&recorded.event)).map(|event| event.subject().1))
         })
         .await
     }
 }
 
-fn record(log: &dyn EventLog, told: Announcement) -> Result<DeliveryRecord, LogFailure> {
+fn read_delivery(log: &dyn EventLog, told: WebhookNotification) -> Result<DeliveryRecord, LogFailure> {
     let history = log.read_stream(&StreamId::from(&told.id), Version(0))?;
-    let own = || history.iter().filter_map(|recorded| Some((Delivery::narrow(&recorded.event)?, recorded.at)));
-    let attempts = history.iter().filter_map(attempt).collect();
-    Ok(DeliveryRecord { told, state: fold::<Delivery>(own()), attempts })
+    let own = || history.iter().filter_map(|recorded| Some((Delivery::downcast(&recorded.event)?, recorded.at)));
+    let attempts = history.iter().filter_map(attempt_from).collect();
+    Ok(DeliveryRecord { notification: told, state: fold::<Delivery>(own()), attempts })
 }
 
-fn attempt(recorded: &RecordedEvent) -> Option<Attempt> {
-    let (number, outcome) = match Delivery::narrow(&recorded.event)? {
+fn attempt_from(recorded: &RecordedEvent) -> Option<DeliveryAttempt> {
+    let (number, outcome) = match Delivery::downcast(&recorded.event)? {
         DeliveryEvent::AttemptFailed { attempt, outcome, .. }
         | DeliveryEvent::DeliveryDeadLettered { attempt, outcome, .. } => (*attempt, outcome.clone()),
         DeliveryEvent::DeliverySucceeded { attempt, status, .. } => {
@@ -84,5 +88,5 @@ fn attempt(recorded: &RecordedEvent) -> Option<Attempt> {
         }
         DeliveryEvent::RedeliveryRequested(_) => return None,
     };
-    Some(Attempt { number, at: recorded.at, outcome })
+    Some(DeliveryAttempt { number, at: recorded.at, outcome })
 }

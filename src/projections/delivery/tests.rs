@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::*;
 use crate::domain::delivery::AttemptOutcome;
 use crate::domain::ids::EventId;
-use crate::domain::image::{ImageJob, ImageWork, Source, Upscale};
-use crate::domain::task::{Submission, Work};
+use crate::domain::image::{ImageJob, ImageWork, PictureSource, UpscaleJob};
+use crate::domain::task::{Submission, TaskWork};
 use crate::domain::value::Text;
 use crate::events::envelope::{Append, CommandContext, NewEvent};
 use crate::events::stream::{Position, StreamId, Version};
 
 fn at(seconds: u64) -> Timestamp {
-    Timestamp::from_micros(0).after(Duration::from_secs(seconds))
+    Timestamp::from_micros(0).saturating_add(Duration::from_secs(seconds))
 }
 
 fn task(nth: u128) -> TaskId {
@@ -42,8 +42,8 @@ fn fold(deliveries: &mut Deliveries, of: TaskId, version: u64, event: &TaskEvent
 
 /// Applies the events of a task that has ended with two changes to deliver.
 fn ended(deliveries: &mut Deliveries, of: TaskId, host: &str) -> [DeliveryId; 2] {
-    let (job, image) = (ImageJob::Upscale(Upscale::default()), Source::Remote(url("pictures.example")));
-    let work = Work::Image(ImageWork { job, image, reference: None, seed: None });
+    let (job, image) = (ImageJob::Upscale(UpscaleJob::default()), PictureSource::Remote(url("pictures.example")));
+    let work = TaskWork::Image(ImageWork { job, image, reference: None, seed: None });
     let submission = Submission { task: of, owner: Some(owner()), work, webhook: Some(url(host)) };
     fold(deliveries, of, 1, &TaskEvent::TaskSubmitted(submission));
     let first = fold(deliveries, of, 2, &TaskEvent::VendorAccepted { reference: Text::parse("r").unwrap() });
@@ -60,23 +60,26 @@ fn succeed(deliveries: &mut Deliveries, delivery: DeliveryId, task: TaskId) {
 }
 
 fn again(deliveries: &mut Deliveries, delivery: DeliveryId, task: TaskId, change: u64) {
-    let again = Redelivery { delivery, task, owner: Some(owner()), url: url("a.example"), change };
+    let again = Redelivery { delivery, task, owner: Some(owner()), url: url("a.example"), task_version: change };
     deliveries.apply(&DeliveryEvent::RedeliveryRequested(again), at(100));
 }
 
 fn due(deliveries: &Deliveries, now: u64) -> Vec<DeliveryId> {
-    deliveries.due(at(now), &Turns::default(), 16, |_, _, _| true).iter().map(|due| due.id).collect()
+    deliveries.due(at(now), &RoundRobinOrder::default(), 16, |_, _, _| true).iter().map(|due| due.id).collect()
 }
 
 #[test]
 fn a_task_tells_one_change_after_the_other_and_is_forgotten_then() {
     let mut deliveries = Deliveries::default();
     let [first, last] = ended(&mut deliveries, task(1), "a.example");
-    assert_eq!((due(&deliveries, 9), deliveries.pending(), deliveries.pending_of(Some(owner()))), (vec![first], 2, 2));
+    assert_eq!(
+        (due(&deliveries, 9), deliveries.pending_count(), deliveries.pending_count_of(Some(owner()))),
+        (vec![first], 2, 2)
+    );
     assert_eq!(deliveries.task_of(last), Some(task(1)));
     fail(&mut deliveries, (first, task(1)), 60);
     assert_eq!((due(&deliveries, 59), due(&deliveries, 60)), (vec![], vec![first]));
-    assert_eq!(deliveries.contents, 0, "what is told is not kept for a receiver that is down");
+    assert_eq!(deliveries.content_count, 0, "what is told is not kept for a receiver that is down");
     succeed(&mut deliveries, first, task(1));
     assert_eq!(due(&deliveries, 3), [last]);
     succeed(&mut deliveries, last, task(1));
@@ -111,7 +114,7 @@ fn a_receiver_that_takes_nothing_does_not_keep_the_others_back() {
     }
     let [wanted, _] = ended(&mut deliveries, task(1000), "alive.example");
     let mut offered = 0;
-    let taken = deliveries.due(at(9), &Turns::default(), 16, |_, _, lane| {
+    let taken = deliveries.due(at(9), &RoundRobinOrder::default(), 16, |_, _, lane| {
         offered += 1;
         lane == "alive.example:80"
     });
@@ -129,14 +132,14 @@ fn accounts_take_turns_at_a_receiver() {
     }
     let mut waiting = deliveries.clone();
     waiting.queues.values_mut().for_each(|queue| queue.owner = None);
-    let (lane, heads) = waiting.lanes.pop_first().unwrap();
+    let (lane, heads) = waiting.heads_by_receiver.pop_first().unwrap();
     let heads = heads.into_values().next().unwrap();
     let (backlog, one) = (heads.iter().take(4).copied().collect(), heads.iter().skip(4).copied().collect());
-    waiting.lanes.insert(lane.clone(), BTreeMap::from([(Some(owner()), backlog), (None, one)]));
+    waiting.heads_by_receiver.insert(lane.clone(), BTreeMap::from([(Some(owner()), backlog), (None, one)]));
 
     // When deliveries are taken one by one, then the accounts take turns
-    let mut turns = Turns::default();
-    turns.serve((lane, Some(owner())));
+    let mut turns = RoundRobinOrder::default();
+    turns.record_served((lane, Some(owner())));
     let order: Vec<_> = waiting.due(at(9), &turns, 16, |_, _, _| true).iter().map(|due| due.task).collect();
     assert_eq!(order, [4, 0, 1, 2, 3].map(task));
 }
@@ -147,8 +150,11 @@ fn what_is_told_is_kept_of_a_bounded_number() {
     for nth in 0..u128::try_from(CONTENTS_MAX).unwrap() {
         ended(&mut deliveries, task(nth), "a.example");
     }
-    assert_eq!((deliveries.contents, deliveries.pending()), (CONTENTS_MAX, 2 * CONTENTS_MAX));
-    let without =
-        deliveries.due(at(9), &Turns::default(), 16, |_, _, _| true).iter().filter(|due| due.content.is_none()).count();
+    assert_eq!((deliveries.content_count, deliveries.pending_count()), (CONTENTS_MAX, 2 * CONTENTS_MAX));
+    let without = deliveries
+        .due(at(9), &RoundRobinOrder::default(), 16, |_, _, _| true)
+        .iter()
+        .filter(|due| due.content.is_none())
+        .count();
     assert_eq!(without, CONTENTS_MAX / 2);
 }

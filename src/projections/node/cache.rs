@@ -7,46 +7,47 @@ use std::hash::{BuildHasher, Hash};
 use parking_lot::Mutex;
 
 /// Number of recently requested keys to remember.
-const NOTED: usize = 256;
+const RECENT_KEYS: usize = 256;
 
 /// Values by key, each with the generation for which it was made. Evicts older generations first, then the least
 /// recently used.
-pub struct Cache<K, V> {
+pub struct GenerationCache<K, V> {
     weight_max: usize,
-    kept: Mutex<Kept<K, V>>,
+    state: Mutex<GenerationCacheState<K, V>>,
 }
 
-struct Kept<K, V> {
-    by_key: HashMap<K, Item<V>>,
+struct GenerationCacheState<K, V> {
+    by_key: HashMap<K, GenerationCacheEntry<V>>,
     weight: usize,
     /// Counter of uses, the clock of the LRU order.
     clock: u64,
     /// Hashes of recently requested keys, each in the slot given by its hash.
-    noted: Vec<u64>,
+    recent_hashes: Vec<u64>,
 }
 
-struct Item<V> {
+struct GenerationCacheEntry<V> {
     value: V,
     generation: u64,
     weight: usize,
-    used: u64,
+    last_used: u64,
 }
 
-impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
+impl<K: Hash + Eq + Clone, V: Clone> GenerationCache<K, V> {
     /// Creates an empty cache with a maximum total weight.
     #[must_use]
     pub fn new(weight_max: usize) -> Self {
-        let kept = Kept { by_key: HashMap::new(), weight: 0, clock: 0, noted: vec![0; NOTED] };
-        Self { weight_max, kept: Mutex::new(kept) }
+        let kept =
+            GenerationCacheState { by_key: HashMap::new(), weight: 0, clock: 0, recent_hashes: vec![0; RECENT_KEYS] };
+        Self { weight_max, state: Mutex::new(kept) }
     }
 
     /// Records a request; returns `true` if the key was requested recently. Caching single-use values would evict
     /// frequently used ones and costs more than it saves.
-    pub fn asked_again<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
-        let mut kept = self.kept.lock();
+    pub fn seen_recently<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
+        let mut kept = self.state.lock();
         let hash = kept.by_key.hasher().hash_one(key);
         #[expect(clippy::cast_possible_truncation, reason = "any part of a hash is as good as another")]
-        let place = &mut kept.noted[hash as usize % NOTED];
+        let place = &mut kept.recent_hashes[hash as usize % RECENT_KEYS];
         std::mem::replace(place, hash) == hash
     }
 
@@ -55,43 +56,43 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
     where
         K: Borrow<Q>,
     {
-        let mut kept = self.kept.lock();
+        let mut kept = self.state.lock();
         let kept = &mut *kept;
         let item = kept.by_key.get_mut(key).filter(|item| item.generation == generation)?;
         kept.clock += 1;
-        item.used = kept.clock;
+        item.last_used = kept.clock;
         Some(item.value.clone())
     }
 
     /// Stores a value, unless a later generation is stored or the weight exceeds an eighth of the capacity. `weight`
     /// includes the key.
-    pub fn put(&self, key: &K, generation: u64, value: V, weight: usize) {
+    pub fn insert(&self, key: &K, generation: u64, value: V, weight: usize) {
         if weight > self.weight_max / 8 {
             return;
         }
 
-        let mut kept = self.kept.lock();
+        let mut kept = self.state.lock();
         if kept.by_key.get(key).is_some_and(|item| item.generation > generation) {
             return;
         }
 
         kept.clock += 1;
-        let item = Item { value, generation, weight, used: kept.clock };
+        let item = GenerationCacheEntry { value, generation, weight, last_used: kept.clock };
         kept.weight += weight;
         if let Some(replaced) = kept.by_key.insert(key.clone(), item) {
             kept.weight -= replaced.weight;
         }
 
         if kept.weight > self.weight_max {
-            kept.make_room(self.weight_max / 4 * 3);
+            kept.evict_to(self.weight_max / 4 * 3);
         }
     }
 }
 
-impl<K: Hash + Eq + Clone, V> Kept<K, V> {
+impl<K: Hash + Eq + Clone, V> GenerationCacheState<K, V> {
     /// Evicts down to `weight_max`, well below the limit so that evictions are rare.
-    fn make_room(&mut self, weight_max: usize) {
-        let ages = self.by_key.values().map(|item| (item.generation, item.used, item.weight));
+    fn evict_to(&mut self, weight_max: usize) {
+        let ages = self.by_key.values().map(|item| (item.generation, item.last_used, item.weight));
         let mut ages: Vec<(u64, u64, usize)> = ages.collect();
         ages.sort_unstable_by(|a, b| b.cmp(a));
         let mut weight = 0;
@@ -100,13 +101,13 @@ impl<K: Hash + Eq + Clone, V> Kept<K, V> {
             weight <= weight_max
         };
         let oldest = ages.iter().take_while(fits).last().map_or((u64::MAX, u64::MAX), |(made, used, _)| (*made, *used));
-        self.by_key.retain(|_, item| (item.generation, item.used) >= oldest);
+        self.by_key.retain(|_, item| (item.generation, item.last_used) >= oldest);
         self.weight = self.by_key.values().map(|item| item.weight).sum();
     }
 }
 
 /// The clone starts empty.
-impl<K: Hash + Eq + Clone, V: Clone> Clone for Cache<K, V> {
+impl<K: Hash + Eq + Clone, V: Clone> Clone for GenerationCache<K, V> {
     fn clone(&self) -> Self {
         Self::new(self.weight_max)
     }
@@ -118,37 +119,37 @@ mod tests {
 
     #[test]
     fn values_are_right_for_one_generation() {
-        let cache = Cache::new(80);
-        cache.put(&"a", 1, "old", 1);
+        let cache = GenerationCache::new(80);
+        cache.insert(&"a", 1, "old", 1);
         assert_eq!((cache.get(&"a", 1), cache.get(&"a", 2)), (Some("old"), None));
-        cache.put(&"a", 2, "new", 1);
-        cache.put(&"a", 1, "late", 1);
+        cache.insert(&"a", 2, "new", 1);
+        cache.insert(&"a", 1, "late", 1);
         assert_eq!((cache.get(&"a", 1), cache.get(&"a", 2)), (None, Some("new")));
     }
 
     #[test]
     fn what_was_asked_for_lately_is_known() {
-        let cache = Cache::<String, u8>::new(80);
-        assert!(!cache.asked_again("a") && cache.asked_again("a") && cache.asked_again("a"));
-        assert_eq!((0..20 * NOTED).filter(|n| cache.asked_again(&*n.to_string())).count(), 0);
-        assert!(!cache.asked_again("a"), "so much was asked for since that it was forgotten");
+        let cache = GenerationCache::<String, u8>::new(80);
+        assert!(!cache.seen_recently("a") && cache.seen_recently("a") && cache.seen_recently("a"));
+        assert_eq!((0..20 * RECENT_KEYS).filter(|n| cache.seen_recently(&*n.to_string())).count(), 0);
+        assert!(!cache.seen_recently("a"), "so much was asked for since that it was forgotten");
     }
 
     #[test]
     fn the_oldest_go_when_there_is_no_room() {
-        let cache = Cache::new(80);
+        let cache = GenerationCache::new(80);
         for key in 0..8 {
-            cache.put(&key, 2, key, 10);
+            cache.insert(&key, 2, key, 10);
         }
-        cache.put(&99, 2, 99, 11);
+        cache.insert(&99, 2, 99, 11);
         assert_eq!(cache.get(&99, 2), None, "it is too large to be kept");
         assert_eq!(cache.get(&0, 2), Some(0));
-        cache.put(&8, 2, 8, 10);
+        cache.insert(&8, 2, 8, 10);
         let kept: Vec<i32> = (0..9).filter(|key| cache.get(key, 2).is_some()).collect();
         assert_eq!(kept, [0, 4, 5, 6, 7, 8], "a quarter of the room is made, and what was asked for last stays");
-        assert_eq!(cache.kept.lock().weight, 60);
+        assert_eq!(cache.state.lock().weight, 60);
         for key in 10..13 {
-            cache.put(&key, 1, key, 10);
+            cache.insert(&key, 1, key, 10);
         }
         assert_eq!((10..13).filter(|key| cache.get(key, 1).is_some()).count(), 0, "they are older than all others");
         assert_eq!(cache.get(&8, 2), Some(8));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::order::Order;
-use super::slots::{Bits, Slot};
+use super::bitset::{Slot, SlotSet};
+use super::sorted_list::SortedList;
 use crate::domain::node::{NodeProfile, Rating};
 use crate::domain::value::{Text, Timestamp, named_values};
 
@@ -51,8 +51,8 @@ impl Sort {
         kept
     }
 
-    /// Returns the index of this order in [`Orders`].
-    fn place(self) -> usize {
+    /// Returns the index of this order in [`ColumnOrders`].
+    fn order_index(self) -> usize {
         let column = SortColumn::ALL.iter().position(|column| *column == self.column).unwrap_or(0);
         2 * column + usize::from(self.descending)
     }
@@ -64,7 +64,7 @@ impl Sort {
 
     /// Compares two nodes by this key alone.
     #[must_use]
-    pub fn compare(self, a: &Row, b: &Row) -> Ordering {
+    pub fn compare(self, a: &NodeSortRow, b: &NodeSortRow) -> Ordering {
         let ascending = a.compare(b, self.column);
         if self.descending { ascending.reverse() } else { ascending }
     }
@@ -72,17 +72,17 @@ impl Sort {
 
 /// Sort keys of a node; text is in lowercase.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Row {
+pub struct NodeSortRow {
     id: Arc<str>,
     name: Box<str>,
     author: Box<str>,
     publisher: Arc<str>,
-    numbers: Numbers,
+    numbers: NumericSortKeys,
 }
 
 /// Numeric sort keys of a node, which change often.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Numbers {
+pub struct NumericSortKeys {
     /// Microseconds since the Unix epoch.
     created_at: i64,
     /// Microseconds since the Unix epoch.
@@ -93,7 +93,7 @@ pub struct Numbers {
     search_ranking: Option<i64>,
 }
 
-impl Row {
+impl NodeSortRow {
     /// Creates the keys of a node; `id` is its lowercase id.
     #[must_use]
     pub fn new(node: &NodeProfile, id: &Arc<str>, publisher: &Arc<str>) -> Self {
@@ -103,7 +103,7 @@ impl Row {
             name: lower(node.display_name()),
             author: lower(node.fields.author.as_ref().map_or("", Text::as_str)),
             publisher: publisher.clone(),
-            numbers: Numbers::of(node),
+            numbers: NumericSortKeys::from_node(node),
         }
     }
 
@@ -119,28 +119,28 @@ impl Row {
 
     /// Returns the later of creation and last change.
     #[must_use]
-    pub fn touched_at(&self) -> Timestamp {
+    pub fn last_changed_at(&self) -> Timestamp {
         Timestamp::from_micros(self.numbers.created_at.max(self.numbers.updated_at))
     }
 
     /// Replaces the numbers of a node that is not listed.
-    pub fn renumber(&mut self, numbers: Numbers) {
+    pub fn set_numbers(&mut self, numbers: NumericSortKeys) {
         self.numbers = numbers;
     }
 
     /// Returns a fixed-size prefix key, which is compared without accessing the row.
-    fn key(&self, column: SortColumn) -> Key {
+    fn sort_prefix(&self, column: SortColumn) -> SortPrefix {
         match column {
-            SortColumn::Id => Key::text(&self.id),
-            SortColumn::Name => Key::text(&self.name),
-            SortColumn::Author => Key::text(&self.author),
-            SortColumn::Publisher => Key::text(&self.publisher),
-            SortColumn::CreatedAt => Key::number(Some(self.numbers.created_at)),
-            SortColumn::UpdatedAt => Key::number(Some(self.numbers.updated_at)),
-            SortColumn::Downloads => Key::number(Some(self.numbers.downloads)),
-            SortColumn::GithubStars => Key::number(self.numbers.github_stars),
-            SortColumn::Rating => Key::number(self.numbers.rating.map(Rating::hundredths)),
-            SortColumn::SearchRanking => Key::number(self.numbers.search_ranking),
+            SortColumn::Id => SortPrefix::from_text(&self.id),
+            SortColumn::Name => SortPrefix::from_text(&self.name),
+            SortColumn::Author => SortPrefix::from_text(&self.author),
+            SortColumn::Publisher => SortPrefix::from_text(&self.publisher),
+            SortColumn::CreatedAt => SortPrefix::from_number(Some(self.numbers.created_at)),
+            SortColumn::UpdatedAt => SortPrefix::from_number(Some(self.numbers.updated_at)),
+            SortColumn::Downloads => SortPrefix::from_number(Some(self.numbers.downloads)),
+            SortColumn::GithubStars => SortPrefix::from_number(self.numbers.github_stars),
+            SortColumn::Rating => SortPrefix::from_number(self.numbers.rating.map(Rating::hundredths)),
+            SortColumn::SearchRanking => SortPrefix::from_number(self.numbers.search_ranking),
         }
     }
 
@@ -162,44 +162,44 @@ impl Row {
 
 /// Order-preserving prefix of a value. It usually decides a comparison without access to the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct SortPrefix {
     start: u128,
     /// `true` if the prefix is the complete value.
-    whole: bool,
+    is_complete: bool,
 }
 
-impl Key {
-    fn text(text: &str) -> Self {
+impl SortPrefix {
+    fn from_text(text: &str) -> Self {
         let mut start = [0; 16];
         let length = text.len().min(16);
         start[..length].copy_from_slice(&text.as_bytes()[..length]);
         // Zero padding is ambiguous: a text that ends in zero bytes has the same prefix as a shorter one.
-        Self { start: u128::from_be_bytes(start), whole: false }
+        Self { start: u128::from_be_bytes(start), is_complete: false }
     }
 
     /// `None` sorts before every number.
-    fn number(number: Option<impl Into<i128>>) -> Self {
+    fn from_number(number: Option<impl Into<i128>>) -> Self {
         let above = |number: i128| number.cast_unsigned() ^ 1 << 127;
-        Self { start: number.map_or(0, |number| above(number.into())), whole: true }
+        Self { start: number.map_or(0, |number| above(number.into())), is_complete: true }
     }
 }
 
-impl Numbers {
+impl NumericSortKeys {
     /// Returns the numbers of a node.
     #[must_use]
-    pub fn of(node: &NodeProfile) -> Self {
+    pub fn from_node(node: &NodeProfile) -> Self {
         Self {
             created_at: node.created_at.micros(),
             updated_at: node.updated_at.micros(),
             downloads: node.downloads,
             github_stars: node.github_stars,
-            rating: node.mean(),
+            rating: node.mean_rating(),
             search_ranking: node.search_ranking,
         }
     }
 
     /// Returns the columns in which two nodes differ.
-    fn differing(self, other: Self) -> impl Iterator<Item = SortColumn> {
+    fn differing_columns(self, other: Self) -> impl Iterator<Item = SortColumn> {
         let differs = [
             (SortColumn::CreatedAt, self.created_at != other.created_at),
             (SortColumn::UpdatedAt, self.updated_at != other.updated_at),
@@ -214,117 +214,123 @@ impl Numbers {
 
 /// Compares two nodes by some keys; ties are broken by ascending id.
 #[must_use]
-pub fn in_order(sort: &[Sort], a: &Row, b: &Row) -> Ordering {
+pub fn compare_rows(sort: &[Sort], a: &NodeSortRow, b: &NodeSortRow) -> Ordering {
     let mut by_keys = sort.iter().map(|key| key.compare(a, b));
     by_keys.find(|order| order.is_ne()).unwrap_or_else(|| a.id.cmp(&b.id))
 }
 
 /// All listed nodes, sorted by every column in both directions.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Orders {
-    by: Vec<Order>,
+pub struct ColumnOrders {
+    by: Vec<SortedList>,
 }
 
-impl Orders {
+impl ColumnOrders {
     /// Sorts the listed nodes.
     #[must_use]
-    pub fn build(rows: &[Row], listed: &Bits) -> Self {
-        let by_id = by_id(rows, listed);
+    pub fn build(rows: &[NodeSortRow], listed: &SlotSet) -> Self {
+        let by_id = slots_by_id(rows, listed);
         let both = SortColumn::ALL.par_iter().map(|column| {
-            let (ascending, descending) = both_ways(rows, &by_id, *column);
-            [Order::from_sorted(&ascending), Order::from_sorted(&descending)]
+            let (ascending, descending) = sort_both_directions(rows, &by_id, *column);
+            [SortedList::from_sorted(&ascending), SortedList::from_sorted(&descending)]
         });
         Self { by: both.collect::<Vec<_>>().into_iter().flatten().collect() }
     }
 
     /// Returns the order by one key.
     #[must_use]
-    pub fn by(&self, key: Sort) -> &Order {
-        &self.by[key.place()]
+    pub fn by(&self, key: Sort) -> &SortedList {
+        &self.by[key.order_index()]
     }
 
     /// Adds a node to the lists.
-    pub fn insert(&mut self, slot: Slot, rows: &[Row]) {
+    pub fn insert(&mut self, slot: Slot, rows: &[NodeSortRow]) {
         for key in Sort::all() {
-            self.by[key.place()].insert(slot, |other| in_order(&[key], &rows[other as usize], &rows[slot as usize]));
+            self.by[key.order_index()]
+                .insert(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[slot as usize]));
         }
     }
 
     /// Removes a node from the lists; its row must be the one with which it was added.
-    pub fn remove(&mut self, slot: Slot, rows: &[Row]) {
+    pub fn remove(&mut self, slot: Slot, rows: &[NodeSortRow]) {
         for key in Sort::all() {
-            self.by[key.place()].remove(slot, |other| in_order(&[key], &rows[other as usize], &rows[slot as usize]));
+            self.by[key.order_index()]
+                .remove(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[slot as usize]));
         }
     }
 
     /// Replaces the row of a listed node. The node moves only in the orders of columns that differ.
-    pub fn replace(&mut self, slot: Slot, rows: &mut [Row], row: Row) {
+    pub fn replace(&mut self, slot: Slot, rows: &mut [NodeSortRow], row: NodeSortRow) {
         let at = slot as usize;
         let moved: Vec<Sort> = Sort::all().filter(|key| key.compare(&rows[at], &row).is_ne()).collect();
         for key in &moved {
-            self.by[key.place()].remove(slot, |other| in_order(&[*key], &rows[other as usize], &rows[at]));
+            self.by[key.order_index()].remove(slot, |other| compare_rows(&[*key], &rows[other as usize], &rows[at]));
         }
         rows[at] = row;
         for key in &moved {
-            self.by[key.place()].insert(slot, |other| in_order(&[*key], &rows[other as usize], &rows[at]));
+            self.by[key.order_index()].insert(slot, |other| compare_rows(&[*key], &rows[other as usize], &rows[at]));
         }
     }
 
     /// Replaces the numbers of a listed node.
-    pub fn renumber(&mut self, slot: Slot, rows: &mut [Row], numbers: Numbers) {
+    pub fn update_numbers(&mut self, slot: Slot, rows: &mut [NodeSortRow], numbers: NumericSortKeys) {
         let at = slot as usize;
         let before = rows[at].numbers;
-        let moved =
-            || before.differing(numbers).flat_map(|column| [false, true].map(|descending| Sort { column, descending }));
+        let moved = || {
+            before
+                .differing_columns(numbers)
+                .flat_map(|column| [false, true].map(|descending| Sort { column, descending }))
+        };
         for key in moved() {
-            self.by[key.place()].remove(slot, |other| in_order(&[key], &rows[other as usize], &rows[at]));
+            self.by[key.order_index()].remove(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[at]));
         }
         rows[at].numbers = numbers;
         for key in moved() {
-            self.by[key.place()].insert(slot, |other| in_order(&[key], &rows[other as usize], &rows[at]));
+            self.by[key.order_index()].insert(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[at]));
         }
     }
 
     /// Adds many nodes to the lists.
-    pub fn insert_all(&mut self, slots: &Bits, rows: &[Row]) {
-        let by_id = by_id(rows, slots);
+    pub fn insert_all(&mut self, slots: &SlotSet, rows: &[NodeSortRow]) {
+        let by_id = slots_by_id(rows, slots);
         for key in Sort::all() {
-            let compare = |a: Slot, b: Slot| in_order(&[key], &rows[a as usize], &rows[b as usize]);
-            self.by[key.place()].insert_all(&sorted(rows, &by_id, key), compare);
+            let compare = |a: Slot, b: Slot| compare_rows(&[key], &rows[a as usize], &rows[b as usize]);
+            self.by[key.order_index()].insert_all(&sort_by_key(rows, &by_id, key), compare);
         }
     }
 
     /// Removes many nodes from the lists.
-    pub fn remove_all(&mut self, slots: &Bits) {
+    pub fn remove_all(&mut self, slots: &SlotSet) {
         self.by.iter_mut().for_each(|order| order.retain(|slot| !slots.contains(slot)));
     }
 }
 
-fn by_id(rows: &[Row], slots: &Bits) -> Vec<Slot> {
-    let mut keyed: Vec<(Key, Slot)> =
-        slots.iter().map(|slot| (rows[slot as usize].key(SortColumn::Id), slot)).collect();
+fn slots_by_id(rows: &[NodeSortRow], slots: &SlotSet) -> Vec<Slot> {
+    let mut keyed: Vec<(SortPrefix, Slot)> =
+        slots.iter().map(|slot| (rows[slot as usize].sort_prefix(SortColumn::Id), slot)).collect();
     keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| rows[a.1 as usize].id.cmp(&rows[b.1 as usize].id)));
     keyed.into_iter().map(|(_, slot)| slot).collect()
 }
 
 /// Sorts slots, given in the order of ids, by a column in both directions. The sort is stable.
-fn both_ways(rows: &[Row], by_id: &[Slot], column: SortColumn) -> (Vec<Slot>, Vec<Slot>) {
-    let compare = |a: &(Key, Slot), b: &(Key, Slot)| {
-        a.0.start.cmp(&b.0.start).then_with(|| match (a.0.whole, b.0.whole) {
+fn sort_both_directions(rows: &[NodeSortRow], by_id: &[Slot], column: SortColumn) -> (Vec<Slot>, Vec<Slot>) {
+    let compare = |a: &(SortPrefix, Slot), b: &(SortPrefix, Slot)| {
+        a.0.start.cmp(&b.0.start).then_with(|| match (a.0.is_complete, b.0.is_complete) {
             (true, true) => Ordering::Equal,
             _ => rows[a.1 as usize].compare(&rows[b.1 as usize], column),
         })
     };
-    let mut keyed: Vec<(Key, Slot)> = by_id.iter().map(|slot| (rows[*slot as usize].key(column), *slot)).collect();
+    let mut keyed: Vec<(SortPrefix, Slot)> =
+        by_id.iter().map(|slot| (rows[*slot as usize].sort_prefix(column), *slot)).collect();
     keyed.sort_by(compare);
-    let slots = |part: &[(Key, Slot)]| part.iter().map(|(_, slot)| *slot).collect::<Vec<_>>();
+    let slots = |part: &[(SortPrefix, Slot)]| part.iter().map(|(_, slot)| *slot).collect::<Vec<_>>();
     let ascending = slots(&keyed);
-    let ties: Vec<&[(Key, Slot)]> = keyed.chunk_by(|a, b| compare(a, b).is_eq()).collect();
+    let ties: Vec<&[(SortPrefix, Slot)]> = keyed.chunk_by(|a, b| compare(a, b).is_eq()).collect();
     (ascending, ties.into_iter().rev().flat_map(slots).collect())
 }
 
 /// Sorts slots, given in the order of ids, by a key. The sort is stable.
-fn sorted(rows: &[Row], by_id: &[Slot], key: Sort) -> Vec<Slot> {
+fn sort_by_key(rows: &[NodeSortRow], by_id: &[Slot], key: Sort) -> Vec<Slot> {
     let mut slots = by_id.to_vec();
     slots.sort_by(|a, b| key.compare(&rows[*a as usize], &rows[*b as usize]));
     slots

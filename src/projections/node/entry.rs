@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::view::{Fragment, Links, NodeView, effective_status};
+use super::view::{Links, NodeFragment, NodeView, effective_status};
 use crate::domain::decider::Decider;
 use crate::domain::node::{Node, NodeEvent, NodeProfile, NodeStatus};
 use crate::domain::value::Timestamp;
@@ -10,19 +10,19 @@ use crate::domain::version::Archive;
 
 /// Below this number of versions, the vector is kept without spare capacity: most nodes have few, and additions are
 /// rare.
-const VERSIONS_TIGHT: usize = 64;
+const SHRINK_BELOW_VERSIONS: usize = 64;
 
 /// A node, the displayed data of its publisher, and its JSON once rendered.
 #[derive(Debug, Default)]
-pub struct Entry {
+pub struct NodeEntry {
     node: Node,
     owner: u32,
     owner_name: Arc<str>,
     owner_hidden: bool,
-    fragment: OnceLock<Fragment>,
+    fragment: OnceLock<NodeFragment>,
 }
 
-impl Entry {
+impl NodeEntry {
     /// Creates an entry that has only a publisher.
     #[must_use]
     pub fn new(owner: u32) -> Self {
@@ -31,13 +31,13 @@ impl Entry {
 
     /// Restores an entry from a snapshot.
     #[must_use]
-    pub fn restored(node: Node, owner: u32, owner_name: Arc<str>, owner_hidden: bool) -> Self {
+    pub fn from_snapshot(node: Node, owner: u32, owner_name: Arc<str>, owner_hidden: bool) -> Self {
         Self { node, owner, owner_name, owner_hidden, fragment: OnceLock::new() }
     }
 
     /// Returns the node, even if deleted, with the displayed data of its publisher.
     #[must_use]
-    pub fn inside(&self) -> (&Node, &Arc<str>, bool) {
+    pub fn snapshot_fields(&self) -> (&Node, &Arc<str>, bool) {
         (&self.node, &self.owner_name, self.owner_hidden)
     }
 
@@ -46,21 +46,21 @@ impl Entry {
         self.fragment.take();
         Node::evolve(&mut self.node, event, at);
         if let Node::Present(profile) = &mut self.node
-            && profile.versions.len() < VERSIONS_TIGHT
+            && profile.versions.len() < SHRINK_BELOW_VERSIONS
         {
             profile.versions.shrink_to_fit();
         }
     }
 
     /// Updates the displayed data of the publisher.
-    pub fn show_owner(&mut self, name: &Arc<str>, hidden: bool) {
+    pub fn set_owner_display(&mut self, name: &Arc<str>, hidden: bool) {
         self.fragment.take();
         (self.owner_name, self.owner_hidden) = (name.clone(), hidden);
     }
 
     /// Returns the number of the publisher.
     #[must_use]
-    pub fn owner(&self) -> u32 {
+    pub fn owner_number(&self) -> u32 {
         self.owner
     }
 
@@ -75,7 +75,7 @@ impl Entry {
 
     /// Returns `true` if the publisher is banned or deleted.
     #[must_use]
-    pub fn owner_is_banned(&self) -> bool {
+    pub fn is_owner_banned(&self) -> bool {
         self.owner_hidden
     }
 
@@ -102,24 +102,25 @@ impl Entry {
 
     /// Returns the JSON if it was rendered since the last change.
     #[must_use]
-    pub fn known_fragment(&self) -> Option<&Fragment> {
+    pub fn cached_fragment(&self) -> Option<&NodeFragment> {
         self.fragment.get()
     }
 
     /// Returns the JSON, rendering it if necessary; `None` if the node is deleted.
-    pub fn fragment(&self, links: &Links) -> Option<&Fragment> {
+    pub fn fragment(&self, links: &Links) -> Option<&NodeFragment> {
         // A fragment exists only for nodes that are not deleted, and every change drops it.
-        if let Some(fragment) = self.known_fragment() {
+        if let Some(fragment) = self.cached_fragment() {
             return Some(fragment);
         }
         let profile = self.profile()?;
-        let write = || Fragment::write(&NodeView::of(profile, &self.owner_name, self.owner_hidden, links));
+        let write =
+            || NodeFragment::render(&NodeView::with_publisher(profile, &self.owner_name, self.owner_hidden, links));
         Some(self.fragment.get_or_init(write))
     }
 }
 
 /// Omits the JSON, because an entry is cloned in order to change it.
-impl Clone for Entry {
+impl Clone for NodeEntry {
     fn clone(&self) -> Self {
         Self {
             node: self.node.clone(),
@@ -132,7 +133,7 @@ impl Clone for Entry {
 }
 
 /// Compares the contents, regardless of rendered JSON.
-impl PartialEq for Entry {
+impl PartialEq for NodeEntry {
     fn eq(&self, other: &Self) -> bool {
         (self.owner, &self.owner_name, self.owner_hidden) == (other.owner, &other.owner_name, other.owner_hidden)
             && self.node == other.node

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::host::{HostRange, HostVersion};
-use super::order::Order;
-use super::slots::{Bits, Slot};
+use super::bitset::{Slot, SlotSet};
+use super::host_version::{HostRange, HostVersion};
+use super::sorted_list::SortedList;
 use crate::domain::node::NodeProfile;
 use crate::domain::value::{Label, Labels, named_values};
 use crate::domain::version::{VersionFields, latest};
@@ -33,7 +33,7 @@ enum Platform {
 impl Platform {
     const ALL: [Self; 3] = [Self::Windows, Self::Mac, Self::Linux];
 
-    fn of(form_factor: FormFactor) -> Option<Self> {
+    fn from_form_factor(form_factor: FormFactor) -> Option<Self> {
         match form_factor {
             FormFactor::GitWindows | FormFactor::DesktopWindows => Some(Self::Windows),
             FormFactor::GitMac | FormFactor::DesktopMac => Some(Self::Mac),
@@ -43,7 +43,7 @@ impl Platform {
     }
 
     /// Returns `true` if a lowercase name of an operating system includes this platform.
-    fn is_meant_by(self, name: &str) -> bool {
+    fn matches_name(self, name: &str) -> bool {
         let squeezed: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
         let words = || name.split(|c: char| !c.is_alphanumeric());
         let begins = |with: &str| words().any(|word| word.starts_with(with));
@@ -63,7 +63,7 @@ impl Platform {
 
 /// Declarations of a node and its latest version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Declared {
+pub struct PlatformDeclarations {
     /// Distinct and lowercase, like the accelerators.
     systems: Vec<String>,
     accelerators: Vec<String>,
@@ -71,14 +71,14 @@ pub struct Declared {
     host: Option<String>,
 }
 
-impl Declared {
+impl PlatformDeclarations {
     /// Collects the declarations of a node.
     #[must_use]
-    pub fn of(node: &NodeProfile) -> Self {
+    pub fn from_node(node: &NodeProfile) -> Self {
         let latest: Option<&VersionFields> = latest(&node.versions).map(|version| &version.fields);
         let both = |own: &Option<Labels>, by_version: fn(&VersionFields) -> &Option<Labels>| {
             let by_version = latest.and_then(|fields| by_version(fields).as_ref());
-            let mut values: Vec<String> = own.iter().chain(by_version).flat_map(Labels::iter).map(fold).collect();
+            let mut values: Vec<String> = own.iter().chain(by_version).flat_map(Labels::iter).map(normalize).collect();
             values.retain(|value| !value.is_empty());
             values.sort_unstable();
             values.dedup();
@@ -96,33 +96,33 @@ impl Declared {
 
     /// Returns `true` if systems are declared but not this one.
     fn excludes(&self, platform: Platform) -> bool {
-        !self.systems.is_empty() && !self.systems.iter().any(|system| platform.is_meant_by(system))
+        !self.systems.is_empty() && !self.systems.iter().any(|system| platform.matches_name(system))
     }
 }
 
 /// Returns a value in lowercase without surrounding white space.
 #[must_use]
-pub fn fold(value: &str) -> String {
+pub fn normalize(value: &str) -> String {
     value.trim().to_lowercase()
 }
 
 /// Index of the declarations.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facets {
-    systems: Values,
-    accelerators: Values,
+    systems: FacetIndex,
+    accelerators: FacetIndex,
     /// Nodes that exclude each platform.
-    excluding: [Bits; 3],
+    excluding: [SlotSet; 3],
     /// Parsed host ranges with their nodes; all other nodes admit every host.
-    hosts: HashMap<Box<str>, (HostRange, Order)>,
+    hosts: HashMap<Box<str>, (HostRange, SortedList)>,
 }
 
 /// Nodes by declared value.
-type Values = HashMap<Box<str>, Order>;
+type FacetIndex = HashMap<Box<str>, SortedList>;
 
 impl Facets {
     /// Replaces the declarations of a node.
-    pub fn change(&mut self, slot: Slot, before: &Declared, after: &Declared) {
+    pub fn update(&mut self, slot: Slot, before: &PlatformDeclarations, after: &PlatformDeclarations) {
         if before == after {
             return;
         }
@@ -131,72 +131,72 @@ impl Facets {
             (&mut self.accelerators, &before.accelerators, &after.accelerators),
         ] {
             for value in before {
-                take_out(values, value, slot);
+                remove_value(values, value, slot);
             }
             for value in after {
-                values.entry(value.as_str().into()).or_default().insert_own(slot);
+                values.entry(value.as_str().into()).or_default().insert_natural(slot);
             }
         }
 
         for (platform, excluding) in Platform::ALL.into_iter().zip(&mut self.excluding) {
             excluding.set(slot, after.excludes(platform));
         }
-        self.change_host(slot, before.host.as_deref(), after.host.as_deref());
+        self.update_host(slot, before.host.as_deref(), after.host.as_deref());
     }
 
-    fn change_host(&mut self, slot: Slot, before: Option<&str>, after: Option<&str>) {
+    fn update_host(&mut self, slot: Slot, before: Option<&str>, after: Option<&str>) {
         if let Some((range, (_, slots))) = before.and_then(|range| Some((range, self.hosts.get_mut(range)?))) {
-            slots.remove_own(slot);
+            slots.remove_natural(slot);
             if slots.len() == 0 {
                 self.hosts.remove(range);
             }
         }
         let Some(text) = after else { return };
         if let Some((_, slots)) = self.hosts.get_mut(text) {
-            slots.insert_own(slot);
+            slots.insert_natural(slot);
         } else if let Some(range) = HostRange::parse(text) {
-            self.hosts.insert(text.into(), (range, Order::from_sorted(&[slot])));
+            self.hosts.insert(text.into(), (range, SortedList::from_sorted(&[slot])));
         }
     }
 
     /// Returns the nodes that declare one of these systems.
     #[must_use]
-    pub fn systems(&self, wanted: &[String]) -> Bits {
-        any_of(&self.systems, wanted)
+    pub fn systems(&self, wanted: &[String]) -> SlotSet {
+        nodes_with_any(&self.systems, wanted)
     }
 
     /// Returns the nodes that declare one of these accelerators.
     #[must_use]
-    pub fn accelerators(&self, wanted: &[String]) -> Bits {
-        any_of(&self.accelerators, wanted)
+    pub fn accelerators(&self, wanted: &[String]) -> SlotSet {
+        nodes_with_any(&self.accelerators, wanted)
     }
 
     /// Returns the nodes that exclude a platform.
     #[must_use]
-    pub fn excluding(&self, form_factor: FormFactor) -> Option<&Bits> {
-        let platform = Platform::of(form_factor)?;
+    pub fn excluding(&self, form_factor: FormFactor) -> Option<&SlotSet> {
+        let platform = Platform::from_form_factor(form_factor)?;
         Platform::ALL.iter().position(|other| *other == platform).map(|at| &self.excluding[at])
     }
 
     /// Returns the nodes whose range excludes this host.
     #[must_use]
-    pub fn refusing(&self, host: &HostVersion) -> Bits {
+    pub fn excluding_host(&self, host: &HostVersion) -> SlotSet {
         let refusing = self.hosts.values().filter(|(range, _)| !range.admits(host));
         refusing.flat_map(|(_, slots)| slots.iter()).collect()
     }
 }
 
-fn take_out(values: &mut Values, value: &str, slot: Slot) {
+fn remove_value(values: &mut FacetIndex, value: &str, slot: Slot) {
     if let Some(slots) = values.get_mut(value) {
-        slots.remove_own(slot);
+        slots.remove_natural(slot);
         if slots.len() == 0 {
             values.remove(value);
         }
     }
 }
 
-fn any_of(values: &Values, wanted: &[String]) -> Bits {
-    wanted.iter().filter_map(|value| values.get(value.as_str())).flat_map(Order::iter).collect()
+fn nodes_with_any(values: &FacetIndex, wanted: &[String]) -> SlotSet {
+    wanted.iter().filter_map(|value| values.get(value.as_str())).flat_map(SortedList::iter).collect()
 }
 
 #[cfg(test)]
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn systems_are_recognised_as_they_are_usually_written() {
-        let meant = |name: &str| Platform::ALL.map(|platform| platform.is_meant_by(&fold(name)));
+        let meant = |name: &str| Platform::ALL.map(|platform| platform.matches_name(&normalize(name)));
         for windows in ["Windows", "win32", "WIN", "Windows 11", "win-64", "Operating System :: Microsoft :: Windows"] {
             assert_eq!(meant(windows), [true, false, false], "{windows}");
         }
@@ -224,14 +224,14 @@ mod tests {
 
     #[test]
     fn a_platform_is_excluded_by_those_who_name_others() {
-        let declared = |systems: &[&str]| Declared {
-            systems: systems.iter().map(|name| fold(name)).collect(),
-            ..Declared::default()
+        let declared = |systems: &[&str]| PlatformDeclarations {
+            systems: systems.iter().map(|name| normalize(name)).collect(),
+            ..PlatformDeclarations::default()
         };
         let mut facets = Facets::default();
         for (slot, systems) in [&["Windows"][..], &["Linux", "macOS"], &["OS Independent"], &[]].into_iter().enumerate()
         {
-            facets.change(u32::try_from(slot).unwrap(), &Declared::default(), &declared(systems));
+            facets.update(u32::try_from(slot).unwrap(), &PlatformDeclarations::default(), &declared(systems));
         }
         let excluding = |factor| facets.excluding(factor).map(|bits| bits.iter().collect::<Vec<_>>());
         assert_eq!(excluding(FormFactor::GitWindows), Some(vec![1]));
@@ -242,20 +242,24 @@ mod tests {
 
     #[test]
     fn what_is_gone_leaves_nothing_behind() {
-        let declared = Declared {
+        let declared = PlatformDeclarations {
             systems: vec!["linux".to_owned(), "windows".to_owned()],
             accelerators: vec!["cuda".to_owned()],
             host: Some("<2".to_owned()),
         };
         let host = HostVersion::parse("2.1.0").unwrap();
         let mut facets = Facets::default();
-        facets.change(7, &Declared::default(), &declared);
-        assert_eq!(facets.systems(&["linux".to_owned(), "none".to_owned()]), Bits::from_iter([7]));
-        assert_eq!(facets.accelerators(&["cuda".to_owned()]), Bits::from_iter([7]));
-        assert_eq!(facets.refusing(&host), Bits::from_iter([7]));
-        facets.change(7, &declared, &Declared::default());
+        facets.update(7, &PlatformDeclarations::default(), &declared);
+        assert_eq!(facets.systems(&["linux".to_owned(), "none".to_owned()]), SlotSet::from_iter([7]));
+        assert_eq!(facets.accelerators(&["cuda".to_owned()]), SlotSet::from_iter([7]));
+        assert_eq!(facets.excluding_host(&host), SlotSet::from_iter([7]));
+        facets.update(7, &declared, &PlatformDeclarations::default());
         assert_eq!(facets, Facets::default());
-        facets.change(7, &Declared::default(), &Declared { host: Some("newest".to_owned()), ..Declared::default() });
-        assert_eq!(facets.refusing(&host), Bits::default());
+        facets.update(
+            7,
+            &PlatformDeclarations::default(),
+            &PlatformDeclarations { host: Some("newest".to_owned()), ..PlatformDeclarations::default() },
+        );
+        assert_eq!(facets.excluding_host(&host), SlotSet::default());
     }
 }

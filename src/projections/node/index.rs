@@ -6,86 +6,90 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::column::{Numbers, Orders, Row};
-use super::entry::Entry;
-use super::facets::{Declared, Facets};
+use super::bitset::{Slot, SlotSet};
+use super::column::{ColumnOrders, NodeSortRow, NumericSortKeys};
+use super::entry::NodeEntry;
+use super::facets::{Facets, PlatformDeclarations};
 use super::owners::Owners;
 use super::search::{NodeWords, SearchIndex, words_of_node};
-use super::slots::{Bits, Slot};
 
 /// Moving one node in the orders costs about as much as copying this many nodes.
-const MOVE_COPIES: usize = 1000;
+const MOVE_COST: usize = 1000;
 
 /// All indexes of lists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Indexes {
     /// Sort keys by slot; empty for deleted nodes.
-    pub rows: Vec<Row>,
+    pub rows: Vec<NodeSortRow>,
     /// Nodes that are not deleted.
-    pub present: Bits,
+    pub present: SlotSet,
     /// Nodes that public lists show.
-    pub visible: Bits,
+    pub visible: SlotSet,
     /// Orders of the visible nodes.
-    pub orders: Orders,
+    pub orders: ColumnOrders,
     pub facets: Facets,
     pub search: SearchIndex,
 }
 
 /// Declarations and search words of a node. Expensive to collect, and rarely changed.
 #[derive(Debug, Default)]
-pub struct Described {
-    declared: Declared,
+pub struct NodeIndexTerms {
+    declared: PlatformDeclarations,
     /// `None` if the event cannot change them.
     words: Option<NodeWords>,
 }
 
 /// Index entries that an event can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum IndexedParts {
     /// Declarations only.
-    Declared,
+    Declarations,
     /// Declarations and search words.
     All,
 }
 
-impl Described {
+impl NodeIndexTerms {
     /// Collects the index entries; empty for a deleted node.
     #[must_use]
-    pub fn of(entry: &Entry, told: Told) -> Self {
+    pub fn from_entry(entry: &NodeEntry, told: IndexedParts) -> Self {
         let node = entry.profile();
         let words = || node.map(words_of_node).unwrap_or_default();
-        Self { declared: node.map(Declared::of).unwrap_or_default(), words: (told == Told::All).then(words) }
+        Self {
+            declared: node.map(PlatformDeclarations::from_node).unwrap_or_default(),
+            words: (told == IndexedParts::All).then(words),
+        }
     }
 }
 
 impl Indexes {
     /// Indexes all nodes; `keys` are their lowercase ids.
     #[must_use]
-    pub fn build(entries: &[Arc<Entry>], keys: &[Arc<str>], owners: &Owners) -> Self {
+    pub fn build(entries: &[Arc<NodeEntry>], keys: &[Arc<str>], owners: &Owners) -> Self {
         let slots = || (0..).zip(entries);
-        let present: Bits = slots().filter(|(_, entry)| entry.profile().is_some()).map(|(slot, _)| slot).collect();
-        let visible: Bits = slots().filter(|(_, entry)| entry.is_visible()).map(|(slot, _)| slot).collect();
+        let present: SlotSet = slots().filter(|(_, entry)| entry.profile().is_some()).map(|(slot, _)| slot).collect();
+        let visible: SlotSet = slots().filter(|(_, entry)| entry.is_visible()).map(|(slot, _)| slot).collect();
         let sorted = || {
-            let rows: Vec<Row> = entries.par_iter().zip(keys).map(|(entry, key)| row(entry, key, owners)).collect();
-            let orders = Orders::build(&rows, &visible);
+            let rows: Vec<NodeSortRow> =
+                entries.par_iter().zip(keys).map(|(entry, key)| sort_row(entry, key, owners)).collect();
+            let orders = ColumnOrders::build(&rows, &visible);
             (rows, orders)
         };
         let ((rows, orders), (facets, search)) =
-            rayon::join(sorted, || rayon::join(|| facets(entries), || search(entries, owners)));
+            rayon::join(sorted, || rayon::join(|| build_facets(entries), || build_search(entries, owners)));
         Self { rows, present, visible, orders, facets, search }
     }
 
     /// Updates row, presence and visibility of a changed node.
-    pub fn place(&mut self, slot: Slot, entry: &Entry, key: &Arc<str>, owners: &Owners) {
+    pub fn update_node(&mut self, slot: Slot, entry: &NodeEntry, key: &Arc<str>, owners: &Owners) {
         let was_visible = self.visible.contains(slot);
         let is_visible = entry.is_visible();
 
         if slot as usize >= self.rows.len() {
-            self.rows.resize_with(slot as usize + 1, Row::default);
+            self.rows.resize_with(slot as usize + 1, NodeSortRow::default);
         }
         self.present.set(slot, entry.profile().is_some());
         self.visible.set(slot, is_visible);
-        let row = row(entry, key, owners);
+        let row = sort_row(entry, key, owners);
         match (was_visible, is_visible) {
             (true, true) => self.orders.replace(slot, &mut self.rows, row),
             (true, false) => {
@@ -102,28 +106,28 @@ impl Indexes {
     }
 
     /// Updates a node of which only numbers changed.
-    pub fn renumber(&mut self, slot: Slot, entry: &Entry) {
-        let Some(numbers) = entry.profile().map(Numbers::of) else { return };
+    pub fn update_numbers(&mut self, slot: Slot, entry: &NodeEntry) {
+        let Some(numbers) = entry.profile().map(NumericSortKeys::from_node) else { return };
         if self.visible.contains(slot) {
-            self.orders.renumber(slot, &mut self.rows, numbers);
+            self.orders.update_numbers(slot, &mut self.rows, numbers);
         } else if let Some(row) = self.rows.get_mut(slot as usize) {
-            row.renumber(numbers);
+            row.set_numbers(numbers);
         }
     }
 
     /// Replaces the declarations and words of a node.
-    pub fn describe(&mut self, slot: Slot, before: &Described, entry: &Entry) {
-        let told = if before.words.is_some() { Told::All } else { Told::Declared };
-        let after = Described::of(entry, told);
-        self.facets.change(slot, &before.declared, &after.declared);
+    pub fn update_terms(&mut self, slot: Slot, before: &NodeIndexTerms, entry: &NodeEntry) {
+        let told = if before.words.is_some() { IndexedParts::All } else { IndexedParts::Declarations };
+        let after = NodeIndexTerms::from_entry(entry, told);
+        self.facets.update(slot, &before.declared, &after.declared);
         if let (Some(before), Some(after)) = (&before.words, &after.words) {
-            self.search.change(slot, before, after);
+            self.search.update(slot, before, after);
         }
     }
 
     /// Updates the visibility of many nodes, for example after a ban of their publisher.
-    pub fn show(&mut self, slots: &[Slot], entries: &[Arc<Entry>]) {
-        let turned = |on: bool| -> Bits {
+    pub fn update_visibility(&mut self, slots: &[Slot], entries: &[Arc<NodeEntry>]) {
+        let turned = |on: bool| -> SlotSet {
             let turned = slots.iter().copied().filter(|slot| {
                 let is_visible = entries[*slot as usize].is_visible();
                 is_visible == on && self.visible.contains(*slot) != on
@@ -133,7 +137,7 @@ impl Indexes {
         let shown = turned(true);
         let hidden = turned(false);
 
-        if slots.len() * MOVE_COPIES > self.rows.len() {
+        if slots.len() * MOVE_COST > self.rows.len() {
             self.orders.remove_all(&hidden);
             self.orders.insert_all(&shown, &self.rows);
         } else {
@@ -146,15 +150,15 @@ impl Indexes {
     }
 }
 
-fn facets(entries: &[Arc<Entry>]) -> Facets {
+fn build_facets(entries: &[Arc<NodeEntry>]) -> Facets {
     let mut facets = Facets::default();
     for (slot, node) in (0..).zip(entries).filter_map(|(slot, entry)| Some((slot, entry.profile()?))) {
-        facets.change(slot, &Declared::default(), &Declared::of(node));
+        facets.update(slot, &PlatformDeclarations::default(), &PlatformDeclarations::from_node(node));
     }
     facets
 }
 
-fn search(entries: &[Arc<Entry>], owners: &Owners) -> SearchIndex {
+fn build_search(entries: &[Arc<NodeEntry>], owners: &Owners) -> SearchIndex {
     let mut search = SearchIndex::build(entries);
     for (number, id, owner) in owners.iter() {
         search.rename_owner(number, id, None, &owner.name);
@@ -162,7 +166,7 @@ fn search(entries: &[Arc<Entry>], owners: &Owners) -> SearchIndex {
     search
 }
 
-fn row(entry: &Entry, key: &Arc<str>, owners: &Owners) -> Row {
-    let owner = owners.at(entry.owner()).map(|(id, _)| id);
-    entry.profile().zip(owner).map(|(node, owner)| Row::new(node, key, owner)).unwrap_or_default()
+fn sort_row(entry: &NodeEntry, key: &Arc<str>, owners: &Owners) -> NodeSortRow {
+    let owner = owners.by_number(entry.owner_number()).map(|(id, _)| id);
+    entry.profile().zip(owner).map(|(node, owner)| NodeSortRow::new(node, key, owner)).unwrap_or_default()
 }

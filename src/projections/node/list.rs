@@ -7,15 +7,15 @@
 use std::sync::Arc;
 
 use super::Nodes;
-use super::column::{Sort, SortColumn, in_order};
-use super::entry::Entry;
+use super::bitset::{Slot, SlotSet};
+use super::column::{Sort, SortColumn, compare_rows};
+use super::entry::NodeEntry;
 use super::facets::FormFactor;
-use super::host::HostVersion;
+use super::host_version::HostVersion;
 use super::index::Indexes;
-use super::order::Order;
-use super::search::SearchText;
-use super::slots::{Bits, Slot};
-use super::view::Fragment;
+use super::search::SearchQuery;
+use super::sorted_list::SortedList;
+use super::view::NodeFragment;
 use crate::domain::ids::NodeKey;
 use crate::domain::value::Timestamp;
 use crate::projections::page::{Page, PageRequest};
@@ -38,17 +38,17 @@ pub struct Selection {
     /// Keys from [`Sort::effective`], most significant first; ties are broken by id. Empty sorts by relevance with a
     /// search, otherwise by id.
     pub sort: Vec<Sort>,
-    pub filter: Filter,
+    pub filter: NodeFilter,
     /// Search text. An empty one selects all nodes, the most downloaded first.
-    pub search: Option<SearchText>,
+    pub search: Option<SearchQuery>,
     /// Includes banned nodes and nodes of banned publishers.
     pub include_banned: bool,
 }
 
 /// Conditions of a list; the default selects all nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Filter {
-    /// Any of these, folded by [`super::facets::fold`]; all if empty.
+pub struct NodeFilter {
+    /// Any of these, folded by [`super::facets::normalize`]; all if empty.
     pub systems: Vec<String>,
     /// Like `systems`.
     pub accelerators: Vec<String>,
@@ -63,21 +63,21 @@ pub struct Filter {
 }
 
 impl Selection {
-    fn keys(&self) -> &[Sort] {
+    fn sort_keys(&self) -> &[Sort] {
         let by_default =
-            if self.search.is_some() && self.searched().is_none() { &[Sort::DOWNLOADS] } else { &[Sort::ID] };
+            if self.search.is_some() && self.search_query().is_none() { &[Sort::DOWNLOADS] } else { &[Sort::ID] };
         if self.sort.is_empty() { by_default } else { &self.sort }
     }
 
     /// Returns the search text unless it is empty.
-    fn searched(&self) -> Option<&SearchText> {
+    fn search_query(&self) -> Option<&SearchQuery> {
         self.search.as_ref().filter(|search| !search.is_empty())
     }
 
     /// Returns the approximate memory use in bytes.
     #[must_use]
     pub fn weight(&self) -> usize {
-        let Filter { systems, accelerators, node_ids, .. } = &self.filter;
+        let NodeFilter { systems, accelerators, node_ids, .. } = &self.filter;
         let ids = node_ids.iter().flatten().map(|id| id.as_str().len());
         let texts = systems.iter().chain(accelerators).map(String::len).chain(ids);
         texts.map(|length| length + 32).sum::<usize>() + 1024
@@ -90,18 +90,18 @@ impl Nodes {
     pub fn list(&self, query: &NodeQuery, fresh: bool) -> Page<Slot> {
         let NodeQuery { page, selection } = query;
         let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
-        if let Some(order) = self.indexes().whole(selection) {
-            let entries = order.from(page.offset()).take(limit).collect();
+        if let Some(order) = self.indexes().stored_order(selection) {
+            let entries = order.iter_from_offset(page.offset()).take(limit).collect();
             return Page { entries, total: order.len() as u64, request: *page };
         }
 
-        let known = if fresh { None } else { self.lists.get(selection, self.generation) };
+        let known = if fresh { None } else { self.list_cache.get(selection, self.generation) };
         let slots = match known {
             Some(slots) => slots,
             // Relevance needs the score of every candidate. Other selections are sorted completely only if a second
             // page is requested.
-            None if selection.searched().is_some()
-                || !fresh && self.lists.asked_again(&(selection, self.generation)) =>
+            None if selection.search_query().is_some()
+                || !fresh && self.list_cache.seen_recently(&(selection, self.generation)) =>
             {
                 self.select(selection, fresh)
             }
@@ -112,56 +112,60 @@ impl Nodes {
             }
         };
 
-        page.cut(slots.iter().copied())
+        page.paginate(slots.iter().copied())
     }
 
     /// Returns the entries of a page, which can be read after the read models are released.
     #[must_use]
-    pub fn entries(&self, page: Page<Slot>) -> Page<Arc<Entry>> {
+    pub fn entries(&self, page: Page<Slot>) -> Page<Arc<NodeEntry>> {
         page.map(|slot| self.entries[slot as usize].clone())
     }
 
     /// Returns the JSON of a page if all of it is rendered.
     #[must_use]
-    pub fn fragments(&self, page: &Page<Slot>) -> Option<Page<&Fragment>> {
-        let entries = page.entries.iter().map(|slot| self.known_fragment(*slot)).collect::<Option<_>>()?;
+    pub fn fragments(&self, page: &Page<Slot>) -> Option<Page<&NodeFragment>> {
+        let entries = page.entries.iter().map(|slot| self.cached_fragment(*slot)).collect::<Option<_>>()?;
         Some(Page { entries, total: page.total, request: page.request })
     }
 
     /// Returns all selected slots in order.
     fn select(&self, selection: &Selection, fresh: bool) -> Arc<[Slot]> {
-        let slots: Arc<[Slot]> = self.select_anew(selection).into();
+        let slots: Arc<[Slot]> = self.select_uncached(selection).into();
         if !fresh {
             let weight = slots.len() * size_of::<Slot>() + selection.weight();
-            self.lists.put(selection, self.generation, slots.clone(), weight);
+            self.list_cache.insert(selection, self.generation, slots.clone(), weight);
         }
         slots
     }
 
-    fn select_anew(&self, selection: &Selection) -> Vec<Slot> {
+    fn select_uncached(&self, selection: &Selection) -> Vec<Slot> {
         let indexes = self.indexes();
         let mut candidates = self.candidates(selection);
 
-        let Some(search) = selection.searched() else { return indexes.arrange(&candidates, selection.keys()) };
+        let Some(search) = selection.search_query() else {
+            return indexes.sort_candidates(&candidates, selection.sort_keys());
+        };
         if search.is_wordless() {
             return Vec::new();
         }
 
         let mut scores = indexes.search.score(search, &self.owners, &mut candidates, indexes.rows.len());
         if !selection.sort.is_empty() {
-            return indexes.arrange(&candidates, selection.keys());
+            return indexes.sort_candidates(&candidates, selection.sort_keys());
         }
 
         let exact = self.by_key.get(search.exact()).filter(|slot| candidates.contains(**slot));
         if let Some(exact) = exact {
-            scores[*exact as usize] = search.best();
+            scores[*exact as usize] = search.exact_score();
         }
-        let slots = indexes.arrange(&candidates, &[Sort::DOWNLOADS]);
-        bucketed(&slots, usize::from(search.best()) + 1, |slot| usize::from(search.best() - scores[slot as usize]))
+        let slots = indexes.sort_candidates(&candidates, &[Sort::DOWNLOADS]);
+        bucket_sort(&slots, usize::from(search.exact_score()) + 1, |slot| {
+            usize::from(search.exact_score() - scores[slot as usize])
+        })
     }
 
     /// Returns the slots that pass the filter.
-    fn candidates(&self, Selection { filter, include_banned, .. }: &Selection) -> Bits {
+    fn candidates(&self, Selection { filter, include_banned, .. }: &Selection) -> SlotSet {
         let indexes = self.indexes();
         let all = if *include_banned { &indexes.present } else { &indexes.visible };
         let mut candidates = match &filter.node_ids {
@@ -182,14 +186,14 @@ impl Nodes {
             candidates.subtract(excluding);
         }
         if let Some(host) = &filter.host {
-            candidates.subtract(&indexes.facets.refusing(host));
+            candidates.subtract(&indexes.facets.excluding_host(host));
         }
 
         match filter.after {
             Some(after) if filter.node_ids.is_some() => {
-                candidates.retain(|slot| indexes.rows[slot as usize].touched_at() > after);
+                candidates.retain(|slot| indexes.rows[slot as usize].last_changed_at() > after);
             }
-            Some(after) => candidates.intersect(&indexes.touched_after(after)),
+            Some(after) => candidates.intersect(&indexes.changed_after(after)),
             None => {}
         }
         candidates
@@ -198,18 +202,18 @@ impl Nodes {
 
 impl Indexes {
     /// Returns the stored order that equals the whole list, if there is one.
-    fn whole(&self, selection: &Selection) -> Option<&Order> {
+    fn stored_order(&self, selection: &Selection) -> Option<&SortedList> {
         let all_visible = !selection.include_banned || self.visible == self.present;
-        let unfiltered = selection.filter == Filter::default() && selection.searched().is_none();
-        let keys = selection.keys();
+        let unfiltered = selection.filter == NodeFilter::default() && selection.search_query().is_none();
+        let keys = selection.sort_keys();
         (all_visible && unfiltered && keys.len() == 1).then(|| self.orders.by(keys[0]))
     }
 
     /// Returns the nodes created or changed after a time. Takes one step per such node and per banned node.
-    fn touched_after(&self, after: Timestamp) -> Bits {
+    fn changed_after(&self, after: Timestamp) -> SlotSet {
         let mut touched = self.present.clone();
         touched.subtract(&self.visible);
-        touched.retain(|slot| self.rows[slot as usize].touched_at() > after);
+        touched.retain(|slot| self.rows[slot as usize].last_changed_at() > after);
         for column in [SortColumn::UpdatedAt, SortColumn::CreatedAt] {
             let newest = self.orders.by(Sort { column, descending: true }).iter();
             let later = newest.take_while(|slot| self.rows[*slot as usize].time(column) > Some(after));
@@ -219,18 +223,18 @@ impl Indexes {
     }
 
     /// Returns one page of a set in order.
-    fn page(&self, candidates: &Bits, selection: &Selection, page: PageRequest) -> Vec<Slot> {
-        let found = self.around(candidates, selection, page);
-        found.unwrap_or_else(|| page.part(self.arrange(candidates, selection.keys()).into_iter()))
+    fn page(&self, candidates: &SlotSet, selection: &Selection, page: PageRequest) -> Vec<Slot> {
+        let found = self.page_from_order(candidates, selection, page);
+        found.unwrap_or_else(|| page.slice(self.sort_candidates(candidates, selection.sort_keys()).into_iter()))
     }
 
     /// Returns one page from the stored order of the first column. Further columns matter only for ties at the page,
     /// which are sorted. `None` if sorting the whole set is cheaper.
-    fn around(&self, candidates: &Bits, selection: &Selection, page: PageRequest) -> Option<Vec<Slot>> {
-        let keys = selection.keys();
+    fn page_from_order(&self, candidates: &SlotSet, selection: &Selection, page: PageRequest) -> Option<Vec<Slot>> {
+        let keys = selection.sort_keys();
         let offset = page.offset();
         let shows_hidden = selection.include_banned && self.visible != self.present;
-        if shows_hidden || Self::sorts_quickly(candidates.count(), self.rows.len(), keys.len()) {
+        if shows_hidden || Self::is_sorting_cheaper(candidates.count(), self.rows.len(), keys.len()) {
             return None;
         }
 
@@ -238,16 +242,16 @@ impl Indexes {
         let order = self.orders.by(first);
         let tied_by = (keys.len() > 1).then_some(first);
         let (mut slots, skipped) = if *candidates == self.visible {
-            let before = order.back_from(order.len().saturating_sub(offset));
-            self.with_ties(tied_by, before, order.from(offset), page)?
+            let before = order.iter_rev_from_end(order.len().saturating_sub(offset));
+            self.with_ties(tied_by, before, order.iter_from_offset(offset), page)?
         } else {
             let mut slots = order.iter().filter(|slot| candidates.contains(*slot));
             let before: Vec<Slot> = slots.by_ref().take(offset).collect();
             self.with_ties(tied_by, before.into_iter().rev(), slots, page)?
         };
 
-        slots.sort_unstable_by(|a, b| in_order(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
-        Some(PageRequest { page: 1, limit: page.limit }.part(slots.into_iter().skip(skipped)))
+        slots.sort_unstable_by(|a, b| compare_rows(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
+        Some(PageRequest { page: 1, limit: page.limit }.slice(slots.into_iter().skip(skipped)))
     }
 
     /// Returns the slots of the page that begins with `after`, extended by the ties at both ends, and the number of
@@ -277,39 +281,39 @@ impl Indexes {
     }
 
     /// Returns `true` if sorting this many nodes is cheaper than scanning the stored orders.
-    fn sorts_quickly(count: usize, rows: usize, keys: usize) -> bool {
+    fn is_sorting_cheaper(count: usize, rows: usize, keys: usize) -> bool {
         let comparisons = count * (count.checked_ilog2().unwrap_or(0) as usize + 1);
         comparisons * COMPARISON_STEPS < rows * keys
     }
 
     /// Sorts a set: small sets directly, large ones by scanning the stored orders.
-    fn arrange(&self, candidates: &Bits, keys: &[Sort]) -> Vec<Slot> {
+    fn sort_candidates(&self, candidates: &SlotSet, keys: &[Sort]) -> Vec<Slot> {
         let count = candidates.count();
-        if Self::sorts_quickly(count, self.rows.len(), keys.len()) {
-            return self.sorted(candidates, keys);
+        if Self::is_sorting_cheaper(count, self.rows.len(), keys.len()) {
+            return self.sort_directly(candidates, keys);
         }
 
         let (last, before) = keys.split_last().unwrap_or((&Sort::ID, &[]));
         let mut slots: Vec<Slot> = Vec::with_capacity(count);
         slots.extend(self.orders.by(*last).iter().filter(|slot| candidates.contains(*slot)));
         for key in before.iter().rev() {
-            slots = self.regrouped(&slots, candidates, *key);
+            slots = self.stable_sort_by(&slots, candidates, *key);
         }
 
         let mut hidden = candidates.clone();
         hidden.subtract(&self.visible);
-        self.merged(slots, &self.sorted(&hidden, keys), keys)
+        self.merge_sorted(slots, &self.sort_directly(&hidden, keys), keys)
     }
 
-    fn sorted(&self, slots: &Bits, keys: &[Sort]) -> Vec<Slot> {
+    fn sort_directly(&self, slots: &SlotSet, keys: &[Sort]) -> Vec<Slot> {
         let mut slots: Vec<Slot> = slots.iter().collect();
-        slots.sort_unstable_by(|a, b| in_order(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
+        slots.sort_unstable_by(|a, b| compare_rows(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
         slots
     }
 
     /// Sorts slots, already ordered by the following keys, by a key. The sort is stable; the stored order gives the
     /// groups of equal nodes.
-    fn regrouped(&self, slots: &[Slot], candidates: &Bits, key: Sort) -> Vec<Slot> {
+    fn stable_sort_by(&self, slots: &[Slot], candidates: &SlotSet, key: Sort) -> Vec<Slot> {
         let mut groups = vec![0_u32; self.rows.len()];
         let mut group = 0_u32;
         let mut before = None;
@@ -321,11 +325,11 @@ impl Indexes {
             groups[slot as usize] = group;
             before = Some(row);
         }
-        bucketed(slots, group as usize + 1, |slot| groups[slot as usize] as usize)
+        bucket_sort(slots, group as usize + 1, |slot| groups[slot as usize] as usize)
     }
 
     /// Merges two sorted lists.
-    fn merged(&self, slots: Vec<Slot>, few: &[Slot], keys: &[Sort]) -> Vec<Slot> {
+    fn merge_sorted(&self, slots: Vec<Slot>, few: &[Slot], keys: &[Sort]) -> Vec<Slot> {
         if few.is_empty() {
             return slots;
         }
@@ -334,8 +338,8 @@ impl Indexes {
 
         for slot in few {
             let row = &self.rows[*slot as usize];
-            let to =
-                from + slots[from..].partition_point(|other| in_order(keys, &self.rows[*other as usize], row).is_lt());
+            let to = from
+                + slots[from..].partition_point(|other| compare_rows(keys, &self.rows[*other as usize], row).is_lt());
             merged.extend_from_slice(&slots[from..to]);
             merged.push(*slot);
             from = to;
@@ -347,7 +351,7 @@ impl Indexes {
 }
 
 /// Stable sort by a small number.
-fn bucketed(slots: &[Slot], buckets: usize, bucket: impl Fn(Slot) -> usize) -> Vec<Slot> {
+fn bucket_sort(slots: &[Slot], buckets: usize, bucket: impl Fn(Slot) -> usize) -> Vec<Slot> {
     let mut ends = vec![0_usize; buckets];
     for slot in slots {
         ends[bucket(*slot)] += 1;

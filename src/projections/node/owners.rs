@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::slots::Slot;
+use super::bitset::Slot;
 
 /// All publishers, numbered in the order of their first appearance.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,7 +25,7 @@ pub struct Owner {
 
 impl Owners {
     /// Returns the number of a publisher. Adds an unknown publisher, with its id as name.
-    pub fn number(&mut self, id: &str) -> u32 {
+    pub fn get_or_insert(&mut self, id: &str) -> u32 {
         let index = self.by_id.get_index_of(id).unwrap_or_else(|| {
             let id: Arc<str> = id.into();
             self.by_id.insert_full(id.clone(), Owner { name: id, hidden: false, slots: Vec::new() }).0
@@ -48,19 +48,19 @@ impl Owners {
 
     /// Returns the id and data of the publisher with this number.
     #[must_use]
-    pub fn at(&self, number: u32) -> Option<(&Arc<str>, &Owner)> {
+    pub fn by_number(&self, number: u32) -> Option<(&Arc<str>, &Owner)> {
         self.by_id.get_index(number as usize)
     }
 
     /// Returns the publisher with this number for changes.
-    pub fn at_mut(&mut self, number: u32) -> Option<&mut Owner> {
+    pub fn by_number_mut(&mut self, number: u32) -> Option<&mut Owner> {
         self.by_id.get_index_mut(number as usize).map(|(_, owner)| owner)
     }
 
     /// Returns the nodes of a publisher, by id.
     #[must_use]
     pub fn slots(&self, number: u32) -> &[Slot] {
-        self.at(number).map_or(&[], |(_, owner)| owner.slots())
+        self.by_number(number).map_or(&[], |(_, owner)| owner.slots())
     }
 
     /// Returns all publishers with numbers and ids.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::entry::Entry;
-use super::order::Order;
+use super::bitset::{Slot, SlotSet};
+use super::entry::NodeEntry;
 use super::owners::Owners;
-use super::slots::{Bits, Slot};
-use super::words::{joined, pairs, words, words_of_name};
+use super::sorted_list::SortedList;
+use super::tokenize::{adjacent_pairs, join_words, words, words_of_name};
 use crate::domain::node::NodeProfile;
-use crate::domain::value::{Invalid, Labels, Text};
+use crate::domain::value::{InvalidValue, Labels, Text};
 
 /// Fields in which a word can occur, one bit each, in ascending weight.
 const DESCRIPTION: u8 = 1;
@@ -17,9 +17,9 @@ const AUTHOR: u8 = 2;
 const TAGS: u8 = 4;
 const NAMES: u8 = 8;
 /// Number of field bits.
-const PLACES: u32 = 4;
+const FIELD_BITS: u32 = 4;
 /// Maximum score of one word.
-const WORD_MAX: u16 = 8;
+const WORD_SCORE_MAX: u16 = 8;
 
 /// Maximum characters of a query.
 pub const QUERY_MAX: usize = 200;
@@ -28,7 +28,7 @@ const QUERY_WORDS_MAX: usize = 64;
 
 /// A parsed search query.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct SearchText {
+pub struct SearchQuery {
     /// The query in lowercase.
     exact: String,
     /// The words of the query; the last one can be a prefix.
@@ -39,20 +39,20 @@ pub struct SearchText {
     pairs: Vec<String>,
 }
 
-impl SearchText {
+impl SearchQuery {
     /// Parses a query.
     ///
     /// # Errors
     /// If the query has more than [`QUERY_MAX`] characters or too many words.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         if text.chars().count() > QUERY_MAX {
-            return Err(Invalid::new(format!("must be at most {QUERY_MAX} characters")));
+            return Err(InvalidValue::new(format!("must be at most {QUERY_MAX} characters")));
         }
         let words: Vec<String> = words(text).collect();
         if words.len() > QUERY_WORDS_MAX {
-            return Err(Invalid::new(format!("must have at most {QUERY_WORDS_MAX} words")));
+            return Err(InvalidValue::new(format!("must have at most {QUERY_WORDS_MAX} words")));
         }
-        let joined = (words.len() > 1).then(|| joined(text));
+        let joined = (words.len() > 1).then(|| join_words(text));
         let pairs = words.windows(2).map(<[String]>::concat).collect();
         Ok(Self { exact: text.trim().to_lowercase(), words, joined, pairs })
     }
@@ -77,8 +77,8 @@ impl SearchText {
 
     /// Returns the score of a node whose id equals the query, which is above all other scores.
     #[must_use]
-    pub fn best(&self) -> u16 {
-        u16::try_from(self.words.len()).unwrap_or(u16::MAX).saturating_mul(WORD_MAX).saturating_add(1)
+    pub fn exact_score(&self) -> u16 {
+        u16::try_from(self.words.len()).unwrap_or(u16::MAX).saturating_mul(WORD_SCORE_MAX).saturating_add(1)
     }
 }
 
@@ -104,7 +104,7 @@ pub fn words_of_node(node: &NodeProfile) -> NodeWords {
     let author = words_of_name(author).into_iter().map(|word| (word, AUTHOR));
 
     let description: Vec<String> = words(fields.description.as_ref().map_or("", Text::as_str)).collect();
-    let mut joined: Vec<u64> = pairs(&description).map(|(a, b)| fingerprint([a, b])).collect();
+    let mut joined: Vec<u64> = adjacent_pairs(&description).map(|(a, b)| fingerprint([a, b])).collect();
     joined.sort_unstable();
     joined.dedup();
     let description = description.into_iter().map(|word| (word, DESCRIPTION));
@@ -133,7 +133,7 @@ fn fingerprint<'t>(parts: impl IntoIterator<Item = &'t str>) -> u64 {
     (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) & !0 << SLOT_BITS
 }
 
-type Postings = BTreeMap<Box<str>, Order>;
+type Postings = BTreeMap<Box<str>, SortedList>;
 
 /// The inverted index.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -141,7 +141,7 @@ pub struct SearchIndex {
     /// Slots by word, each with its field bits in the lowest bits, ascending.
     nodes: Postings,
     /// Fingerprints of joined word pairs with the slot in the low bits, ascending.
-    pairs: Order<u64>,
+    pairs: SortedList<u64>,
     /// Publishers by word of their id or name, ascending.
     owners: Postings,
 }
@@ -149,30 +149,30 @@ pub struct SearchIndex {
 impl SearchIndex {
     /// Indexes the words of nodes, by slot.
     #[must_use]
-    pub fn build(entries: &[Arc<Entry>]) -> Self {
-        let (nodes, pairs) = gather::postings(entries);
+    pub fn build(entries: &[Arc<NodeEntry>]) -> Self {
+        let (nodes, pairs) = posting_merge::build_postings(entries);
         Self { nodes, pairs, owners: Postings::new() }
     }
 
     /// Replaces the words of a node.
-    pub fn change(&mut self, slot: Slot, before: &NodeWords, after: &NodeWords) {
+    pub fn update(&mut self, slot: Slot, before: &NodeWords, after: &NodeWords) {
         // Both lists are sorted, so unchanged words are found without accessing the index.
         for (word, places) in before.words.iter().filter(|word| after.words.binary_search(word).is_err()) {
-            take_out(&mut self.nodes, word, pack(slot, *places));
+            remove_posting(&mut self.nodes, word, pack_posting(slot, *places));
         }
 
         for (word, places) in after.words.iter().filter(|word| before.words.binary_search(word).is_err()) {
-            put_in(&mut self.nodes, word, pack(slot, *places));
+            insert_posting(&mut self.nodes, word, pack_posting(slot, *places));
         }
 
         for pair in before.pairs.iter().filter(|pair| after.pairs.binary_search(pair).is_err()) {
-            if let Some(entry) = beside(*pair, slot) {
-                self.pairs.remove_own(entry);
+            if let Some(entry) = pair_posting(*pair, slot) {
+                self.pairs.remove_natural(entry);
             }
         }
         for pair in after.pairs.iter().filter(|pair| before.pairs.binary_search(pair).is_err()) {
-            if let Some(entry) = beside(*pair, slot) {
-                self.pairs.insert_own(entry);
+            if let Some(entry) = pair_posting(*pair, slot) {
+                self.pairs.insert_natural(entry);
             }
         }
     }
@@ -181,16 +181,16 @@ impl SearchIndex {
     pub fn rename_owner(&mut self, owner: u32, id: &str, before: Option<&str>, after: &str) {
         let words_of = |name: &str| [words_of_name(id), words_of_name(name)].concat();
         for word in before.into_iter().flat_map(words_of) {
-            take_out(&mut self.owners, &word, owner);
+            remove_posting(&mut self.owners, &word, owner);
         }
         for word in words_of(after) {
-            put_in(&mut self.owners, &word, owner);
+            insert_posting(&mut self.owners, &word, owner);
         }
     }
 
     /// Scores the candidates and removes those that do not match. `slots` is the total number of slots.
     #[must_use]
-    pub fn score(&self, query: &SearchText, owners: &Owners, candidates: &mut Bits, slots: usize) -> Vec<u16> {
+    pub fn score(&self, query: &SearchQuery, owners: &Owners, candidates: &mut SlotSet, slots: usize) -> Vec<u16> {
         let mut together = vec![0; slots];
         if let Some(word) = &query.joined {
             // Separators do not matter: the joined words match as well as the separate ones.
@@ -222,13 +222,13 @@ impl SearchIndex {
 
     /// Raises the level of every slot that matches one word.
     fn rank(&self, word: &str, by_prefix: bool, owners: &Owners, levels: &mut [u8]) {
-        for (found, nodes) in matches(&self.nodes, word, by_prefix) {
-            note(nodes.iter(), found.len() == word.len(), levels);
+        for (found, nodes) in matching_words(&self.nodes, word, by_prefix) {
+            raise_matches(nodes.iter(), found.len() == word.len(), levels);
         }
-        for (found, publishers) in matches(&self.owners, word, by_prefix) {
-            let level = level(AUTHOR, found.len() == word.len());
+        for (found, publishers) in matching_words(&self.owners, word, by_prefix) {
+            let level = match_level(AUTHOR, found.len() == word.len());
             for slot in publishers.iter().flat_map(|owner| owners.slots(owner)) {
-                raise(levels, *slot, level);
+                raise_level(levels, *slot, level);
             }
         }
     }
@@ -236,75 +236,79 @@ impl SearchIndex {
     /// Raises the level of slots whose description contains the word as two words; counts like a prefix.
     fn rank_descriptions(&self, word: &str, levels: &mut [u8]) {
         let pair = fingerprint([word]);
-        let found = self.pairs.own_from(pair).take_while(|entry| entry >> SLOT_BITS == pair >> SLOT_BITS);
+        let found = self.pairs.iter_from(pair).take_while(|entry| entry >> SLOT_BITS == pair >> SLOT_BITS);
         for slot in found.filter_map(|entry| Slot::try_from(entry & !(!0 << SLOT_BITS)).ok()) {
-            raise(levels, slot, level(DESCRIPTION, false));
+            raise_level(levels, slot, match_level(DESCRIPTION, false));
         }
     }
 
     fn rank_names(&self, beginning: &str, levels: &mut [u8]) {
-        for (found, nodes) in matches(&self.nodes, beginning, true) {
+        for (found, nodes) in matching_words(&self.nodes, beginning, true) {
             let named = nodes.iter().filter(|packed| packed & u32::from(NAMES) != 0);
             if found.len() == beginning.len() {
-                note(named, true, levels);
+                raise_matches(named, true, levels);
             } else {
                 // A prefix can belong to an unrelated word, so it has the lowest weight.
-                named.for_each(|packed| raise(levels, packed >> PLACES, 1));
+                named.for_each(|packed| raise_level(levels, packed >> FIELD_BITS, 1));
             }
         }
     }
 }
 
-fn note(nodes: impl Iterator<Item = u32>, whole: bool, levels: &mut [u8]) {
+fn raise_matches(nodes: impl Iterator<Item = u32>, whole: bool, levels: &mut [u8]) {
     for packed in nodes {
-        let places = packed.to_le_bytes()[0] & ((1 << PLACES) - 1);
-        raise(levels, packed >> PLACES, level(places, whole));
+        let places = packed.to_le_bytes()[0] & ((1 << FIELD_BITS) - 1);
+        raise_level(levels, packed >> FIELD_BITS, match_level(places, whole));
     }
 }
 
-fn raise(levels: &mut [u8], slot: Slot, level: u8) {
+fn raise_level(levels: &mut [u8], slot: Slot, level: u8) {
     if let Some(known) = levels.get_mut(slot as usize) {
         *known = (*known).max(level);
     }
 }
 
 /// Returns the weight of a match, from 1 for a prefix in the description to 8 for a whole word in id or name.
-fn level(places: u8, whole: bool) -> u8 {
+fn match_level(places: u8, whole: bool) -> u8 {
     let best = u8::try_from(places.checked_ilog2().unwrap_or(0)).unwrap_or(0);
     2 * best + 1 + u8::from(whole)
 }
 
-fn matches<'i>(index: &'i Postings, word: &'i str, by_prefix: bool) -> impl Iterator<Item = (&'i str, &'i Order)> {
+fn matching_words<'i>(
+    index: &'i Postings,
+    word: &'i str,
+    by_prefix: bool,
+) -> impl Iterator<Item = (&'i str, &'i SortedList)> {
     use std::ops::Bound::{Included, Unbounded};
     let from = index.range::<str, _>((Included(word), Unbounded)).map(|(found, list)| (&**found, list));
     from.take_while(move |(found, _)| if by_prefix { found.starts_with(word) } else { *found == word })
 }
 
-fn pack(slot: Slot, places: u8) -> u32 {
-    slot << PLACES | u32::from(places)
+fn pack_posting(slot: Slot, places: u8) -> u32 {
+    slot << FIELD_BITS | u32::from(places)
 }
 
 /// Combines a fingerprint with a slot; `None` if the slot exceeds the available bits.
-fn beside(pair: u64, slot: Slot) -> Option<u64> {
+fn pair_posting(pair: u64, slot: Slot) -> Option<u64> {
     (slot >> SLOT_BITS == 0).then_some(pair | u64::from(slot))
 }
 
-fn put_in(index: &mut Postings, word: &str, entry: u32) {
+fn insert_posting(index: &mut Postings, word: &str, entry: u32) {
     match index.get_mut(word) {
-        Some(list) => list.insert_own(entry),
-        None => drop(index.insert(word.into(), Order::from_sorted(&[entry]))),
+        Some(list) => list.insert_natural(entry),
+        None => drop(index.insert(word.into(), SortedList::from_sorted(&[entry]))),
     }
 }
 
-fn take_out(index: &mut Postings, word: &str, entry: u32) {
+fn remove_posting(index: &mut Postings, word: &str, entry: u32) {
     if let Some(list) = index.get_mut(word) {
-        list.remove_own(entry);
+        list.remove_natural(entry);
         if list.len() == 0 {
             index.remove(word);
         }
     }
 }
 
-mod gather;
+mod posting_merge;
 #[cfg(test)]
 mod tests;

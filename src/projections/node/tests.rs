@@ -10,7 +10,7 @@ use super::facets::FormFactor;
 use super::list::Selection;
 use super::*;
 use crate::domain::ids::{NodeId, UserId};
-use crate::domain::node::{NodeFacts, NodeFields, Rating, Stars};
+use crate::domain::node::{NodeAdminFields, NodeFields, Rating, Stars};
 use crate::domain::publisher::{MemberRole, PublisherFields};
 use crate::domain::value::{Label, Labels, Name, Reason, Text};
 use crate::domain::version::{SemVer, VersionDraft, VersionFields, VersionStatus, latest};
@@ -61,14 +61,14 @@ fn fields(seed: u64) -> NodeFields {
     let labels = |shift: u32| {
         let picked =
             SYSTEMS.iter().enumerate().filter(|(at, _)| seed >> (shift + u32::try_from(*at).unwrap()) & 1 == 1);
-        Labels::recorded(picked.map(|(_, system)| (*system).to_owned()).collect())
+        Labels::from_recorded(picked.map(|(_, system)| (*system).to_owned()).collect())
     };
     NodeFields {
-        name: (pick(0, 3) > 0).then(|| Name::recorded(["b", "A", "ä"][pick(2, 3)].to_owned())),
-        author: (pick(4, 2) > 0).then(|| Name::recorded(["Ann", "bob"][pick(6, 2)].to_owned())),
+        name: (pick(0, 3) > 0).then(|| Name::from_recorded(["b", "A", "ä"][pick(2, 3)].to_owned())),
+        author: (pick(4, 2) > 0).then(|| Name::from_recorded(["Ann", "bob"][pick(6, 2)].to_owned())),
         supported_os: (pick(8, 2) > 0).then(|| labels(10)),
         supported_accelerators: (pick(9, 2) > 0).then(|| labels(20)),
-        supported_host_version: Some(Label::recorded(RANGES[pick(30, RANGES.len())].to_owned())),
+        supported_host_version: Some(Label::from_recorded(RANGES[pick(30, RANGES.len())].to_owned())),
         ..NodeFields::default()
     }
 }
@@ -82,7 +82,7 @@ fn version(node: u8, minor: u8) -> VersionId {
 }
 
 pub(super) fn reason() -> Reason {
-    Reason::recorded("because".to_owned())
+    Reason::from_recorded("because".to_owned())
 }
 
 /// Applies an event to the read models.
@@ -100,14 +100,14 @@ fn apply(happening: &Happening, at: Timestamp, nodes: &mut Nodes) {
             (*node, NodeEvent::NodeReviewed { user, stars: Stars::new(*stars).unwrap() })
         }
         H::Administered { node, number } => {
-            let facts = NodeFacts {
+            let facts = NodeAdminFields {
                 github_stars: Some(*number),
                 search_ranking: i64::try_from(*number).ok(),
                 rating: Rating::new(f64::from(u32::try_from(*number).unwrap())).ok(),
                 created_at: (*number == 2).then_some(Timestamp::from_micros(5)),
-                ..NodeFacts::default()
+                ..NodeAdminFields::default()
             };
-            (*node, NodeEvent::NodeAdministered { facts })
+            (*node, NodeEvent::NodeAdministered { admin_fields: facts })
         }
         H::Released { node, minor, fields: seed } => {
             let NodeFields { supported_os, supported_accelerators, supported_host_version, .. } = fields(*seed);
@@ -129,7 +129,7 @@ fn apply(happening: &Happening, at: Timestamp, nodes: &mut Nodes) {
         H::Deleted { node } => (*node, NodeEvent::NodeDeleted),
         H::Publisher { publisher, banned, name } => {
             let id = PUBLISHERS[*publisher];
-            return nodes.show_publisher(id, Some(&publisher_profile(id, *banned, *name)));
+            return nodes.update_publisher(id, Some(&publisher_profile(id, *banned, *name)));
         }
     };
     nodes.apply(id(node).key().as_str(), &event, at);
@@ -138,11 +138,14 @@ fn apply(happening: &Happening, at: Timestamp, nodes: &mut Nodes) {
 pub(super) fn publisher_profile(id: &str, banned: bool, name: u8) -> PublisherProfile {
     PublisherProfile {
         id: PublisherId::parse(id).unwrap(),
-        fields: PublisherFields { name: Some(Name::recorded(format!("Name {name}"))), ..PublisherFields::default() },
+        fields: PublisherFields {
+            name: Some(Name::from_recorded(format!("Name {name}"))),
+            ..PublisherFields::default()
+        },
         members: vec![(UserId(Uuid::nil()), MemberRole::Owner)],
         created_at: Timestamp::from_micros(0),
         status: if banned { PublisherStatus::Banned } else { PublisherStatus::Active },
-        ban: banned.then(reason),
+        ban_reason: banned.then(reason),
     }
 }
 
@@ -157,11 +160,18 @@ fn selection() -> impl Strategy<Value = Selection> {
     let after = prop::option::weighted(0.3, (0..70_i64).prop_map(Timestamp::from_micros));
     let filter = (systems(), systems(), after, ids, host, factor).prop_map(
         move |(systems, accelerators, after, node_ids, host, form_factor)| {
-            let host = host.map(|host| host::HostVersion::parse(host).unwrap());
-            Filter { systems: owned(systems), accelerators: owned(accelerators), after, node_ids, host, form_factor }
+            let host = host.map(|host| host_version::HostVersion::parse(host).unwrap());
+            NodeFilter {
+                systems: owned(systems),
+                accelerators: owned(accelerators),
+                after,
+                node_ids,
+                host,
+                form_factor,
+            }
         },
     );
-    let filter = prop_oneof![Just(Filter::default()), filter];
+    let filter = prop_oneof![Just(NodeFilter::default()), filter];
     (prop::collection::vec(sort, 0..4), filter, any::<bool>()).prop_map(|(sort, filter, include_banned)| Selection {
         sort,
         filter,
@@ -174,7 +184,7 @@ fn selection() -> impl Strategy<Value = Selection> {
 fn expected(nodes: &Nodes, selection: &Selection) -> Vec<NodeId> {
     let all = (0..24_u8).map(|node| id(node).key());
     let mut found: Vec<&NodeProfile> = all
-        .filter(|key| selection.include_banned || nodes.visible(key))
+        .filter(|key| selection.include_banned || nodes.is_visible(key))
         .filter_map(|key| nodes.get(&key))
         .filter(|node| passes(node, &selection.filter))
         .collect();
@@ -205,7 +215,7 @@ fn compare(a: &NodeProfile, b: &NodeProfile, column: SortColumn) -> Ordering {
     }
 }
 
-fn passes(node: &NodeProfile, filter: &Filter) -> bool {
+fn passes(node: &NodeProfile, filter: &NodeFilter) -> bool {
     let latest = latest(&node.versions).map(|version| &version.fields);
     let lists = |own: &Option<Labels>, by_version: Option<&Labels>| -> Vec<String> {
         own.iter().chain(by_version).flat_map(Labels::iter).map(str::to_lowercase).collect()
@@ -217,7 +227,7 @@ fn passes(node: &NodeProfile, filter: &Filter) -> bool {
         |wanted: &[String], have: &[String]| wanted.is_empty() || wanted.iter().any(|value| have.contains(value));
     let own_range = node.fields.supported_host_version.as_ref().map(Text::as_str).filter(|range| !range.is_empty());
     let by_version = || latest?.supported_host_version.as_ref().map(Text::as_str);
-    let range = own_range.or_else(by_version).and_then(host::HostRange::parse);
+    let range = own_range.or_else(by_version).and_then(host_version::HostRange::parse);
     let platform = match filter.form_factor {
         None | Some(FormFactor::Other) => None,
         Some(FormFactor::GitLinux) => Some("linux"),
@@ -233,7 +243,7 @@ fn passes(node: &NodeProfile, filter: &Filter) -> bool {
         && platform.is_none_or(|platform| systems.is_empty() || admits(platform))
 }
 
-pub(super) fn ids(page: &Page<Arc<Entry>>) -> Vec<NodeId> {
+pub(super) fn ids(page: &Page<Arc<NodeEntry>>) -> Vec<NodeId> {
     page.entries.iter().filter_map(|entry| Some(entry.profile()?.id.clone())).collect()
 }
 
@@ -255,7 +265,7 @@ proptest! {
             let query = NodeQuery { page: PageRequest { page, limit }, selection };
             for fresh in [true, false, false] {
                 let found = warm.entries(warm.list(&query, fresh));
-                let asked = query.page.cut(all.iter().cloned());
+                let asked = query.page.paginate(all.iter().cloned());
                 prop_assert_eq!((ids(&found), found.total), (asked.entries, asked.total), "{:?}", query);
             }
         }
@@ -281,11 +291,11 @@ proptest! {
             let publisher = PublisherId::parse(publisher).unwrap();
             let page = PageRequest { page: 1, limit: 100 };
             let listed = |include_banned| -> Vec<NodeKey> {
-                ids(&nodes.of_publisher(&publisher, page, include_banned)).iter().map(NodeId::key).collect()
+                ids(&nodes.page_of_publisher(&publisher, page, include_banned)).iter().map(NodeId::key).collect()
             };
             prop_assert_eq!(nodes.count_of_publisher(&publisher), keys.len());
             prop_assert_eq!(listed(true), keys.clone());
-            keys.retain(|key| nodes.visible(key));
+            keys.retain(|key| nodes.is_visible(key));
             prop_assert_eq!(listed(false), keys);
         }
     }
@@ -307,7 +317,7 @@ fn whole_publishers_come_and_go_at_once() {
         nodes.list(&NodeQuery { page: PageRequest { page: 1, limit: 1 }, selection }, true).total
     };
     for banned in [true, false] {
-        nodes.show_publisher("acme", Some(&publisher_profile("acme", banned, 0)));
+        nodes.update_publisher("acme", Some(&publisher_profile("acme", banned, 0)));
         assert_eq!((total(&nodes, false), total(&nodes, true)), (if banned { 750 } else { 1500 }, 1500));
     }
     let order = |nodes: &Nodes| {
@@ -337,14 +347,14 @@ fn json_is_written_once_and_anew_after_every_change_that_it_shows() {
     assert_eq!(json(&nodes)["downloads"], 3);
     assert_eq!(held.profile().map(|node| node.downloads), Some(0), "what a reader holds does not change under it");
 
-    nodes.show_publisher("acme", Some(&publisher_profile("acme", true, 7)));
+    nodes.update_publisher("acme", Some(&publisher_profile("acme", true, 7)));
     assert_eq!(json(&nodes)["publisher"]["name"], "Name 7");
     assert_eq!(json(&nodes)["status"], "NodeStatusBanned");
     assert_eq!(json(&nodes)["status_detail"], view::PUBLISHER_BANNED);
     let status = nodes.get(&key).map(|node| nodes.status_of(node));
     assert_eq!(status, Some((NodeStatus::Banned, Some(view::PUBLISHER_BANNED))));
-    nodes.show_publisher("acme", None);
-    assert_eq!((&json(&nodes)["publisher"]["name"], nodes.visible(&key)), (&"acme".into(), false));
+    nodes.update_publisher("acme", None);
+    assert_eq!((&json(&nodes)["publisher"]["name"], nodes.is_visible(&key)), (&"acme".into(), false));
     assert_ne!(nodes.fragment(&key).unwrap().hash, first.hash);
 }
 
@@ -358,7 +368,7 @@ fn deleted_nodes_are_nowhere() {
     apply(&Happening::Deleted { node: 1 }, at, &mut nodes);
     let key = id(1).key();
     assert!(nodes.get(&key).is_none() && nodes.entry(&key).is_none() && nodes.fragment(&key).is_none());
-    assert!(nodes.by_version(version(1, 0)).is_none() && !nodes.visible(&key));
+    assert!(nodes.by_version(version(1, 0)).is_none() && !nodes.is_visible(&key));
     assert_eq!(nodes.count_of_publisher(&PublisherId::parse("acme").unwrap()), 0);
 }
 

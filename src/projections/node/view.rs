@@ -24,7 +24,7 @@ pub struct Links {
 impl Links {
     /// Returns the download URL of a version.
     #[must_use]
-    pub fn download(&self, node: &str, version: &str) -> String {
+    pub fn download_url(&self, node: &str, version: &str) -> String {
         // Some decoders read the plus sign as a space; all other characters of versions are safe.
         format!("{}/nodes/{node}/versions/{}/download", self.public_url, version.replace('+', "%2B"))
     }
@@ -75,19 +75,19 @@ impl<'m> VersionView<'m> {
             changelog: fields.changelog.as_ref().map(Text::as_str),
             host_node_extract_status: version.host_node_extract_status.as_ref().map(Text::as_str),
             created_at: version.created_at.to_string(),
-            dependencies: entries(fields.dependencies.as_ref()),
+            dependencies: label_list(fields.dependencies.as_ref()),
             deprecated: version.is_deprecated(),
-            download_url: archive.map(|_| links.download(node.id.as_str(), &number)),
+            download_url: archive.map(|_| links.download_url(node.id.as_str(), &number)),
             id: version.id.to_string(),
             node_id: node.id.as_str(),
             status: version.status.as_str(),
             status_reason: None,
-            supported_accelerators: entries(fields.supported_accelerators.as_ref()),
+            supported_accelerators: label_list(fields.supported_accelerators.as_ref()),
             supported_host_frontend_version: fields.supported_host_frontend_version.as_ref().map(Text::as_str),
             supported_host_version: fields.supported_host_version.as_ref().map(Text::as_str),
-            supported_os: entries(fields.supported_os.as_ref()),
-            tags: entries(fields.tags.as_ref()),
-            tags_admin: entries(version.tags_admin.as_ref()),
+            supported_os: label_list(fields.supported_os.as_ref()),
+            tags: label_list(fields.tags.as_ref()),
+            tags_admin: label_list(version.tags_admin.as_ref()),
             version: number,
         }
     }
@@ -157,42 +157,47 @@ impl<'m> NodeView<'m> {
     pub fn new(node: &'m NodeProfile, publisher: Option<&'m PublisherProfile>, links: &Links) -> Self {
         let name = publisher.map_or(node.publisher.as_str(), publisher_name);
         let banned = publisher.is_some_and(|publisher| publisher.status == PublisherStatus::Banned);
-        Self::of(node, name, banned, links)
+        Self::with_publisher(node, name, banned, links)
     }
 
     /// Creates the view from the displayed data of the publisher.
-    pub(super) fn of(node: &'m NodeProfile, publisher_name: &'m str, publisher_banned: bool, links: &Links) -> Self {
+    pub(super) fn with_publisher(
+        node: &'m NodeProfile,
+        publisher_name: &'m str,
+        publisher_banned: bool,
+        links: &Links,
+    ) -> Self {
         let fields = &node.fields;
         let (status, status_detail) = effective_status(node, publisher_banned);
 
         Self {
             author: fields.author.as_ref().map(Text::as_str),
-            banner_url: shown(fields.banner_url.as_ref()),
+            banner_url: non_empty_link(fields.banner_url.as_ref()),
             category: fields.category.as_ref().map(Text::as_str),
             created_at: node.created_at.to_string(),
             description: fields.description.as_ref().map_or("", Text::as_str),
             downloads: node.downloads,
             github_stars: node.github_stars,
-            icon: shown(fields.icon.as_ref()),
+            icon: non_empty_link(fields.icon.as_ref()),
             id: node.id.as_str(),
             latest_version: latest(&node.versions)
                 .map(|version| VersionView::new(node, version, publisher_banned, links)),
             license: fields.license.as_ref().map(Text::as_str),
             name: node.display_name(),
-            preempted_host_node_names: entries(fields.preempted_host_node_names.as_ref()),
+            preempted_host_node_names: label_list(fields.preempted_host_node_names.as_ref()),
             publisher: OwnerView { id: node.publisher.as_str(), name: publisher_name },
             rating: node.rating(),
-            repository: shown(fields.repository.as_ref()),
+            repository: non_empty_link(fields.repository.as_ref()),
             search_ranking: node.search_ranking,
             status: status.as_str(),
             status_detail,
-            supported_accelerators: entries(fields.supported_accelerators.as_ref()),
+            supported_accelerators: label_list(fields.supported_accelerators.as_ref()),
             supported_host_frontend_version: fields.supported_host_frontend_version.as_ref().map(Text::as_str),
             supported_host_version: fields.supported_host_version.as_ref().map(Text::as_str),
-            supported_os: entries(fields.supported_os.as_ref()),
-            tags: entries(fields.tags.as_ref()),
-            tags_admin: entries(node.tags_admin.as_ref()),
-            translations: fields.translations.as_ref().map(texts),
+            supported_os: label_list(fields.supported_os.as_ref()),
+            tags: label_list(fields.tags.as_ref()),
+            tags_admin: label_list(node.tags_admin.as_ref()),
+            translations: fields.translations.as_ref().map(translation_map),
         }
     }
 }
@@ -215,17 +220,17 @@ pub fn publisher_name(profile: &PublisherProfile) -> &str {
 
 /// Returns the entries of a list; empty if absent.
 #[must_use]
-pub fn entries(labels: Option<&Labels>) -> Vec<&str> {
+pub fn label_list(labels: Option<&Labels>) -> Vec<&str> {
     labels.into_iter().flat_map(Labels::iter).collect()
 }
 
 /// Returns a link unless it is empty, which means none (contract 4).
 #[must_use]
-pub fn shown(link: Option<&Link>) -> Option<&str> {
+pub fn non_empty_link(link: Option<&Link>) -> Option<&str> {
     link.map(Link::as_str).filter(|link| !link.is_empty())
 }
 
-fn texts(translations: &Translations) -> BTreeMap<&str, BTreeMap<&str, &str>> {
+fn translation_map(translations: &Translations) -> BTreeMap<&str, BTreeMap<&str, &str>> {
     let languages = translations.iter().map(|(language, texts)| {
         let texts = texts.iter().map(|(field, text)| (field.as_str(), text.as_str())).collect();
         (language.as_str(), texts)
@@ -235,17 +240,17 @@ fn texts(translations: &Translations) -> BTreeMap<&str, BTreeMap<&str, &str>> {
 
 /// A node rendered as JSON. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Fragment {
+pub struct NodeFragment {
     pub json: Bytes,
     /// The first half of the SHA-256 of the JSON.
     pub hash: [u8; 16],
 }
 
-impl Fragment {
+impl NodeFragment {
     /// Renders a view.
     #[must_use]
     #[expect(clippy::missing_panics_doc, reason = "it cannot panic: see the proof")]
-    pub fn write(view: &NodeView<'_>) -> Self {
+    pub fn render(view: &NodeView<'_>) -> Self {
         let json = serde_json::to_vec(view).expect("text, numbers and lists of them can always be written as JSON");
         let mut hash = [0; 16];
         hash.copy_from_slice(&Sha256::digest(&json)[..16]);

@@ -7,59 +7,59 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use super::parts::Part;
-use super::{CHUNK_HEADER_BYTES, END, HASH_BYTES, HEADER_BYTES, Unusable, file_in, parse_header};
+use super::parts::SnapshotPart;
+use super::{CHUNK_HEADER_BYTES, END_KIND, HASH_BYTES, HEADER_BYTES, SnapshotError, parse_header, snapshot_path};
 use crate::events::journal::Anchor;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 use crate::projections::version::Versions;
 
 /// Chunks in memory at a time.
-const AT_ONCE: usize = 8;
+const CHUNKS_AT_ONCE: usize = 8;
 
 /// An opened snapshot of this release whose contents are not yet read.
-pub struct Found {
+pub struct OpenedSnapshot {
     pub anchor: Anchor,
     path: PathBuf,
     file: File,
     header: [u8; HEADER_BYTES],
     /// Bytes left to read.
-    left: u64,
+    remaining: u64,
 }
 
 /// A chunk of the file.
-struct Chunk {
+struct SnapshotChunk {
     kind: u8,
     /// Header and values.
     bytes: Vec<u8>,
 }
 
-impl Chunk {
-    fn part(&self) -> Result<Part, String> {
+impl SnapshotChunk {
+    fn decode(&self) -> Result<SnapshotPart, String> {
         let values = &self.bytes[CHUNK_HEADER_BYTES..];
         if self.bytes[5..CHUNK_HEADER_BYTES] != crc32c::crc32c(values).to_le_bytes() {
             return Err("the checksum of a chunk does not fit".to_owned());
         }
-        Part::read(self.kind, values).map_err(|error| error.to_string())
+        SnapshotPart::decode(self.kind, values).map_err(|error| error.to_string())
     }
 }
 
-impl Found {
+impl OpenedSnapshot {
     /// Opens the snapshot; `None` if there is none.
     ///
     /// # Errors
     /// If the snapshot cannot be used.
-    pub fn look(directory: &Path) -> Result<Option<Self>, Unusable> {
-        let path = file_in(directory);
+    pub fn open(directory: &Path) -> Result<Option<Self>, SnapshotError> {
+        let path = snapshot_path(directory);
         let mut file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(|error| Unusable::damaged(&path, &error))?,
+            opened => opened.map_err(|error| SnapshotError::damaged(&path, &error))?,
         };
         let mut header = [0; HEADER_BYTES];
         let length = file.metadata().map_or(0, |metadata| metadata.len());
-        file.read_exact(&mut header).map_err(|_| Unusable::damaged(&path, "it ends within its header"))?;
+        file.read_exact(&mut header).map_err(|_| SnapshotError::damaged(&path, "it ends within its header"))?;
         let anchor = parse_header(&header, &path)?;
-        Ok(Some(Self { anchor, path, file, header, left: length - HEADER_BYTES as u64 }))
+        Ok(Some(Self { anchor, path, file, header, remaining: length - HEADER_BYTES as u64 }))
     }
 
     /// Returns the path of the file.
@@ -72,17 +72,18 @@ impl Found {
     ///
     /// # Errors
     /// If the snapshot cannot be used.
-    pub fn load(mut self, links: Links) -> Result<Models, Unusable> {
+    pub fn load(mut self, links: Links) -> Result<Models, SnapshotError> {
         let mut models = Models::new(links);
         let mut hash = Sha256::new_with_prefix(self.header);
 
         loop {
-            let (chunks, ended) = self.next_chunks().map_err(|error| Unusable::damaged(&self.path, &error))?;
+            let (chunks, ended) = self.next_chunks().map_err(|error| SnapshotError::damaged(&self.path, &error))?;
             let hashing = || chunks.iter().for_each(|chunk| hash.update(&chunk.bytes));
-            let decoding = || chunks.par_iter().map(Chunk::part).collect::<Result<Vec<Part>, String>>();
+            let decoding =
+                || chunks.par_iter().map(SnapshotChunk::decode).collect::<Result<Vec<SnapshotPart>, String>>();
             let ((), parts) = rayon::join(hashing, decoding);
             parts
-                .map_err(|reason| Unusable::damaged(&self.path, &reason))?
+                .map_err(|reason| SnapshotError::damaged(&self.path, &reason))?
                 .into_iter()
                 .for_each(|part| part.restore(&mut models));
             if ended {
@@ -91,23 +92,23 @@ impl Found {
         }
 
         let mut told = [0; HASH_BYTES];
-        let whole = self.left == HASH_BYTES as u64 && self.file.read_exact(&mut told).is_ok();
+        let whole = self.remaining == HASH_BYTES as u64 && self.file.read_exact(&mut told).is_ok();
         if !whole || told != *hash.finalize() {
-            return Err(Unusable::damaged(&self.path, "the hash of its contents does not fit"));
+            return Err(SnapshotError::damaged(&self.path, "the hash of its contents does not fit"));
         }
 
-        models.versions = Versions::of(&models.nodes);
+        models.versions = Versions::from_nodes(&models.nodes);
         models.position = self.anchor.position;
         Ok(models)
     }
 
     /// Reads the next chunks; the flag is `true` after the last one.
-    fn next_chunks(&mut self) -> io::Result<(Vec<Chunk>, bool)> {
-        let mut chunks = Vec::with_capacity(AT_ONCE);
-        while chunks.len() < AT_ONCE {
+    fn next_chunks(&mut self) -> io::Result<(Vec<SnapshotChunk>, bool)> {
+        let mut chunks = Vec::with_capacity(CHUNKS_AT_ONCE);
+        while chunks.len() < CHUNKS_AT_ONCE {
             let mut kind = [0];
             self.read(&mut kind)?;
-            if kind == [END] {
+            if kind == [END_KIND] {
                 return Ok((chunks, true));
             }
 
@@ -115,21 +116,21 @@ impl Found {
             header[0] = kind[0];
             self.read(&mut header[1..])?;
             let length = header[1..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-            if u64::from(length) > self.left {
+            if u64::from(length) > self.remaining {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
 
             let mut bytes = vec![0; CHUNK_HEADER_BYTES + length as usize];
             bytes[..CHUNK_HEADER_BYTES].copy_from_slice(&header);
             self.read(&mut bytes[CHUNK_HEADER_BYTES..])?;
-            chunks.push(Chunk { kind: kind[0], bytes });
+            chunks.push(SnapshotChunk { kind: kind[0], bytes });
         }
         Ok((chunks, false))
     }
 
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         self.file.read_exact(bytes)?;
-        self.left = self.left.saturating_sub(bytes.len() as u64);
+        self.remaining = self.remaining.saturating_sub(bytes.len() as u64);
         Ok(())
     }
 }

@@ -7,17 +7,17 @@ use crate::domain::user::User;
 use crate::domain::value::{Digest, Timestamp};
 use crate::events::codec::unpack;
 use crate::events::schema::CommitDecodeError;
-use crate::projections::claim::Claimed;
+use crate::projections::claim::KeyClaims;
 use crate::projections::delivery::Deliveries;
-use crate::projections::node::{SavedNode, SavedOwner};
+use crate::projections::node::{NodeSnapshotRow, OwnerSnapshotRow};
 use crate::projections::read_models::Models;
 use crate::projections::task::Tasks;
-use crate::projections::task::index::{Listed, Mark};
+use crate::projections::task::index::{FileMark, TaskIndexEntry};
 
 /// Kind of a chunk's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum SnapshotPartKind {
     Owners = 1,
     Nodes,
     Generation,
@@ -37,9 +37,9 @@ pub enum Kind {
 }
 
 /// A decoded chunk.
-pub enum Part {
-    Owners(Vec<SavedOwner>),
-    Nodes(Vec<SavedNode>),
+pub enum SnapshotPart {
+    Owners(Vec<OwnerSnapshotRow>),
+    Nodes(Vec<NodeSnapshotRow>),
     Generation(Vec<u64>),
     Users(Vec<(UserId, User)>),
     Publishers(Vec<(String, Publisher)>),
@@ -48,37 +48,37 @@ pub enum Part {
     TokensOfUsers(Vec<(UserId, Vec<TokenId>)>),
     Tasks(Vec<Tasks>),
     TaskOwners(Vec<Option<UserId>>),
-    TaskBlocks(Vec<Vec<Listed>>),
-    TaskMarks(Vec<(TaskId, Vec<Mark>)>),
+    TaskBlocks(Vec<Vec<TaskIndexEntry>>),
+    TaskMarks(Vec<(TaskId, Vec<FileMark>)>),
     Deliveries(Vec<Deliveries>),
-    Claims(Vec<(Digest, Claimed)>),
+    Claims(Vec<(Digest, KeyClaims)>),
     ClaimOrder(Vec<(Timestamp, Digest)>),
     Streams(Vec<(u64, u32)>),
 }
 
-impl Part {
+impl SnapshotPart {
     /// Decodes the values of a chunk.
     ///
     /// # Errors
     /// If the kind is unknown or the values have another type.
-    pub fn read(kind: u8, bytes: &[u8]) -> Result<Self, CommitDecodeError> {
+    pub fn decode(kind: u8, bytes: &[u8]) -> Result<Self, CommitDecodeError> {
         Ok(match kind {
-            k if k == Kind::Owners as u8 => Self::Owners(values(bytes)?),
-            k if k == Kind::Nodes as u8 => Self::Nodes(values(bytes)?),
-            k if k == Kind::Generation as u8 => Self::Generation(values(bytes)?),
-            k if k == Kind::Users as u8 => Self::Users(values(bytes)?),
-            k if k == Kind::Publishers as u8 => Self::Publishers(values(bytes)?),
-            k if k == Kind::Tokens as u8 => Self::Tokens(values(bytes)?),
-            k if k == Kind::TokensOfPublishers as u8 => Self::TokensOfPublishers(values(bytes)?),
-            k if k == Kind::TokensOfUsers as u8 => Self::TokensOfUsers(values(bytes)?),
-            k if k == Kind::Tasks as u8 => Self::Tasks(values(bytes)?),
-            k if k == Kind::TaskOwners as u8 => Self::TaskOwners(values(bytes)?),
-            k if k == Kind::TaskBlocks as u8 => Self::TaskBlocks(values(bytes)?),
-            k if k == Kind::TaskMarks as u8 => Self::TaskMarks(values(bytes)?),
-            k if k == Kind::Deliveries as u8 => Self::Deliveries(values(bytes)?),
-            k if k == Kind::Claims as u8 => Self::Claims(values(bytes)?),
-            k if k == Kind::ClaimOrder as u8 => Self::ClaimOrder(values(bytes)?),
-            k if k == Kind::Streams as u8 => Self::Streams(values(bytes)?),
+            k if k == SnapshotPartKind::Owners as u8 => Self::Owners(decode_values(bytes)?),
+            k if k == SnapshotPartKind::Nodes as u8 => Self::Nodes(decode_values(bytes)?),
+            k if k == SnapshotPartKind::Generation as u8 => Self::Generation(decode_values(bytes)?),
+            k if k == SnapshotPartKind::Users as u8 => Self::Users(decode_values(bytes)?),
+            k if k == SnapshotPartKind::Publishers as u8 => Self::Publishers(decode_values(bytes)?),
+            k if k == SnapshotPartKind::Tokens as u8 => Self::Tokens(decode_values(bytes)?),
+            k if k == SnapshotPartKind::TokensOfPublishers as u8 => Self::TokensOfPublishers(decode_values(bytes)?),
+            k if k == SnapshotPartKind::TokensOfUsers as u8 => Self::TokensOfUsers(decode_values(bytes)?),
+            k if k == SnapshotPartKind::Tasks as u8 => Self::Tasks(decode_values(bytes)?),
+            k if k == SnapshotPartKind::TaskOwners as u8 => Self::TaskOwners(decode_values(bytes)?),
+            k if k == SnapshotPartKind::TaskBlocks as u8 => Self::TaskBlocks(decode_values(bytes)?),
+            k if k == SnapshotPartKind::TaskMarks as u8 => Self::TaskMarks(decode_values(bytes)?),
+            k if k == SnapshotPartKind::Deliveries as u8 => Self::Deliveries(decode_values(bytes)?),
+            k if k == SnapshotPartKind::Claims as u8 => Self::Claims(decode_values(bytes)?),
+            k if k == SnapshotPartKind::ClaimOrder as u8 => Self::ClaimOrder(decode_values(bytes)?),
+            k if k == SnapshotPartKind::Streams as u8 => Self::Streams(decode_values(bytes)?),
             unknown => return Err(CommitDecodeError::Malformed(format!("chunks of kind {unknown} are unknown"))),
         })
     }
@@ -97,7 +97,7 @@ impl Part {
             Self::Tasks(tasks) => tasks.into_iter().for_each(|tasks| models.tasks = tasks),
             Self::TaskOwners(owners) => models.tasks.index.restore_owners(owners),
             Self::TaskBlocks(blocks) => models.tasks.index.restore_blocks(blocks),
-            Self::TaskMarks(marks) => models.tasks.index.restore_more(marks),
+            Self::TaskMarks(marks) => models.tasks.index.restore_extra_marks(marks),
             Self::Deliveries(all) => all.into_iter().for_each(|deliveries| models.deliveries = deliveries),
             Self::Claims(claims) => models.claims.restore(claims, Vec::new()),
             Self::ClaimOrder(order) => models.claims.restore(Vec::new(), order),
@@ -106,7 +106,7 @@ impl Part {
     }
 }
 
-fn values<T: serde::de::DeserializeOwned>(mut bytes: &[u8]) -> Result<Vec<T>, CommitDecodeError> {
+fn decode_values<T: serde::de::DeserializeOwned>(mut bytes: &[u8]) -> Result<Vec<T>, CommitDecodeError> {
     let mut values = Vec::new();
     while !bytes.is_empty() {
         values.push(unpack(&mut bytes)?);

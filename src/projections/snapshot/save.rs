@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::parts::Kind;
-use super::{CHUNK_BYTES, END, file_in, header};
-use crate::clock::{Mishaps, Step};
+use super::parts::SnapshotPartKind;
+use super::{CHUNK_BYTES, END_KIND, header, snapshot_path};
 use crate::data_dir::sync_parent;
+use crate::environment::{CommitStep, FailPoints};
 use crate::events::codec::pack;
 use crate::events::journal::Anchor;
 use crate::projections::read_models::Models;
@@ -21,16 +21,16 @@ use crate::projections::read_models::Models;
 ///
 /// # Errors
 /// If the file system reports an error.
-pub fn save(models: &Models, anchor: &Anchor, directory: &Path, mishaps: &Mishaps) -> io::Result<u64> {
+pub fn save(models: &Models, anchor: &Anchor, directory: &Path, fail_points: &FailPoints) -> io::Result<u64> {
     fs::create_dir_all(directory)?;
-    let path = file_in(directory);
-    let draft = draft_in(directory);
-    let bytes = write_draft(models, anchor, &draft, mishaps).inspect_err(|_| {
+    let path = snapshot_path(directory);
+    let draft = draft_path(directory);
+    let bytes = write_draft(models, anchor, &draft, fail_points).inspect_err(|_| {
         // Free the space of the failed draft.
         drop(fs::remove_file(&draft));
     })?;
     fs::rename(&draft, &path)?;
-    mishaps.done(Step::SnapshotRenamed);
+    fail_points.hit_after(CommitStep::SnapshotRenamed);
     sync_parent(&path)?;
     Ok(bytes)
 }
@@ -40,26 +40,26 @@ pub fn save(models: &Models, anchor: &Anchor, directory: &Path, mishaps: &Mishap
 /// # Errors
 /// If the file system reports an error.
 pub fn remove_draft(directory: &Path) -> io::Result<()> {
-    match fs::remove_file(draft_in(directory)) {
+    match fs::remove_file(draft_path(directory)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-fn draft_in(directory: &Path) -> PathBuf {
-    file_in(directory).with_extension("draft")
+fn draft_path(directory: &Path) -> PathBuf {
+    snapshot_path(directory).with_extension("draft")
 }
 
-fn write_draft(models: &Models, anchor: &Anchor, draft: &Path, mishaps: &Mishaps) -> io::Result<u64> {
+fn write_draft(models: &Models, anchor: &Anchor, draft: &Path, fail_points: &FailPoints) -> io::Result<u64> {
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(draft)?;
-    let mut out = Chunks { file, hash: Sha256::new(), bytes: 0, values: Vec::new() };
+    let mut out = SnapshotWriter { file, hash: Sha256::new(), bytes: 0, values: Vec::new() };
     out.write(&header(anchor))?;
-    out.models(models)?;
-    out.finish(mishaps)
+    out.write_models(models)?;
+    out.finish(fail_points)
 }
 
 /// The draft file.
-struct Chunks {
+struct SnapshotWriter {
     file: File,
     hash: Sha256,
     bytes: u64,
@@ -67,39 +67,43 @@ struct Chunks {
     values: Vec<u8>,
 }
 
-impl Chunks {
+impl SnapshotWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.hash.update(bytes);
         self.bytes += bytes.len() as u64;
         self.file.write_all(bytes)
     }
 
-    fn models(&mut self, models: &Models) -> io::Result<()> {
-        self.values(Kind::Owners, models.nodes.saved_owners())?;
-        self.values(Kind::Nodes, models.nodes.saved())?;
-        self.values(Kind::Generation, [models.nodes.generation()])?;
-        self.values(Kind::Users, models.users.saved())?;
-        self.values(Kind::Publishers, models.publishers.saved())?;
-        self.values(Kind::Tokens, models.tokens.saved())?;
+    fn write_models(&mut self, models: &Models) -> io::Result<()> {
+        self.write_values(SnapshotPartKind::Owners, models.nodes.owner_rows())?;
+        self.write_values(SnapshotPartKind::Nodes, models.nodes.node_rows())?;
+        self.write_values(SnapshotPartKind::Generation, [models.nodes.generation()])?;
+        self.write_values(SnapshotPartKind::Users, models.users.snapshot_entries())?;
+        self.write_values(SnapshotPartKind::Publishers, models.publishers.snapshot_entries())?;
+        self.write_values(SnapshotPartKind::Tokens, models.tokens.snapshot_entries())?;
 
-        let (of_publishers, of_users) = models.tokens.saved_lists();
-        self.values(Kind::TokensOfPublishers, of_publishers)?;
-        self.values(Kind::TokensOfUsers, of_users)?;
+        let (of_publishers, of_users) = models.tokens.snapshot_lists();
+        self.write_values(SnapshotPartKind::TokensOfPublishers, of_publishers)?;
+        self.write_values(SnapshotPartKind::TokensOfUsers, of_users)?;
 
-        self.values(Kind::Tasks, [&models.tasks])?;
-        let (owners, blocks, marks) = models.tasks.index.saved();
-        self.values(Kind::TaskOwners, owners)?;
-        self.values(Kind::TaskBlocks, blocks)?;
-        self.values(Kind::TaskMarks, marks)?;
+        self.write_values(SnapshotPartKind::Tasks, [&models.tasks])?;
+        let (owners, blocks, marks) = models.tasks.index.snapshot_parts();
+        self.write_values(SnapshotPartKind::TaskOwners, owners)?;
+        self.write_values(SnapshotPartKind::TaskBlocks, blocks)?;
+        self.write_values(SnapshotPartKind::TaskMarks, marks)?;
 
-        self.values(Kind::Deliveries, [&models.deliveries])?;
-        let (claims, order) = models.claims.saved();
-        self.values(Kind::Claims, claims)?;
-        self.values(Kind::ClaimOrder, order)?;
-        self.values(Kind::Streams, models.streams.entries())
+        self.write_values(SnapshotPartKind::Deliveries, [&models.deliveries])?;
+        let (claims, order) = models.claims.snapshot_entries();
+        self.write_values(SnapshotPartKind::Claims, claims)?;
+        self.write_values(SnapshotPartKind::ClaimOrder, order)?;
+        self.write_values(SnapshotPartKind::Streams, models.streams.entries())
     }
 
-    fn values<T: Serialize>(&mut self, kind: Kind, values: impl IntoIterator<Item = T>) -> io::Result<()> {
+    fn write_values<T: Serialize>(
+        &mut self,
+        kind: SnapshotPartKind,
+        values: impl IntoIterator<Item = T>,
+    ) -> io::Result<()> {
         for value in values {
             pack(&value, &mut self.values);
             if self.values.len() >= CHUNK_BYTES {
@@ -109,7 +113,7 @@ impl Chunks {
         if self.values.is_empty() { Ok(()) } else { self.end_chunk(kind) }
     }
 
-    fn end_chunk(&mut self, kind: Kind) -> io::Result<()> {
+    fn end_chunk(&mut self, kind: SnapshotPartKind) -> io::Result<()> {
         let values = std::mem::take(&mut self.values);
         let length =
             u32::try_from(values.len()).map_err(|_| io::Error::other("a value is too large for a snapshot"))?;
@@ -123,13 +127,13 @@ impl Chunks {
     }
 
     /// Writes the end marker and the hash, and syncs the file.
-    fn finish(mut self, mishaps: &Mishaps) -> io::Result<u64> {
+    fn finish(mut self, fail_points: &FailPoints) -> io::Result<u64> {
         let hash = self.hash.finalize();
-        self.file.write_all(&[END])?;
+        self.file.write_all(&[END_KIND])?;
         self.file.write_all(&hash)?;
-        mishaps.done(Step::SnapshotWritten);
+        fail_points.hit_after(CommitStep::SnapshotWritten);
         self.file.sync_all()?;
-        mishaps.done(Step::SnapshotSynced);
+        fail_points.hit_after(CommitStep::SnapshotSynced);
         Ok(self.bytes + 1 + hash.len() as u64)
     }
 }

@@ -4,17 +4,17 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
-use crate::clock::Mishaps;
-use crate::domain::claim::{Claim, ClaimEvent};
+use crate::domain::claim::{ClaimEvent, IdempotencyClaim};
 use crate::domain::event::Event;
 use crate::domain::ids::{EventId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
-use crate::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, Source, Upscale};
+use crate::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, PictureSource, UpscaleJob};
 use crate::domain::node::{NodeEvent, NodeFields, Stars};
 use crate::domain::publisher::{MemberRole, PublisherEvent, PublisherFields};
-use crate::domain::task::{Submission, TaskEvent, Work};
+use crate::domain::task::{Submission, TaskEvent, TaskWork};
 use crate::domain::token::{TokenEvent, TokenGrant, TokenSubject};
 use crate::domain::value::{CallbackUrl, Digest, Label, Labels, Name, Reason, Text, Timestamp};
-use crate::domain::version::{Archive, SemVer, VersionDraft, VersionFacts, VersionFields, VersionStatus};
+use crate::domain::version::{Archive, SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionStatus};
+use crate::environment::FailPoints;
 use crate::events::envelope::{Actor, RecordedEvent};
 use crate::events::journal::ChainHash;
 use crate::events::stream::{Position, StreamId, Version};
@@ -45,16 +45,20 @@ fn text(n: u8) -> String {
 }
 
 fn reason(n: u8) -> Reason {
-    Reason::recorded(text(n))
+    Reason::from_recorded(text(n))
 }
 
 /// Creates an event of a node; `seen` is one of its versions.
 fn node_event(kind: u8, a: u8, b: u8, nth: u8, seen: VersionId) -> NodeEvent {
     let fields = || NodeFields {
-        name: Some(Name::recorded(text(b))),
-        tags: Some(Labels::recorded(vec![text(a), text(b)])),
+        name: Some(Name::from_recorded(text(b))),
+        tags: Some(Labels::from_recorded(vec![text(a), text(b)])),
         translations: Some(
-            [(Label::recorded("fr".into()), [(Label::recorded(text(a)), Text::recorded(text(b)))].into())].into(),
+            [(
+                Label::from_recorded("fr".into()),
+                [(Label::from_recorded(text(a)), Text::from_recorded(text(b)))].into(),
+            )]
+            .into(),
         ),
         ..NodeFields::default()
     };
@@ -62,7 +66,7 @@ fn node_event(kind: u8, a: u8, b: u8, nth: u8, seen: VersionId) -> NodeEvent {
         id: version(nth),
         number: SemVer::parse(&format!("1.{nth}.0-rc.1+b{a}")).unwrap(),
         fields: VersionFields {
-            changelog: Some(Text::recorded(text(b))),
+            changelog: Some(Text::from_recorded(text(b))),
             deprecated: Some(a == 1),
             ..VersionFields::default()
         },
@@ -81,7 +85,10 @@ fn node_event(kind: u8, a: u8, b: u8, nth: u8, seen: VersionId) -> NodeEvent {
         8 => NodeEvent::ArchiveStored { version: seen, archive: Archive { digest: Digest([a; 32]), bytes: 7 } },
         9 => NodeEvent::VersionAdministered {
             id: seen,
-            facts: VersionFacts { created_at: Some(Timestamp::from_micros(i64::from(b))), ..VersionFacts::default() },
+            admin_fields: VersionAdminFields {
+                created_at: Some(Timestamp::from_micros(i64::from(b))),
+                ..VersionAdminFields::default()
+            },
         },
         10 => NodeEvent::DownloadsCounted { count: u64::from(b) },
         11 => NodeEvent::NodeReviewed { user: user(b), stars: Stars::new(i64::from(b) + 1).unwrap() },
@@ -91,7 +98,7 @@ fn node_event(kind: u8, a: u8, b: u8, nth: u8, seen: VersionId) -> NodeEvent {
 }
 
 fn publisher_event(a: u8, b: u8) -> PublisherEvent {
-    let fields = PublisherFields { name: Some(Name::recorded(text(b))), ..PublisherFields::default() };
+    let fields = PublisherFields { name: Some(Name::from_recorded(text(b))), ..PublisherFields::default() };
     match b {
         0 => PublisherEvent::PublisherCreated { id: publisher(a), owner: user(b), fields },
         1 => PublisherEvent::PublisherRevised { change: fields },
@@ -105,7 +112,7 @@ fn token_event(a: u8, b: u8) -> TokenEvent {
         0 => TokenSubject::User(user(a)),
         _ => TokenSubject::Publisher { publisher: publisher(b), issued_by: user(a) },
     };
-    let name = Name::recorded(text(a));
+    let name = Name::from_recorded(text(a));
     let id = TokenId(Uuid::from_u128(u128::from(a)));
     match b {
         0 | 1 => {
@@ -121,24 +128,24 @@ fn picture() -> Picture {
 }
 
 fn task_event(a: u8, b: u8) -> TaskEvent {
-    let hook = CallbackUrl::recorded("https://receiver.example".to_owned());
-    let job = ImageJob::Upscale(Upscale { prompt: Some(Text::recorded(text(a))), ..Upscale::default() });
+    let hook = CallbackUrl::from_recorded("https://receiver.example".to_owned());
+    let job = ImageJob::Upscale(UpscaleJob { prompt: Some(Text::from_recorded(text(a))), ..UpscaleJob::default() });
     match b {
         0 => {
-            let (image, reference) = (Source::Kept(picture()), Some(Source::Remote(hook.clone())));
-            let work = Work::Image(ImageWork { job, image, reference, seed: Some(u32::from(a)) });
+            let (image, reference) = (PictureSource::Stored(picture()), Some(PictureSource::Remote(hook.clone())));
+            let work = TaskWork::Image(ImageWork { job, image, reference, seed: Some(u32::from(a)) });
             let task = TaskId(Uuid::from_u128(u128::from(a)));
             TaskEvent::TaskSubmitted(Submission { task, owner: Some(user(a)), work, webhook: Some(hook) })
         }
-        1 => TaskEvent::SubmissionStarted { attempt: 1, key: Text::recorded(text(a)) },
-        2 => TaskEvent::VendorAccepted { reference: Text::recorded(text(a)) },
+        1 => TaskEvent::SubmissionStarted { attempt: 1, key: Text::from_recorded(text(a)) },
+        2 => TaskEvent::VendorAccepted { reference: Text::from_recorded(text(a)) },
         _ => TaskEvent::TaskCompleted { results: vec![picture()] },
     }
 }
 
 fn recorded(nth: usize, (kind, a, b): Op, seen: VersionId) -> RecordedEvent {
     let small = u8::try_from(nth).unwrap();
-    let claim = Claim { key: Digest([a; 32]), fingerprint: Digest([b; 32]), nth: 0 };
+    let claim = IdempotencyClaim { key: Digest([a; 32]), fingerprint: Digest([b; 32]), command_index: 0 };
     let (stream, event): (StreamId, Event) = match kind {
         0..=13 => {
             let key = NodeId::parse(&format!("Node-{a}")).unwrap().key();
@@ -203,12 +210,12 @@ fn saved(events: &[RecordedEvent]) -> (tempfile::TempDir, Models) {
     let directory = tempfile::tempdir().unwrap();
     let mut models = Models::new(links());
     fold(&mut models, events);
-    save(&models.captured(), &anchor(models.position), directory.path(), &Mishaps::default()).unwrap();
+    save(&models.snapshot_copy(), &anchor(models.position), directory.path(), &FailPoints::default()).unwrap();
     (directory, models)
 }
 
 fn loaded(directory: &Path) -> Result<Models, String> {
-    let found = Found::look(directory).map_err(|unusable| unusable.to_string())?;
+    let found = OpenedSnapshot::open(directory).map_err(|unusable| unusable.to_string())?;
     found.expect("a snapshot").load(links()).map_err(|unusable| unusable.to_string())
 }
 
@@ -240,7 +247,7 @@ fn rich() -> Vec<RecordedEvent> {
 #[test]
 fn a_flipped_bit_anywhere_is_found() {
     let (directory, models) = saved(&rich());
-    let path = file_in(directory.path());
+    let path = snapshot_path(directory.path());
     let bytes = fs::read(&path).unwrap();
     assert_eq!(loaded(directory.path()).unwrap(), models);
     for at in (0..bytes.len()).step_by(1 + bytes.len() / 700) {
@@ -255,7 +262,7 @@ fn a_flipped_bit_anywhere_is_found() {
 #[test]
 fn a_snapshot_that_ends_early_or_late_is_not_used() {
     let (directory, _) = saved(&rich());
-    let path = file_in(directory.path());
+    let path = snapshot_path(directory.path());
     let bytes = fs::read(&path).unwrap();
     for length in (0..bytes.len()).step_by(1 + bytes.len() / 300) {
         fs::write(&path, &bytes[..length]).unwrap();
@@ -268,7 +275,7 @@ fn a_snapshot_that_ends_early_or_late_is_not_used() {
 #[test]
 fn the_snapshot_of_another_release_is_not_used() {
     let (directory, _) = saved(&[]);
-    let path = file_in(directory.path());
+    let path = snapshot_path(directory.path());
     let mut bytes = fs::read(&path).unwrap();
     bytes[12] ^= 1;
     let crc = crc32c::crc32c(&bytes[..HEADER_BYTES - 4]);
@@ -280,10 +287,10 @@ fn the_snapshot_of_another_release_is_not_used() {
 #[test]
 fn a_snapshot_that_was_not_finished_leaves_the_one_before() {
     let (directory, models) = saved(&rich());
-    fs::write(file_in(directory.path()).with_extension("draft"), b"MDYSNAP1 begun").unwrap();
+    fs::write(snapshot_path(directory.path()).with_extension("draft"), b"MDYSNAP1 begun").unwrap();
     assert_eq!(loaded(directory.path()).unwrap(), models);
-    save(&Models::new(links()), &anchor(Position(0)), directory.path(), &Mishaps::default()).unwrap();
+    save(&Models::new(links()), &anchor(Position(0)), directory.path(), &FailPoints::default()).unwrap();
     assert_eq!(loaded(directory.path()).unwrap(), Models::new(links()));
-    remove(directory.path()).unwrap();
-    assert!(Found::look(directory.path()).unwrap().is_none());
+    remove_all(directory.path()).unwrap();
+    assert!(OpenedSnapshot::open(directory.path()).unwrap().is_none());
 }

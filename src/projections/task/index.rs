@@ -16,19 +16,19 @@ use crate::events::stream::Position;
 
 mod ledger;
 
-pub use ledger::{Entry, EntryState, Ledger};
+pub use ledger::{EntryState, Ledger, LedgerEntry};
 
 /// Tasks per block.
-const BLOCK: usize = 1024;
+const BLOCK_TASKS: usize = 1024;
 /// File marks stored in the entry itself: two inputs and a result.
-const MARKS: usize = 3;
+const ENTRY_MARKS: usize = 3;
 
 /// End time of an unfinished task; an `Option` would add 8 bytes.
 const NOT_ENDED: Timestamp = Timestamp::from_micros(i64::MAX);
 
 /// Entry of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listed {
+pub struct TaskIndexEntry {
     pub id: TaskId,
     /// Position of its submission in the log.
     pub position: Position,
@@ -38,45 +38,45 @@ pub struct Listed {
     /// Number of its owner.
     owner: u32,
     /// Marks of its files; 0 is unused.
-    files: [Mark; MARKS],
+    files: [FileMark; ENTRY_MARKS],
     pub credits: Credits,
     pub kind: TaskKind,
     pub status: TaskStatus,
 }
 
 /// Prefix of a file's hash. Files with the same mark are treated as one and retained while either is needed.
-pub type Mark = u32;
+pub type FileMark = u32;
 
 /// Returns the mark of a file, which is never 0.
 #[must_use]
-pub fn mark_of(digest: &Digest) -> Mark {
+pub fn mark_of(digest: &Digest) -> FileMark {
     let [a, b, c, d, ..] = digest.0;
     u32::from_le_bytes([a, b, c, d]).max(1)
 }
 
 /// The index. Cloning shares the blocks.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Index {
+pub struct TaskIndex {
     /// Entries in log order; all blocks except the last are full.
-    blocks: Vec<Arc<Vec<Listed>>>,
+    blocks: Vec<Arc<Vec<TaskIndexEntry>>>,
     /// Owners by number; `None` stands for all anonymous callers.
     owners: Vec<Option<UserId>>,
-    of_owner: HashMap<Option<UserId>, Owned>,
+    of_owner: HashMap<Option<UserId>, OwnerTasks>,
     /// Marks that do not fit into the entry of their task.
-    more: HashMap<TaskId, Vec<Mark>>,
+    extra_marks: HashMap<TaskId, Vec<FileMark>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Owned {
+struct OwnerTasks {
     number: u32,
     ledger: Ledger,
     /// Places of the tasks in log order.
-    places: Vec<u32>,
+    indices: Vec<u32>,
 }
 
 /// Conditions of a task list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct TaskFilter {
     /// Tasks of this owner; `None` is all owners.
     pub owner: Option<UserId>,
     /// Any of these kinds; empty is all kinds.
@@ -89,12 +89,12 @@ pub struct Filter {
     pub to: Option<Timestamp>,
 }
 
-impl Filter {
-    fn pick(&self, task: &Listed) -> Option<TaskId> {
-        self.lets_through(task).then_some(task.id)
+impl TaskFilter {
+    fn matching_id(&self, task: &TaskIndexEntry) -> Option<TaskId> {
+        self.matches(task).then_some(task.id)
     }
 
-    fn lets_through(&self, task: &Listed) -> bool {
+    fn matches(&self, task: &TaskIndexEntry) -> bool {
         (self.kinds.is_empty() || self.kinds.contains(&task.kind))
             && (self.states.is_empty() || self.states.contains(&task.status))
             && self.from.is_none_or(|from| task.created_at >= from)
@@ -104,36 +104,36 @@ impl Filter {
 
 /// A part of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found<T = TaskId> {
+pub struct TaskListPart<T = TaskId> {
     /// Tasks, newest first.
     pub tasks: Vec<T>,
     /// Position before which the list continues; `None` at the end.
-    pub rest: Option<Position>,
+    pub continue_before: Option<Position>,
 }
 
-impl<T> Default for Found<T> {
+impl<T> Default for TaskListPart<T> {
     fn default() -> Self {
-        Self { tasks: Vec::new(), rest: None }
+        Self { tasks: Vec::new(), continue_before: None }
     }
 }
 
-impl Index {
+impl TaskIndex {
     /// Applies an event of a task; `record` is the state after it.
     pub fn apply(&mut self, record: &TaskRecord, event: &TaskEvent, submitted: Position) {
         let task = record.submission.task;
         match event {
             TaskEvent::TaskSubmitted(submission) => {
                 self.push(record, submitted);
-                self.name_files(task, submitted, &submission.work.files());
+                self.add_file_marks(task, submitted, &submission.work.files());
             }
             TaskEvent::InputsFetched { inputs } => {
                 let files: Vec<_> = inputs.iter().map(|input| input.digest).collect();
-                self.name_files(task, submitted, &files);
+                self.add_file_marks(task, submitted, &files);
             }
-            TaskEvent::FootageFetched { clip } => self.name_files(task, submitted, &[clip.digest]),
+            TaskEvent::FootageFetched { clip } => self.add_file_marks(task, submitted, &[clip.digest]),
             _ => {
                 if let Some(results) = event.results() {
-                    self.name_files(task, submitted, &results.files());
+                    self.add_file_marks(task, submitted, &results.files());
                 }
             }
         }
@@ -153,72 +153,79 @@ impl Index {
         let next = u32::try_from(self.owners.len()).unwrap_or(u32::MAX);
         let own = self.of_owner.entry(submission.owner).or_insert_with(|| {
             self.owners.push(submission.owner);
-            Owned { number: next, ..Owned::default() }
+            OwnerTasks { number: next, ..OwnerTasks::default() }
         });
 
-        let entry = Listed {
+        let entry = TaskIndexEntry {
             id: submission.task,
             position,
             created_at: record.created_at,
             ended_at: NOT_ENDED,
             owner: own.number,
-            files: [0; MARKS],
+            files: [0; ENTRY_MARKS],
             credits: submission.work.credits(),
             kind: submission.work.kind(),
             status: record.status,
         };
         own.ledger.hold(entry.credits);
 
-        let full = self.blocks.last().is_none_or(|block| block.len() >= BLOCK);
+        let full = self.blocks.last().is_none_or(|block| block.len() >= BLOCK_TASKS);
         if full {
-            self.blocks.push(Arc::new(Vec::with_capacity(BLOCK)));
+            self.blocks.push(Arc::new(Vec::with_capacity(BLOCK_TASKS)));
         }
 
-        let place = (self.blocks.len() - 1) * BLOCK + self.blocks.last().map_or(0, |block| block.len());
-        own.places.push(u32::try_from(place).unwrap_or(u32::MAX));
+        let place = (self.blocks.len() - 1) * BLOCK_TASKS + self.blocks.last().map_or(0, |block| block.len());
+        own.indices.push(u32::try_from(place).unwrap_or(u32::MAX));
         if let Some(block) = self.blocks.last_mut() {
             Arc::make_mut(block).push(entry);
         }
     }
 
-    fn name_files(&mut self, task: TaskId, submitted: Position, files: &[Digest]) {
+    fn add_file_marks(&mut self, task: TaskId, submitted: Position, files: &[Digest]) {
         for file in files {
             let mark = mark_of(file);
             let Some(entry) = self.entry_mut(submitted) else { return };
             match entry.files.iter_mut().find(|place| **place == 0 || **place == mark) {
                 Some(place) => *place = mark,
-                None => self.more.entry(task).or_default().push(mark),
+                None => self.extra_marks.entry(task).or_default().push(mark),
             }
         }
     }
 
-    fn entry_mut(&mut self, submitted: Position) -> Option<&mut Listed> {
-        let place = self.first_from(submitted);
-        let block = Arc::make_mut(self.blocks.get_mut(place / BLOCK)?);
-        block.get_mut(place % BLOCK).filter(|entry| entry.position == submitted)
+    fn entry_mut(&mut self, submitted: Position) -> Option<&mut TaskIndexEntry> {
+        let place = self.index_from(submitted);
+        let block = Arc::make_mut(self.blocks.get_mut(place / BLOCK_TASKS)?);
+        block.get_mut(place % BLOCK_TASKS).filter(|entry| entry.position == submitted)
     }
 
     /// Returns the place of the first task submitted at `position` or later.
-    fn first_from(&self, position: Position) -> usize {
+    fn index_from(&self, position: Position) -> usize {
         let block = self.blocks.partition_point(|block| block.last().is_some_and(|last| last.position < position));
         let within = self.blocks.get(block);
-        block * BLOCK + within.map_or(0, |tasks| tasks.partition_point(|task| task.position < position))
+        block * BLOCK_TASKS + within.map_or(0, |tasks| tasks.partition_point(|task| task.position < position))
     }
 
-    fn at(&self, place: usize) -> Option<&Listed> {
-        self.blocks.get(place / BLOCK)?.get(place % BLOCK)
+    fn get(&self, place: usize) -> Option<&TaskIndexEntry> {
+        self.blocks.get(place / BLOCK_TASKS)?.get(place % BLOCK_TASKS)
     }
 
     /// Returns at most `limit` matching tasks before a position, newest first; examines at most `looked` tasks.
     #[must_use]
-    pub fn newest(&self, filter: &Filter, before: Option<Position>, limit: usize, looked: usize) -> Found {
-        let end = before.map_or_else(|| self.len(), |before| self.first_from(before));
+    pub fn newest(&self, filter: &TaskFilter, before: Option<Position>, limit: usize, looked: usize) -> TaskListPart {
+        let end = before.map_or_else(|| self.len(), |before| self.index_from(before));
         let Some(owner) = filter.owner else {
-            return self.gather((0..end).rev(), |task| filter.pick(task), limit, looked);
+            return self.collect_matching((0..end).rev(), |task| filter.matching_id(task), limit, looked);
         };
-        let Some(Owned { places, .. }) = self.of_owner.get(&Some(owner)) else { return Found::default() };
+        let Some(OwnerTasks { indices: places, .. }) = self.of_owner.get(&Some(owner)) else {
+            return TaskListPart::default();
+        };
         let own = places.partition_point(|place| (*place as usize) < end);
-        self.gather(places[..own].iter().rev().map(|place| *place as usize), |task| filter.pick(task), limit, looked)
+        self.collect_matching(
+            places[..own].iter().rev().map(|place| *place as usize),
+            |task| filter.matching_id(task),
+            limit,
+            looked,
+        )
     }
 
     /// Returns the credits of a caller; anonymous callers share one ledger.
@@ -230,8 +237,8 @@ impl Index {
     /// Returns the number of tasks that a caller has submitted since a time; anonymous callers share one count.
     #[must_use]
     pub fn count_since(&self, owner: Option<UserId>, since: Timestamp) -> u64 {
-        let places = self.of_owner.get(&owner).map_or(&[][..], |owned| &owned.places);
-        let is_before = |place: &u32| self.at(*place as usize).is_some_and(|task| task.created_at < since);
+        let places = self.of_owner.get(&owner).map_or(&[][..], |owned| &owned.indices);
+        let is_before = |place: &u32| self.get(*place as usize).is_some_and(|task| task.created_at < since);
         (places.len() - places.partition_point(is_before)) as u64
     }
 
@@ -239,40 +246,47 @@ impl Index {
     /// Examines only the tasks in that period.
     #[must_use]
     pub fn spent_since(&self, owner: Option<UserId>, since: Timestamp) -> u64 {
-        let places = self.of_owner.get(&owner).map_or(&[][..], |owned| &owned.places);
-        let tasks = places.iter().rev().filter_map(|place| self.at(*place as usize));
+        let places = self.of_owner.get(&owner).map_or(&[][..], |owned| &owned.indices);
+        let tasks = places.iter().rev().filter_map(|place| self.get(*place as usize));
         let recent = tasks.take_while(|task| task.created_at >= since);
-        recent.map(Listed::spent).fold(0, u64::saturating_add)
+        recent.map(TaskIndexEntry::spent).fold(0, u64::saturating_add)
     }
 
-    /// Returns the ledger entries of a caller, newest first; the limits are those of [`Index::newest`].
+    /// Returns the ledger entries of a caller, newest first; the limits are those of [`TaskIndex::newest`].
     #[must_use]
-    pub fn entries_of(
+    pub fn ledger_entries(
         &self,
         owner: Option<UserId>,
         before: Option<Position>,
         limit: usize,
         looked: usize,
-    ) -> Found<Entry> {
-        let end = before.map_or_else(|| self.len(), |before| self.first_from(before));
-        let Some(Owned { places, .. }) = self.of_owner.get(&owner) else { return Found::default() };
+    ) -> TaskListPart<LedgerEntry> {
+        let end = before.map_or_else(|| self.len(), |before| self.index_from(before));
+        let Some(OwnerTasks { indices: places, .. }) = self.of_owner.get(&owner) else {
+            return TaskListPart::default();
+        };
         let own = places.partition_point(|place| (*place as usize) < end);
-        self.gather(places[..own].iter().rev().map(|place| *place as usize), Entry::of, limit, looked)
+        self.collect_matching(
+            places[..own].iter().rev().map(|place| *place as usize),
+            LedgerEntry::from_task,
+            limit,
+            looked,
+        )
     }
 
-    fn gather<T>(
+    fn collect_matching<T>(
         &self,
         places: impl Iterator<Item = usize>,
-        lets_through: impl Fn(&Listed) -> Option<T>,
+        lets_through: impl Fn(&TaskIndexEntry) -> Option<T>,
         limit: usize,
         looked: usize,
-    ) -> Found<T> {
-        let mut found = Found::default();
+    ) -> TaskListPart<T> {
+        let mut found = TaskListPart::default();
         let mut last = None;
 
-        for (nth, task) in places.filter_map(|place| self.at(place)).enumerate() {
+        for (nth, task) in places.filter_map(|place| self.get(place)).enumerate() {
             if found.tasks.len() >= limit || nth >= looked {
-                found.rest = last;
+                found.continue_before = last;
                 break;
             }
             last = Some(task.position);
@@ -284,7 +298,7 @@ impl Index {
     /// Returns the number of all tasks.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
+        self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK_TASKS + last.len())
     }
 
     /// Returns `true` if no task was ever submitted.
@@ -295,12 +309,12 @@ impl Index {
 
     /// Returns the file marks of all tasks that are unfinished or ended after `since`.
     #[must_use]
-    pub fn marks_since(&self, since: Timestamp) -> HashSet<Mark> {
+    pub fn marks_since(&self, since: Timestamp) -> HashSet<FileMark> {
         let mut marks = HashSet::new();
         for task in self.blocks.iter().flat_map(|block| block.iter()) {
             if task.ended_at > since {
                 marks.extend(task.files.into_iter().filter(|mark| *mark != 0));
-                marks.extend(self.more.get(&task.id).into_iter().flatten());
+                marks.extend(self.extra_marks.get(&task.id).into_iter().flatten());
             }
         }
         marks
@@ -308,36 +322,38 @@ impl Index {
 
     /// Returns a copy for a snapshot, which shares the blocks and omits derived data.
     #[must_use]
-    pub fn captured(&self) -> Self {
+    pub fn snapshot_copy(&self) -> Self {
         let blocks = self.blocks.clone();
         let owners = self.owners.clone();
-        let more = self.more.clone();
-        Self { blocks, owners, of_owner: HashMap::new(), more }
+        let more = self.extra_marks.clone();
+        Self { blocks, owners, of_owner: HashMap::new(), extra_marks: more }
     }
 
     /// Returns the parts of a snapshot: owners by number, blocks, and additional marks.
     #[expect(clippy::type_complexity, reason = "three parts, named above")]
-    pub fn saved(&self) -> (&[Option<UserId>], impl Iterator<Item = &Vec<Listed>>, &HashMap<TaskId, Vec<Mark>>) {
-        (&self.owners, self.blocks.iter().map(|block| &**block), &self.more)
+    pub fn snapshot_parts(
+        &self,
+    ) -> (&[Option<UserId>], impl Iterator<Item = &Vec<TaskIndexEntry>>, &HashMap<TaskId, Vec<FileMark>>) {
+        (&self.owners, self.blocks.iter().map(|block| &**block), &self.extra_marks)
     }
 
     /// Restores owners in the order of their numbers.
     pub fn restore_owners(&mut self, owners: Vec<Option<UserId>>) {
         for owner in owners {
             let number = u32::try_from(self.owners.len()).unwrap_or(u32::MAX);
-            self.of_owner.insert(owner, Owned { number, ..Owned::default() });
+            self.of_owner.insert(owner, OwnerTasks { number, ..OwnerTasks::default() });
             self.owners.push(owner);
         }
     }
 
     /// Restores blocks in order; the owners must be restored first.
-    pub fn restore_blocks(&mut self, blocks: Vec<Vec<Listed>>) {
+    pub fn restore_blocks(&mut self, blocks: Vec<Vec<TaskIndexEntry>>) {
         for block in blocks {
-            let first = self.blocks.len() * BLOCK;
+            let first = self.blocks.len() * BLOCK_TASKS;
             for (place, task) in (first..).zip(&block) {
                 let owner = self.owners.get(task.owner as usize);
                 if let Some(owned) = owner.and_then(|owner| self.of_owner.get_mut(owner)) {
-                    owned.places.push(u32::try_from(place).unwrap_or(u32::MAX));
+                    owned.indices.push(u32::try_from(place).unwrap_or(u32::MAX));
                     owned.ledger.hold(task.credits);
                     owned.ledger.settle(task.credits, task.status);
                 }
@@ -347,8 +363,8 @@ impl Index {
     }
 
     /// Restores additional marks.
-    pub fn restore_more(&mut self, more: Vec<(TaskId, Vec<Mark>)>) {
-        self.more.extend(more);
+    pub fn restore_extra_marks(&mut self, more: Vec<(TaskId, Vec<FileMark>)>) {
+        self.extra_marks.extend(more);
     }
 }
 

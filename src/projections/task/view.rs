@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::domain::ids::TaskId;
 use crate::domain::image::Picture;
-use crate::domain::task::{Failure, Results, Stage, TaskRecord, TaskStatus};
+use crate::domain::task::{TaskFailure, TaskRecord, TaskResults, TaskStage, TaskStatus};
 use crate::domain::video::{Clip, Credits};
 
 /// View of an image task: the seed's `ImageTask`, extended by the failure.
@@ -28,7 +28,7 @@ pub struct FailureView {
 impl FailureView {
     /// Creates the view of a failure.
     #[must_use]
-    pub fn of(failure: &Failure) -> Self {
+    pub fn from_failure(failure: &TaskFailure) -> Self {
         Self { code: failure.code.to_string(), message: failure.message.to_string() }
     }
 }
@@ -36,8 +36,8 @@ impl FailureView {
 impl ImageTaskView {
     /// Creates the view of a task's current state.
     #[must_use]
-    pub fn of_record(record: &TaskRecord, public_url: &str) -> Self {
-        let failure = if let Stage::Failed { failure } = &record.stage { Some(failure) } else { None };
+    pub fn from_record(record: &TaskRecord, public_url: &str) -> Self {
+        let failure = if let TaskStage::Failed { failure } = &record.stage { Some(failure) } else { None };
         Self::new(record.submission.task, record.status, record.results(), failure, public_url)
     }
 
@@ -46,26 +46,26 @@ impl ImageTaskView {
     pub fn new(
         task: TaskId,
         status: TaskStatus,
-        results: Option<&Results>,
-        failure: Option<&Failure>,
+        results: Option<&TaskResults>,
+        failure: Option<&TaskFailure>,
         public_url: &str,
     ) -> Self {
         Self {
-            generated: results.map_or_else(Vec::new, |results| urls(results, public_url)),
-            status: status.of_image().as_str(),
+            generated: results.map_or_else(Vec::new, |results| result_urls(results, public_url)),
+            status: status.to_image_status().as_str(),
             task_id: task.to_string(),
-            error: failure.map(FailureView::of),
+            error: failure.map(FailureView::from_failure),
         }
     }
 }
 
 /// Returns the URLs of results; they start with `public_url`, which has no trailing slash.
 #[must_use]
-pub fn urls(results: &Results, public_url: &str) -> Vec<String> {
+pub fn result_urls(results: &TaskResults, public_url: &str) -> Vec<String> {
     let names: Vec<String> = match results {
-        Results::Pictures(pictures) => pictures.iter().map(Picture::file_name).collect(),
-        Results::Video(creation) => vec![creation.video.file_name()],
-        Results::Music(_) => Vec::new(),
+        TaskResults::Pictures(pictures) => pictures.iter().map(Picture::file_name).collect(),
+        TaskResults::Video(creation) => vec![creation.video.file_name()],
+        TaskResults::Music(_) => Vec::new(),
     };
     names.into_iter().map(|name| format!("{public_url}/media/{name}")).collect()
 }
@@ -102,34 +102,38 @@ pub struct CreationView {
 
 /// State of a video task, as needed for its view.
 #[derive(Debug, Clone, Copy)]
-pub struct VideoMoment<'m> {
+pub struct VideoTaskState<'m> {
     pub task: TaskId,
     pub status: TaskStatus,
     /// Last status before the end, or the current status.
     pub reached: TaskStatus,
     pub credits: Credits,
-    pub results: Option<&'m Results>,
-    pub failure: Option<&'m Failure>,
+    pub results: Option<&'m TaskResults>,
+    pub failure: Option<&'m TaskFailure>,
 }
 
 impl CreationsView {
     /// Creates the view of the current state without the payload. `reached` is the last status before the end.
     #[must_use]
-    pub fn of_record(record: &TaskRecord, reached: TaskStatus, public_url: &str) -> Self {
-        let failure = if let Stage::Failed { failure } = &record.stage { Some(failure) } else { None };
+    pub fn from_record(record: &TaskRecord, reached: TaskStatus, public_url: &str) -> Self {
+        let failure = if let TaskStage::Failed { failure } = &record.stage { Some(failure) } else { None };
         let task = record.submission.task;
         let status = record.status;
         let credits = record.submission.work.credits();
-        Self::new(VideoMoment { task, status, reached, credits, results: record.results(), failure }, None, public_url)
+        Self::new(
+            VideoTaskState { task, status, reached, credits, results: record.results(), failure },
+            None,
+            public_url,
+        )
     }
 
     /// Creates the view of a state. Result URLs start with `public_url`, which has no trailing slash.
     #[must_use]
-    pub fn new(moment: VideoMoment<'_>, payload: Option<String>, public_url: &str) -> Self {
-        let VideoMoment { task, status, reached, credits, results, failure } = moment;
+    pub fn new(moment: VideoTaskState<'_>, payload: Option<String>, public_url: &str) -> Self {
+        let VideoTaskState { task, status, reached, credits, results, failure } = moment;
         Self {
             id: task.to_string(),
-            state: status.of_video().as_str(),
+            state: status.to_video_state().as_str(),
             err_code: failure.map(|failure| failure.code.to_string()).unwrap_or_default(),
             message: failure.map(|failure| failure.message.to_string()),
             credits,
@@ -141,8 +145,8 @@ impl CreationsView {
 }
 
 /// Returns the video of a task, which has the id of the task.
-fn creations(task: TaskId, results: Option<&Results>, public_url: &str) -> Vec<CreationView> {
-    let Some(Results::Video(creation)) = results else { return Vec::new() };
+fn creations(task: TaskId, results: Option<&TaskResults>, public_url: &str) -> Vec<CreationView> {
+    let Some(TaskResults::Video(creation)) = results else { return Vec::new() };
     let url = |name: String| format!("{public_url}/media/{name}");
     let clip = |clip: &Clip| url(clip.file_name());
     vec![CreationView {

@@ -2,20 +2,20 @@
 
 use super::*;
 
-fn lines(metrics: &Metrics, looked: &Looked) -> Vec<String> {
-    metrics.told(looked).lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+fn lines(metrics: &Metrics, looked: &GaugeReadings) -> Vec<String> {
+    metrics.render(looked).lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
 }
 
 #[test]
 fn requests_are_counted_once_by_route_and_status_also_those_that_nobody_waits_for() {
     let metrics = Metrics::default();
-    let open = metrics.request("GET", "/nodes");
-    metrics.request("GET", "/nodes").answer(200);
-    metrics.request("POST", "/nodes/{node_id}/reviews").answer(503);
-    drop(metrics.request("GET", "/nodes"));
-    metrics.unmatched(404);
+    let open = metrics.start_request("GET", "/nodes");
+    metrics.start_request("GET", "/nodes").finish(200);
+    metrics.start_request("POST", "/nodes/{node_id}/reviews").finish(503);
+    drop(metrics.start_request("GET", "/nodes"));
+    metrics.count_unmatched(404);
 
-    let told = lines(&metrics, &Looked::default());
+    let told = lines(&metrics, &GaugeReadings::default());
     for line in [
         "mediary_http_requests_total{method=\"GET\",route=\"/nodes\",status=\"200\"} 1",
         "mediary_http_requests_total{method=\"GET\",route=\"/nodes\",status=\"0\"} 1",
@@ -28,16 +28,16 @@ fn requests_are_counted_once_by_route_and_status_also_those_that_nobody_waits_fo
     }
 
     drop(open);
-    assert!(lines(&metrics, &Looked::default()).contains(&"mediary_http_requests_in_flight 0".to_owned()));
+    assert!(lines(&metrics, &GaugeReadings::default()).contains(&"mediary_http_requests_in_flight 0".to_owned()));
 }
 
 #[test]
 fn tasks_that_failed_are_counted_by_kind_and_code() {
     let metrics = Metrics::default();
     for code in [Some("vendor_lost"), None, Some("vendor_lost")] {
-        metrics.failed("extend", code);
+        metrics.count_task_failure("extend", code);
     }
-    let told = lines(&metrics, &Looked::default());
+    let told = lines(&metrics, &GaugeReadings::default());
     for (code, count) in [("vendor_lost", 2), ("other", 1)] {
         let line = format!("mediary_task_failures_total{{kind=\"extend\",code=\"{code}\"}} {count}");
         assert!(told.contains(&line), "{line} is missing in {told:#?}");
@@ -47,8 +47,8 @@ fn tasks_that_failed_are_counted_by_kind_and_code() {
 #[test]
 fn a_sync_is_found_in_the_bucket_of_its_length() {
     let metrics = Metrics::default();
-    metrics.synced(Duration::from_micros(150));
-    let told = lines(&metrics, &Looked::default());
+    metrics.observe_sync(Duration::from_micros(150));
+    let told = lines(&metrics, &GaugeReadings::default());
     let bucket = |bound: &str| format!("mediary_journal_sync_duration_seconds_bucket{{le=\"{bound}\"}}");
     assert!(told.contains(&format!("{} 0", bucket("0.000128"))), "{told:#?}");
     assert!(told.contains(&format!("{} 1", bucket("0.000256"))), "{told:#?}");
@@ -57,8 +57,14 @@ fn a_sync_is_found_in_the_bucket_of_its_length() {
 #[test]
 fn of_several_states_one_is_the_case_and_lags_are_what_is_missing() {
     const STATES: &[&str] = &["closed", "open"];
-    let circuits = vec![("imagevendor", State { all: STATES, is: "open" })];
-    let looked = Looked { head: 10, read_models: 10, index: 7, circuits, ..Looked::default() };
+    let circuits = vec![("imagevendor", StateGauge { all: STATES, current: "open" })];
+    let looked = GaugeReadings {
+        log_position: 10,
+        read_models_position: 10,
+        index_position: 7,
+        circuits,
+        ..GaugeReadings::default()
+    };
 
     let told = lines(&Metrics::default(), &looked);
     for line in [
@@ -75,18 +81,18 @@ fn of_several_states_one_is_the_case_and_lags_are_what_is_missing() {
 #[test]
 fn what_is_foreseen_is_told_with_0_and_what_happened_before_stays() {
     let metrics = Metrics::default();
-    metrics.recorded("UserCreated");
-    let foreseen = Foreseen {
+    metrics.count_event("UserCreated");
+    let foreseen = KnownSeries {
         routes: vec![("GET", "/nodes")],
         refusals: vec!["rate_limited"],
         events: vec!["UserCreated", "OutcomeUnknown"],
-        kinds: vec!["extend"],
-        codes: vec!["vendor_lost"],
+        task_kinds: vec!["extend"],
+        failure_codes: vec!["vendor_lost"],
         vendors: vec!["remote-image"],
     };
-    metrics.foresee(&foreseen);
+    metrics.register_known_series(&foreseen);
 
-    let told = lines(&metrics, &Looked::default());
+    let told = lines(&metrics, &GaugeReadings::default());
 
     for line in [
         "mediary_http_requests_total{method=\"GET\",route=\"/nodes\",status=\"500\"} 0",
@@ -107,9 +113,9 @@ fn what_is_foreseen_is_told_with_0_and_what_happened_before_stays() {
 #[test]
 fn calls_to_vendors_are_counted_by_what_came_of_them_and_timed() {
     let metrics = Metrics::default();
-    metrics.called("remote-image", "poll", "ok", Duration::from_millis(3));
-    metrics.called("remote-image", "poll", "busy", Duration::from_millis(1));
-    let told = lines(&metrics, &Looked::default());
+    metrics.observe_vendor_call("remote-image", "poll", "ok", Duration::from_millis(3));
+    metrics.observe_vendor_call("remote-image", "poll", "busy", Duration::from_millis(1));
+    let told = lines(&metrics, &GaugeReadings::default());
 
     for line in [
         "mediary_vendor_calls_total{vendor=\"remote-image\",call=\"poll\",outcome=\"busy\"} 1",

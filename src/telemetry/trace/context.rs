@@ -2,53 +2,53 @@
 
 /// A span, identified by its trace and its own id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Context {
+pub struct SpanContext {
     pub trace: [u8; 16],
     pub span: [u8; 8],
     /// `true` if the trace is recorded.
     pub sampled: bool,
 }
 
-impl Context {
+impl SpanContext {
     /// Parses `traceparent`. Unknown versions may append fields.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let [version, trace, span, flags] = [parts.next()?, parts.next()?, parts.next()?, parts.next()?];
 
-        let [version] = bytes(version)?;
+        let [version] = decode_hex(version)?;
         if version == 0xff || (version == 0 && parts.next().is_some()) {
             return None;
         }
-        let [flags] = bytes(flags)?;
-        let trace = bytes(trace)?;
-        let span = bytes(span)?;
+        let [flags] = decode_hex(flags)?;
+        let trace = decode_hex(trace)?;
+        let span = decode_hex(span)?;
         (trace != [0; 16] && span != [0; 8]).then_some(Self { trace, span, sampled: flags & 1 == 1 })
     }
 
     /// The first span of a new trace, which is sampled with a probability of `percent` in a hundred.
     #[must_use]
-    pub fn fresh(chance: [u8; 24], percent: u8) -> Self {
+    pub fn new_root(random: [u8; 24], percent: u8) -> Self {
         let mut trace = [0; 16];
         let mut span = [0; 8];
-        trace.copy_from_slice(&chance[..16]);
-        span.copy_from_slice(&chance[16..]);
+        trace.copy_from_slice(&random[..16]);
+        span.copy_from_slice(&random[16..]);
 
-        let drawn = u16::from_be_bytes([chance[14], chance[15]]) % 100;
+        let drawn = u16::from_be_bytes([random[14], random[15]]) % 100;
         Self { trace, span, sampled: drawn < u16::from(percent) }
     }
 
     /// Another span of the same trace.
     #[must_use]
-    pub fn child(self, chance: [u8; 24]) -> Self {
+    pub fn child(self, random: [u8; 24]) -> Self {
         let mut span = [0; 8];
-        span.copy_from_slice(&chance[..8]);
+        span.copy_from_slice(&random[..8]);
         Self { span, ..self }
     }
 }
 
 /// Decodes exactly `N` bytes from lower-case hexadecimal digits.
-fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+fn decode_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * N {
         return None;
@@ -74,10 +74,10 @@ mod tests {
 
     #[test]
     fn a_trace_parent_is_read_and_nothing_that_is_none() {
-        let context = Context::parse(GOOD).unwrap();
+        let context = SpanContext::parse(GOOD).unwrap();
         assert_eq!((context.trace[0], context.span[7], context.sampled), (0x0a, 0x31, true));
-        assert!(!Context::parse(&GOOD.replace("-01", "-00")).unwrap().sampled);
-        assert!(Context::parse(&format!("cc{}-what-will-be", &GOOD[2..])).is_some());
+        assert!(!SpanContext::parse(&GOOD.replace("-01", "-00")).unwrap().sampled);
+        assert!(SpanContext::parse(&format!("cc{}-what-will-be", &GOOD[2..])).is_some());
         for bad in [
             "",
             "00",
@@ -89,13 +89,13 @@ mod tests {
             "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
             "00-0af7651916cd43dd8448eb211c80319c-b7ad6b716920333é-01",
         ] {
-            assert_eq!(Context::parse(bad), None, "{bad}");
+            assert_eq!(SpanContext::parse(bad), None, "{bad}");
         }
     }
 
     #[test]
     fn a_part_of_new_traces_is_noted() {
-        let noted = |percent| (0..=255_u8).filter(|n| Context::fresh([*n; 24], percent).sampled).count();
+        let noted = |percent| (0..=255_u8).filter(|n| SpanContext::new_root([*n; 24], percent).sampled).count();
         assert_eq!((noted(0), noted(100)), (0, 256));
         assert!((90..170).contains(&noted(50)), "{}", noted(50));
     }

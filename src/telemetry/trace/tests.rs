@@ -8,9 +8,9 @@ use super::*;
 fn tracer() -> Tracer {
     let now = Arc::new(AtomicU64::new(0));
     let chance = Arc::new(AtomicU64::new(1));
-    let sources = Sources {
+    let sources = TraceSources {
         now: Arc::new(move || now.fetch_add(1, Ordering::Relaxed)),
-        chance: Arc::new(move || {
+        random_bytes: Arc::new(move || {
             let mut bytes = [0; 24];
             bytes[..8].copy_from_slice(&chance.fetch_add(1, Ordering::Relaxed).to_be_bytes());
             bytes
@@ -22,46 +22,46 @@ fn tracer() -> Tracer {
 #[tokio::test]
 async fn parts_belong_to_what_they_happen_in_and_calls_to_what_submitted_the_task() {
     let (tracer, task) = (tracer(), Uuid::from_u128(7));
-    let request = tracer.request(Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")).unwrap();
+    let request = tracer.start_request_span(Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")).unwrap();
     request
-        .within(async {
-            drop(part(|| "append task".to_owned()));
-            remember(task);
+        .instrument(async {
+            drop(child_span(|| "append task".to_owned()));
+            remember_task(task);
         })
         .await;
     drop(request);
-    drop(tracer.call("POST vendor", task));
+    drop(tracer.start_call_span("POST vendor", task));
 
-    let spans = tracer.take();
+    let spans = tracer.take_batch();
     let [append, request, call] = &spans[..] else { panic!("{spans:?}") };
-    assert!(spans.iter().all(|span| span.context.trace == request.context.trace && span.begun < span.ended));
+    assert!(spans.iter().all(|span| span.context.trace == request.context.trace && span.started_at < span.ended_at));
     assert_eq!(
         request.parent,
-        Context::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").map(|it| it.span)
+        SpanContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").map(|it| it.span)
     );
     assert_eq!((append.parent, call.parent), (Some(request.context.span), Some(request.context.span)));
-    assert_eq!(call.attributes, [("mediary.task_id", Value::Text(task.to_string()))]);
+    assert_eq!(call.attributes, [("mediary.task_id", AttributeValue::Text(task.to_string()))]);
 }
 
 #[tokio::test]
 async fn without_a_tracer_or_where_the_caller_has_decided_against_it_nothing_is_noted() {
-    assert!(Tracer::default().request(None).is_none() && part(String::new).is_none());
+    assert!(Tracer::default().start_request_span(None).is_none() && child_span(String::new).is_none());
     let tracer = tracer();
-    assert!(tracer.request(Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")).is_none());
-    assert!(tracer.take().is_empty());
+    assert!(tracer.start_request_span(Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")).is_none());
+    assert!(tracer.take_batch().is_empty());
 }
 
 #[test]
 fn what_waits_is_bounded_and_the_rest_is_counted() {
     let tracer = tracer();
     for _ in 0..WAITING_MAX + 3 {
-        drop(tracer.request(None));
+        drop(tracer.start_request_span(None));
     }
     let metrics = &tracer.0.as_ref().unwrap().metrics;
     assert!(
         metrics
-            .told(&super::super::metrics::Looked::default())
+            .render(&super::super::metrics::GaugeReadings::default())
             .contains("mediary_spans_total{outcome=\"dropped\"} 3\n")
     );
-    assert_eq!(tracer.take().len(), BATCH);
+    assert_eq!(tracer.take_batch().len(), BATCH);
 }

@@ -16,10 +16,10 @@ use super::jobs::{Jobs, Standing, Wanted, defect, guarded};
 use super::threads::EngineThreads;
 use crate::domain::ids::UserId;
 use crate::domain::image::{ImageFormat, OUTPUT_PIXELS_MAX, Picture};
-use crate::domain::task::{Failure, VendorKey, VendorReference};
+use crate::domain::task::{TaskFailure, VendorKey, VendorReference};
 use crate::media::input::Decoded;
-use crate::media::store::{Area, Store};
-use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
+use crate::media::store::{MediaArea, MediaStore};
+use crate::vendors::{JobProgress, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob};
 
 /// Resource limits of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,20 +52,20 @@ pub struct LocalImage {
 }
 
 struct Engine {
-    store: Store,
+    store: MediaStore,
     options: Options,
     budget: EngineBudget,
     threads: EngineThreads,
     jobs: Jobs<Picture>,
 }
 
-type Outcome = Result<Picture, Failure>;
+type Outcome = Result<Picture, TaskFailure>;
 
 impl LocalImage {
     /// Returns an engine that reads inputs from `store` and stores results there. Jobs that are no longer `wanted` are
     /// not started.
     #[must_use]
-    pub fn new(store: Store, options: Options, wanted: Wanted) -> Self {
+    pub fn new(store: MediaStore, options: Options, wanted: Wanted) -> Self {
         let budget = EngineBudget::new(options.kilopixels_max.into());
         let jobs = Jobs::new(options.jobs_max, options.ended_max, wanted);
         let engine = Engine { store, options, budget, threads: EngineThreads::default(), jobs };
@@ -78,16 +78,17 @@ impl Vendor for LocalImage {
         "local-image"
     }
 
-    fn recovery(&self) -> Recovery {
-        Recovery::Key
+    fn recovery(&self) -> SubmissionRecovery {
+        SubmissionRecovery::Key
     }
 
     /// Must be called within a tokio runtime, which runs the work.
-    fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         async move {
             let key = job.key.clone();
             let account = job.account;
-            let work = Ready::of(job.image()?).map_err(|reason| VendorError::new(ErrorKind::Refused, reason))?;
+            let work = Ready::of(job.into_image_work()?)
+                .map_err(|reason| VendorError::new(VendorErrorKind::Refused, reason))?;
             if self.engine.jobs.admit(&key, account, "image")? {
                 tokio::spawn(Arc::clone(&self.engine).work(key.clone(), account, work));
             }
@@ -96,17 +97,17 @@ impl Vendor for LocalImage {
         .boxed()
     }
 
-    fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>> {
+    fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {
         let progress = match self.engine.jobs.standing(reference) {
-            None => Progress::Forgotten,
-            Some(Standing::Waiting | Standing::Running { .. }) => Progress::Running { permille: None },
-            Some(Standing::Ended(Ok(picture))) => Progress::Done(vec![picture].into()),
-            Some(Standing::Ended(Err(failure))) => Progress::Failed(failure),
+            None => JobProgress::Forgotten,
+            Some(Standing::Waiting | Standing::Running { .. }) => JobProgress::Running { permille: None },
+            Some(Standing::Ended(Ok(picture))) => JobProgress::Done(vec![picture].into()),
+            Some(Standing::Ended(Err(failure))) => JobProgress::Failed(failure),
         };
         std::future::ready(Ok(progress)).boxed()
     }
 
-    fn moved(&self) -> Arc<Notify> {
+    fn progress_notify(&self) -> Arc<Notify> {
         self.engine.jobs.moved()
     }
 }
@@ -121,16 +122,16 @@ impl Engine {
         };
         let engine = Arc::clone(&self);
         let own = key.clone();
-        let make = move || guarded("image", || engine.threads.run(|| engine.make(&own, &work)));
-        let made = tokio::task::spawn_blocking(make).await;
-        let stopped = |_| Err(Failure::new("engine_stopped", "the engine was stopped before the job had ended"));
+        let work = move || guarded("image", || engine.threads.run(|| engine.make(&own, &work)));
+        let made = tokio::task::spawn_blocking(work).await;
+        let stopped = |_| Err(TaskFailure::new("engine_stopped", "the engine was stopped before the job had ended"));
         self.jobs.end(key, made.unwrap_or_else(stopped));
     }
 
     /// Returns the cost of a job, at most the whole budget: the pixels of its pictures and of the result, and
     /// the files, which may be far larger.
     fn share(&self, work: &Ready) -> u32 {
-        let times = u64::from(work.job.times());
+        let times = u64::from(work.job.scale());
         let pixels = |picture: &Picture, growth: u64| {
             (u64::from(picture.width) * u64::from(picture.height))
                 .saturating_mul(growth)
@@ -148,8 +149,8 @@ impl Engine {
         let (width, height) = picture.dimensions();
 
         work.job
-            .check_output(width, height)
-            .map_err(|reason| Failure::new("output_too_large", &format!("image {reason}")))?;
+            .check_output_size(width, height)
+            .map_err(|reason| TaskFailure::new("output_too_large", &format!("image {reason}")))?;
 
         let result = work.make(picture, reference.as_ref());
         drop(reference);
@@ -166,17 +167,17 @@ impl Engine {
         };
 
         self.jobs
-            .patiently(key, || self.store.put(Area::Result, &bytes, format, width, height))
+            .patiently(key, || self.store.put(MediaArea::Result, &bytes, format, width, height))
             .map_err(|error| defect("result_unwritable", "the result cannot be stored", &error))
     }
 
-    fn read(&self, key: &VendorKey, kept: &Picture, what: &str) -> Result<Decoded, Failure> {
+    fn read(&self, key: &VendorKey, kept: &Picture, what: &str) -> Result<Decoded, TaskFailure> {
         let bytes = self
             .jobs
-            .patiently(key, || self.store.read(Area::Input, kept))
+            .patiently(key, || self.store.read(MediaArea::Input, kept))
             .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
         let decoded = self.jobs.decode(key, self.store.decoders(), &bytes);
-        decoded.map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))
+        decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{what} {reason}")))
     }
 }
 
@@ -191,44 +192,45 @@ mod tests {
     use super::super::jobs::BUSY_PAUSE;
     use super::*;
     use crate::domain::ids::TaskId;
-    use crate::domain::image::{Dial, ImageJob, ImageWork, Source, Upscale};
-    use crate::domain::task::{Results, Work};
+    use crate::domain::image::{ImageJob, ImageWork, PictureSource, SignedStrength, UpscaleJob};
+    use crate::domain::task::{TaskResults, TaskWork};
     use crate::domain::value::{Digest, Text};
 
     struct House {
         _root: tempfile::TempDir,
-        store: Store,
+        store: MediaStore,
         vendor: LocalImage,
         input: Picture,
     }
 
     fn house(options: Options) -> House {
         let root = tempfile::tempdir().unwrap();
-        let store = Store::open(root.path()).unwrap();
+        let store = MediaStore::open(root.path()).unwrap();
         let pixels = ::image::RgbImage::from_fn(16, 16, |x, y| {
             ::image::Rgb([10 * x, 10 * y, 90].map(|value| value.to_le_bytes()[0]))
         });
         let mut bytes = Cursor::new(Vec::new());
         pixels.write_to(&mut bytes, ::image::ImageFormat::Png).unwrap();
-        let input = store.put(Area::Input, bytes.get_ref(), ImageFormat::Png, 16, 16).unwrap();
+        let input = store.put(MediaArea::Input, bytes.get_ref(), ImageFormat::Png, 16, 16).unwrap();
         House { _root: root, vendor: LocalImage::new(store.clone(), options, Arc::new(|_| true)), store, input }
     }
 
     fn work(input: Picture) -> ImageWork {
-        let job = ImageJob::Upscale(Upscale { creativity: Dial::new(5).unwrap(), ..Upscale::default() });
-        ImageWork { job, image: Source::Kept(input), reference: None, seed: None }
+        let job =
+            ImageJob::Upscale(UpscaleJob { creativity: SignedStrength::new(5).unwrap(), ..UpscaleJob::default() });
+        ImageWork { job, image: PictureSource::Stored(input), reference: None, seed: None }
     }
 
-    fn job(key: &str, input: Picture) -> Job {
+    fn job(key: &str, input: Picture) -> VendorJob {
         let task = TaskId(uuid::Uuid::nil());
-        let key = Text::recorded(key.to_owned());
-        Job { task, account: None, key, work: Work::Image(work(input)) }
+        let key = Text::from_recorded(key.to_owned());
+        VendorJob { task, account: None, key, work: TaskWork::Image(work(input)) }
     }
 
-    async fn end_of(vendor: &LocalImage, reference: &VendorReference) -> Progress {
+    async fn end_of(vendor: &LocalImage, reference: &VendorReference) -> JobProgress {
         loop {
             match vendor.poll(reference).await.unwrap() {
-                Progress::Running { .. } => vendor.moved().notified().await,
+                JobProgress::Running { .. } => vendor.progress_notify().notified().await,
                 end => return end,
             }
         }
@@ -239,9 +241,9 @@ mod tests {
         let house = house(Options::default());
         let reference = house.vendor.submit(job("a", house.input)).await.unwrap();
         let done = end_of(&house.vendor, &reference).await;
-        let Progress::Done(Results::Pictures(pictures)) = &done else { panic!("the job is done") };
+        let JobProgress::Done(TaskResults::Pictures(pictures)) = &done else { panic!("the job is done") };
         assert_eq!((pictures.len(), pictures[0].width, pictures[0].height), (1, 32, 32));
-        let bytes = house.store.read(Area::Result, &pictures[0]).unwrap();
+        let bytes = house.store.read(MediaArea::Result, &pictures[0]).unwrap();
         assert_eq!(house.store.decoders().inspect(&bytes).unwrap().format, ImageFormat::Png);
         // A second poll returns the same.
         assert_eq!(house.vendor.poll(&reference).await.unwrap(), done);
@@ -263,8 +265,8 @@ mod tests {
         let vendor = LocalImage::new(house.store.clone(), Options::default(), Arc::new(|job| job.as_str() != "a"));
         let [unwanted, wanted] =
             [vendor.submit(job("a", house.input)).await.unwrap(), vendor.submit(job("b", house.input)).await.unwrap()];
-        assert!(matches!(end_of(&vendor, &wanted).await, Progress::Done(_)));
-        assert_eq!(end_of(&vendor, &unwanted).await, Progress::Forgotten);
+        assert!(matches!(end_of(&vendor, &wanted).await, JobProgress::Done(_)));
+        assert_eq!(end_of(&vendor, &unwanted).await, JobProgress::Forgotten);
     }
 
     #[tokio::test]
@@ -272,22 +274,22 @@ mod tests {
         let house = house(Options::default());
         let reference = house.vendor.submit(job("a", house.input)).await.unwrap();
         let restarted = LocalImage::new(house.store.clone(), Options::default(), Arc::new(|_| true));
-        assert_eq!(restarted.poll(&reference).await.unwrap(), Progress::Forgotten);
+        assert_eq!(restarted.poll(&reference).await.unwrap(), JobProgress::Forgotten);
     }
 
     #[tokio::test]
     async fn a_picture_that_cannot_be_read_fails_with_a_reason() {
         let house = house(Options::default());
         let absent = Picture { digest: Digest([7; 32]), ..house.input };
-        let broken = house.store.put(Area::Input, b"no picture", ImageFormat::Png, 16, 16).unwrap();
+        let broken = house.store.put(MediaArea::Input, b"no picture", ImageFormat::Png, 16, 16).unwrap();
         // The failure shown to owners does not contain the message of the operating system.
         for (key, input, code, message) in [
             ("a", absent, "input_unreadable", "the input picture cannot be read"),
             ("b", broken, "input_undecodable", "image must be a png, jpeg, webp, gif, bmp or tiff picture"),
         ] {
             let reference = house.vendor.submit(job(key, input)).await.unwrap();
-            let failure = Failure::new(code, message);
-            assert_eq!(end_of(&house.vendor, &reference).await, Progress::Failed(failure));
+            let failure = TaskFailure::new(code, message);
+            assert_eq!(end_of(&house.vendor, &reference).await, JobProgress::Failed(failure));
         }
     }
 
@@ -308,7 +310,7 @@ mod tests {
     async fn what_would_be_too_large_is_refused() {
         let house = house(Options::default());
         let large = Picture { width: 10_000, height: 10_000, ..house.input };
-        assert_eq!(house.vendor.submit(job("a", large)).await.unwrap_err().kind, ErrorKind::Refused);
+        assert_eq!(house.vendor.submit(job("a", large)).await.unwrap_err().kind, VendorErrorKind::Refused);
     }
 
     #[tokio::test]
@@ -316,7 +318,7 @@ mod tests {
         let house = house(Options { jobs_max: 1, ..Options::default() });
         let first = house.vendor.submit(job("a", house.input)).await.unwrap();
         let busy = house.vendor.submit(job("b", house.input)).await.unwrap_err();
-        assert_eq!((busy.kind, busy.retry_after), (ErrorKind::Busy, Some(BUSY_PAUSE)));
+        assert_eq!((busy.kind, busy.retry_after), (VendorErrorKind::Busy, Some(BUSY_PAUSE)));
         end_of(&house.vendor, &first).await;
         assert!(house.vendor.submit(job("b", house.input)).await.is_ok());
     }
@@ -329,7 +331,7 @@ mod tests {
             references.push(house.vendor.submit(job(key, house.input)).await.unwrap());
         }
         for reference in references {
-            assert!(matches!(end_of(&house.vendor, &reference).await, Progress::Done(_)));
+            assert!(matches!(end_of(&house.vendor, &reference).await, JobProgress::Done(_)));
         }
     }
 
@@ -340,13 +342,13 @@ mod tests {
         let bob = Some(UserId(uuid::Uuid::from_u128(2)));
         let mut references = Vec::new();
         for (key, account) in [("a", None), ("b", None), ("c", None), ("d", bob)] {
-            references.push(house.vendor.submit(Job { account, ..job(key, house.input) }).await.unwrap());
+            references.push(house.vendor.submit(VendorJob { account, ..job(key, house.input) }).await.unwrap());
         }
         let [_, _, last, other] = &references[..] else { panic!("four jobs") };
 
         // Then the job of the other account, submitted last, ends no later than the backlog
         end_of(&house.vendor, last).await;
-        assert!(matches!(house.vendor.poll(other).await.unwrap(), Progress::Done(_)));
+        assert!(matches!(house.vendor.poll(other).await.unwrap(), JobProgress::Done(_)));
     }
 
     #[tokio::test]
@@ -356,6 +358,6 @@ mod tests {
         end_of(&house.vendor, &first).await;
         let second = house.vendor.submit(job("b", house.input)).await.unwrap();
         end_of(&house.vendor, &second).await;
-        assert_eq!(house.vendor.poll(&first).await.unwrap(), Progress::Forgotten);
+        assert_eq!(house.vendor.poll(&first).await.unwrap(), JobProgress::Forgotten);
     }
 }

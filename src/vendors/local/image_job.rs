@@ -2,15 +2,16 @@
 
 use mediary_engine::{
     ColourStrength, LightAdjustments, LightCharacter, LightCurve, LightOrigin, LightTransfer, PictureJob, PictureKind,
-    PortraitSettings, PrecisionJob, PrecisionPreset, RelightAlgorithm, RelightJob, SkinJob, SkinPurpose, SkinSmoothing,
-    SkinTreatment, StyleJob, StyleMethod, StylePreset, UpscaleCharacter, UpscaleFactor, UpscaleJob, prompt_seed,
+    PictureRelight, PictureUpscale, PortraitAdjustments, PrecisionJob, PrecisionPreset, RelightAlgorithm, SkinJob,
+    SkinPurpose, SkinSmoothing, SkinTreatment, StyleJob, StyleMethod, StylePreset, UpscaleCharacter, UpscaleFactor,
+    prompt_seed,
 };
 
 use crate::domain::image::{
-    ImageJob, ImageWork, LightSource, OptimizedFor, Picture, Portrait, PortraitBeautifier, PortraitStyle,
-    PrecisionFlavor, Prompt, Relight, RelightEngine, RelightStyle, ScaleFactor, SkinEnhance, SkinFocus, SkinMode,
-    Source, StyleEngine, StyleFlavor, StyleTransfer, TransferLightA, TransferLightB, Upscale, UpscaleEngine,
-    UpscalePrecision,
+    ImageJob, ImagePrompt, ImageWork, LightSource, OptimizedFor, Picture, PictureSource, PortraitBeautifier,
+    PortraitSettings, PortraitStyle, PrecisionFlavor, PrecisionUpscaleJob, RelightEngine, RelightJob, RelightStyle,
+    ScaleFactor, SkinEnhanceJob, SkinFocus, SkinMode, StyleEngine, StyleFlavor, StyleTransferJob, TransferLightA,
+    TransferLightB, UpscaleEngine, UpscaleJob,
 };
 use crate::media::input::Decoded;
 
@@ -28,10 +29,10 @@ impl Ready {
     /// # Errors
     /// Returns a message if a picture is not stored or the size of the result is not allowed.
     pub fn of(work: ImageWork) -> Result<Self, String> {
-        let here = |source: &Source| source.kept().copied().ok_or("a picture was not fetched");
+        let here = |source: &PictureSource| source.stored().copied().ok_or("a picture was not fetched");
         let image = here(&work.image)?;
         let reference = work.reference.as_ref().map(here).transpose()?;
-        work.job.check_output(image.width, image.height).map_err(|reason| format!("image {reason}"))?;
+        work.job.check_output_size(image.width, image.height).map_err(|reason| format!("image {reason}"))?;
         Ok(Self { job: work.job, image, reference, seed: work.seed })
     }
 
@@ -69,12 +70,12 @@ fn picture_job(job: &ImageJob) -> PictureJob {
     }
 }
 
-fn text(prompt: Option<&Prompt>) -> Option<String> {
+fn text(prompt: Option<&ImagePrompt>) -> Option<String> {
     prompt.map(|prompt| prompt.as_str().to_owned())
 }
 
-fn upscale(job: &Upscale) -> UpscaleJob {
-    UpscaleJob {
+fn upscale(job: &UpscaleJob) -> PictureUpscale {
+    PictureUpscale {
         scale_factor: match job.scale_factor {
             ScaleFactor::X2 => UpscaleFactor::X2,
             ScaleFactor::X4 => UpscaleFactor::X4,
@@ -98,15 +99,15 @@ fn upscale(job: &Upscale) -> UpscaleJob {
             OptimizedFor::Renders3d => PictureKind::Renders3d,
             OptimizedFor::ScienceFictionNHorror => PictureKind::ScienceFictionNHorror,
         },
-        creativity: job.creativity.ratio(),
-        fractality: job.fractality.ratio(),
-        hdr: job.hdr.ratio(),
-        resemblance: job.resemblance.ratio(),
+        creativity: job.creativity.fraction(),
+        fractality: job.fractality.fraction(),
+        hdr: job.hdr.fraction(),
+        resemblance: job.resemblance.fraction(),
         prompt: text(job.prompt.as_ref()),
     }
 }
 
-fn precision(job: UpscalePrecision) -> PrecisionJob {
+fn precision(job: PrecisionUpscaleJob) -> PrecisionJob {
     PrecisionJob {
         scale_factor: usize::from(job.scale_factor.get()),
         flavor: match job.flavor {
@@ -114,13 +115,13 @@ fn precision(job: UpscalePrecision) -> PrecisionJob {
             PrecisionFlavor::Photo => PrecisionPreset::Photo,
             PrecisionFlavor::PhotoDenoiser => PrecisionPreset::PhotoDenoiser,
         },
-        sharpen: job.sharpen.ratio(),
-        smart_grain: job.smart_grain.ratio(),
-        ultra_detail: job.ultra_detail.ratio(),
+        sharpen: job.sharpen.fraction(),
+        smart_grain: job.smart_grain.fraction(),
+        ultra_detail: job.ultra_detail.fraction(),
     }
 }
 
-fn style(job: &StyleTransfer) -> StyleJob {
+fn style(job: &StyleTransferJob) -> StyleJob {
     StyleJob {
         engine: match job.engine {
             StyleEngine::Balanced => StylePreset::Balanced,
@@ -144,13 +145,13 @@ fn style(job: &StyleTransfer) -> StyleJob {
         },
         portrait: job.portrait.map(portrait),
         prompt: text(job.prompt.as_ref()),
-        structure_strength: job.structure_strength.ratio(),
-        style_strength: job.style_strength.ratio(),
+        structure_strength: job.structure_strength.fraction(),
+        style_strength: job.style_strength.fraction(),
     }
 }
 
-fn portrait(settings: Portrait) -> PortraitSettings {
-    PortraitSettings {
+fn portrait(settings: PortraitSettings) -> PortraitAdjustments {
+    PortraitAdjustments {
         beautifier: settings.beautifier.map(|beautifier| match beautifier {
             PortraitBeautifier::Face => SkinSmoothing::Face,
             PortraitBeautifier::FaceMax => SkinSmoothing::FaceMax,
@@ -163,10 +164,10 @@ fn portrait(settings: Portrait) -> PortraitSettings {
     }
 }
 
-fn skin(job: SkinEnhance) -> SkinJob {
+fn skin(job: SkinEnhanceJob) -> SkinJob {
     let mode = match job.mode {
         SkinMode::Creative => SkinTreatment::Creative,
-        SkinMode::Faithful { detail } => SkinTreatment::Faithful { detail: detail.ratio() },
+        SkinMode::Faithful { detail } => SkinTreatment::Faithful { detail: detail.fraction() },
         SkinMode::Flexible { focus } => SkinTreatment::Flexible {
             focus: match focus {
                 SkinFocus::EnhanceSkin => SkinPurpose::EnhanceSkin,
@@ -178,18 +179,18 @@ fn skin(job: SkinEnhance) -> SkinJob {
         },
     };
 
-    SkinJob { mode, sharpen: job.sharpen.ratio(), smart_grain: job.smart_grain.ratio() }
+    SkinJob { mode, sharpen: job.sharpen.fraction(), smart_grain: job.smart_grain.fraction() }
 }
 
-fn relight(job: &Relight) -> RelightJob {
-    RelightJob {
+fn relight(job: &RelightJob) -> PictureRelight {
+    PictureRelight {
         prompt: text(job.prompt.as_ref()),
         source: match job.source {
             LightSource::Prompt => LightOrigin::Prompt,
             LightSource::Reference => LightOrigin::Reference,
             LightSource::Lightmap => LightOrigin::Lightmap,
         },
-        light_transfer_strength: job.light_transfer_strength.ratio(),
+        light_transfer_strength: job.light_transfer_strength.fraction(),
         interpolate_from_original: job.interpolate_from_original,
         change_background: job.change_background,
         preserve_details: job.preserve_details,
@@ -203,11 +204,11 @@ fn relight(job: &Relight) -> RelightJob {
             RelightStyle::JustComposition => LightCharacter::JustComposition,
         },
         advanced: LightAdjustments {
-            whites: job.advanced.whites.ratio(),
-            blacks: job.advanced.blacks.ratio(),
-            brightness: job.advanced.brightness.ratio(),
-            contrast: job.advanced.contrast.ratio(),
-            saturation: job.advanced.saturation.ratio(),
+            whites: job.advanced.whites.fraction(),
+            blacks: job.advanced.blacks.fraction(),
+            brightness: job.advanced.brightness.fraction(),
+            contrast: job.advanced.contrast.fraction(),
+            saturation: job.advanced.saturation.fraction(),
             engine: algorithm(job.advanced.engine),
             transfer_light_a: transfer(job.advanced.transfer_light_a),
             transfer_light_b: curve(job.advanced.transfer_light_b),
@@ -267,9 +268,9 @@ mod tests {
     fn ready(picture: u8, prompt: Option<&str>, seed: Option<u32>) -> Ready {
         let image =
             Picture { digest: Digest([picture; 32]), format: ImageFormat::Png, bytes: 100, width: 8, height: 8 };
-        let prompt = prompt.map(|text| Prompt::parse(text).unwrap());
-        let job = ImageJob::Upscale(Upscale { prompt, ..Upscale::default() });
-        let work = ImageWork { job, image: Source::Kept(image), reference: None, seed };
+        let prompt = prompt.map(|text| ImagePrompt::parse(text).unwrap());
+        let job = ImageJob::Upscale(UpscaleJob { prompt, ..UpscaleJob::default() });
+        let work = ImageWork { job, image: PictureSource::Stored(image), reference: None, seed };
         Ready::of(work).unwrap_or_else(|refusal| panic!("{refusal}"))
     }
 
@@ -282,11 +283,11 @@ mod tests {
 
     #[test]
     fn the_defaults_of_the_interface_are_those_of_the_engine() {
-        assert_eq!(upscale(&Upscale::default()), UpscaleJob::default());
-        assert_eq!(precision(UpscalePrecision::default()), PrecisionJob::default());
-        assert_eq!(style(&StyleTransfer::default()), StyleJob::default());
-        assert_eq!(skin(SkinEnhance::of(SkinMode::Creative)), SkinJob::new(SkinTreatment::Creative));
-        assert_eq!(relight(&Relight::default()), RelightJob::default());
+        assert_eq!(upscale(&UpscaleJob::default()), PictureUpscale::default());
+        assert_eq!(precision(PrecisionUpscaleJob::default()), PrecisionJob::default());
+        assert_eq!(style(&StyleTransferJob::default()), StyleJob::default());
+        assert_eq!(skin(SkinEnhanceJob::new(SkinMode::Creative)), SkinJob::new(SkinTreatment::Creative));
+        assert_eq!(relight(&RelightJob::default()), PictureRelight::default());
     }
 
     #[test]
@@ -308,8 +309,8 @@ mod tests {
     #[test]
     fn a_picture_that_was_not_fetched_is_refused() {
         let url = crate::domain::value::CallbackUrl::parse("https://a.example/x.png").unwrap();
-        let job = ImageJob::Upscale(Upscale::default());
-        let work = ImageWork { job, image: Source::Remote(url), reference: None, seed: None };
+        let job = ImageJob::Upscale(UpscaleJob::default());
+        let work = ImageWork { job, image: PictureSource::Remote(url), reference: None, seed: None };
         assert!(Ready::of(work).is_err());
     }
 }

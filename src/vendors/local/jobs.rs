@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::disk_space::missing_resource;
 use crate::domain::ids::UserId;
-use crate::domain::task::{Failure, VendorKey};
-use crate::media::decoders::{DecodeError, Decoders};
+use crate::domain::task::{TaskFailure, VendorKey};
+use crate::media::decoders::{PictureDecodeError, PictureDecoders};
 use crate::media::input::Decoded;
-use crate::space::lacking;
-use crate::vendors::{ErrorKind, VendorError};
+use crate::vendors::{VendorError, VendorErrorKind};
 
 /// Pause requested when the engine is full.
 pub(super) const BUSY_PAUSE: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ pub(super) enum Standing<T> {
     Running {
         permille: u16,
     },
-    Ended(Result<T, Failure>),
+    Ended(Result<T, TaskFailure>),
 }
 
 /// The known jobs.
@@ -129,7 +129,8 @@ impl<T: Clone> Jobs<T> {
         let own = known.open.get(&account).copied().unwrap_or(0);
 
         if known.jobs.len() - known.ended.len() >= self.open_max || own >= own_max {
-            let mut busy = VendorError::new(ErrorKind::Busy, format!("the {engine} engine has too many jobs waiting"));
+            let mut busy =
+                VendorError::new(VendorErrorKind::Busy, format!("the {engine} engine has too many jobs waiting"));
             busy.retry_after = Some(BUSY_PAUSE);
             return Err(busy);
         }
@@ -176,7 +177,7 @@ impl<T: Clone> Jobs<T> {
     }
 
     /// Marks a job as ended.
-    pub fn end(&self, key: VendorKey, outcome: Result<T, Failure>) {
+    pub fn end(&self, key: VendorKey, outcome: Result<T, TaskFailure>) {
         let mut known = self.known.lock();
         known.leave_queue(&key);
 
@@ -260,7 +261,7 @@ impl<T: Clone> Jobs<T> {
 
         loop {
             match attempt() {
-                Err(error) if lacking(&error).is_some() && !self.is_forsaken(key) => {
+                Err(error) if missing_resource(&error).is_some() && !self.is_forsaken(key) => {
                     if !is_told {
                         tracing::warn!(%error, job = key.as_str(), "a job of the engine waits for room");
                         is_told = true;
@@ -275,11 +276,16 @@ impl<T: Clone> Jobs<T> {
     /// Decodes a picture of a job, waiting for memory while the job is wanted. Blocks.
     ///
     /// # Errors
-    /// As [`Decoders::decode`].
-    pub fn decode(&self, key: &VendorKey, decoders: &Decoders, bytes: &[u8]) -> Result<Decoded, DecodeError> {
+    /// As [`PictureDecoders::decode`].
+    pub fn decode(
+        &self,
+        key: &VendorKey,
+        decoders: &PictureDecoders,
+        bytes: &[u8],
+    ) -> Result<Decoded, PictureDecodeError> {
         loop {
             match decoders.decode(bytes) {
-                Err(DecodeError::Busy) if !self.is_forsaken(key) => {}
+                Err(PictureDecodeError::Busy) if !self.is_forsaken(key) => {}
                 decoded => return decoded,
             }
         }
@@ -292,18 +298,18 @@ impl<T: Clone> Jobs<T> {
 }
 
 /// Turns a panic of an engine into a failure of its job.
-pub(super) fn guarded<T>(engine: &str, make: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+pub(super) fn guarded<T>(engine: &str, make: impl FnOnce() -> Result<T, TaskFailure>) -> Result<T, TaskFailure> {
     catch_unwind(AssertUnwindSafe(make)).unwrap_or_else(|_| {
         tracing::error!(engine, "the engine panicked");
         let message = format!("the {engine} engine failed on this job; this is a defect of the service");
-        Err(Failure::new("engine_failed", &message))
+        Err(TaskFailure::new("engine_failed", &message))
     })
 }
 
 /// Returns a failure caused by this service. The cause is logged for the operator; owners get a fixed sentence.
-pub(super) fn defect(code: &str, sentence: &str, cause: &dyn Display) -> Failure {
+pub(super) fn defect(code: &str, sentence: &str, cause: &dyn Display) -> TaskFailure {
     tracing::error!(code, %cause, "{sentence}");
-    Failure::new(code, sentence)
+    TaskFailure::new(code, sentence)
 }
 
 #[cfg(test)]

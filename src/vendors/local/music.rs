@@ -10,10 +10,10 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use crate::domain::ids::TaskId;
-use crate::domain::music::{MusicMoment, MusicSeconds, MusicWork, SoundFormat, SoundPlace, TitlePlace};
-use crate::domain::task::Failure;
+use crate::domain::music::{MusicSeconds, MusicStreamItem, MusicWork, SoundFileIndex, SoundFormat, TitleIndex};
+use crate::domain::task::TaskFailure;
 use crate::domain::value::Text;
-use crate::vendors::music::{MusicVendor, Playing, Stopped};
+use crate::vendors::music::{MusicStreamError, MusicVendor, VendorMusicStream};
 
 pub use mediary_music::bed;
 
@@ -43,7 +43,7 @@ impl MusicVendor for LocalMusic {
     }
 
     /// Returns the stream of a piece. It must be polled within a tokio runtime, whose blocking threads render it.
-    fn play(&self, _task: TaskId, work: MusicWork) -> Playing {
+    fn play(&self, _task: TaskId, work: MusicWork) -> VendorMusicStream {
         let turns = Arc::clone(&self.turns);
 
         let moments = stream::try_unfold(Stage::Asked(work), move |stage| {
@@ -73,7 +73,7 @@ enum Stage {
     Playing(Box<Stream>),
 }
 
-type Next = Result<Option<(MusicMoment, Stage)>, Stopped>;
+type Next = Result<Option<(MusicStreamItem, Stage)>, MusicStreamError>;
 
 impl Stage {
     /// Produces the next item. Blocks the thread.
@@ -82,14 +82,14 @@ impl Stage {
             Self::Asked(work) => {
                 let piece = compose(work.prompt.as_str(), work.seconds.map(MusicSeconds::get));
                 let millis = u64::from(piece.frames) * 1000 / u64::from(RATE);
-                Ok(Some((MusicMoment::Length { millis }, Self::Composed(Box::new(piece)))))
+                Ok(Some((MusicStreamItem::Length { millis }, Self::Composed(Box::new(piece)))))
             }
             Self::Composed(piece) => {
-                let title = Text::recorded(piece.title.clone());
+                let title = Text::from_recorded(piece.title.clone());
                 let tags = piece.tags.clone();
 
-                let place = TitlePlace::default();
-                Ok(Some((MusicMoment::Title { place, title, tags }, Self::Named(piece))))
+                let place = TitleIndex::default();
+                Ok(Some((MusicStreamItem::Title { index: place, title, tags }, Self::Named(piece))))
             }
             Self::Named(piece) => {
                 let stream = Stream::new(*piece).map_err(|error| failed(&error.to_string()))?;
@@ -97,9 +97,9 @@ impl Stage {
             }
             Self::Playing(mut stream) => match stream.next() {
                 Some(Ok(data)) => {
-                    let encoding = Text::recorded(ENCODING.to_owned());
+                    let encoding = Text::from_recorded(ENCODING.to_owned());
                     let format = SoundFormat { sample_rate: RATE, channels: CHANNELS, encoding };
-                    let moment = MusicMoment::Sound { place: SoundPlace::ONLY, format, data };
+                    let moment = MusicStreamItem::Sound { index: SoundFileIndex::SINGLE, format, data };
                     Ok(Some((moment, Self::Playing(stream))))
                 }
                 Some(Err(error)) => Err(failed(&error.to_string())),
@@ -109,17 +109,17 @@ impl Stage {
     }
 }
 
-fn failed(reason: &str) -> Stopped {
+fn failed(reason: &str) -> MusicStreamError {
     tracing::error!(reason, "the music engine failed");
     failure("engine_failed", "the music engine failed; the task was ended")
 }
 
-fn stopped() -> Stopped {
+fn stopped() -> MusicStreamError {
     failure("engine_stopped", "the engine was stopped before the music had ended")
 }
 
-fn failure(code: &str, message: &str) -> Stopped {
-    Stopped::Failed(Failure::new(code, message))
+fn failure(code: &str, message: &str) -> MusicStreamError {
+    MusicStreamError::Failed(TaskFailure::new(code, message))
 }
 
 #[cfg(test)]
@@ -134,15 +134,15 @@ mod tests {
         let prompt = MusicPrompt::parse("a bright sting").unwrap();
         let seconds = MusicSeconds::new(1).ok();
         let playing = LocalMusic::new(1).play(TaskId(Uuid::nil()), MusicWork { prompt, seconds });
-        let moments: Vec<MusicMoment> = playing.try_collect().await.unwrap();
-        assert_eq!(moments[0], MusicMoment::Length { millis: 1_000 });
+        let moments: Vec<MusicStreamItem> = playing.try_collect().await.unwrap();
+        assert_eq!(moments[0], MusicStreamItem::Length { millis: 1_000 });
         assert!(
-            matches!(&moments[1], MusicMoment::Title { title, tags, .. } if !title.as_str().is_empty() && tags.len() > 2)
+            matches!(&moments[1], MusicStreamItem::Title { title, tags, .. } if !title.as_str().is_empty() && tags.len() > 2)
         );
         let bytes: Vec<u8> = moments[2..]
             .iter()
             .flat_map(|moment| match moment {
-                MusicMoment::Sound { format, data, .. } if format.sample_rate == 48_000 => data.clone(),
+                MusicStreamItem::Sound { format, data, .. } if format.sample_rate == 48_000 => data.clone(),
                 other => panic!("no sound: {other:?}"),
             })
             .collect();

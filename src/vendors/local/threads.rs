@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
-use crate::priority::{Work, yield_to_answers};
+use crate::priority::{BackgroundWork, lower_priority};
 
 /// Maximum number of threads of a job. More cores are used by more jobs.
 const THREADS_MAX: usize = 8;
@@ -54,7 +54,7 @@ fn start() -> Result<ThreadPool, ThreadPoolBuildError> {
     ThreadPoolBuilder::new()
         .num_threads(EngineThreads::per_job())
         .thread_name(|number| format!("engine-{number}"))
-        .start_handler(|_| yield_to_answers(Work::Drawing))
+        .start_handler(|_| lower_priority(BackgroundWork::Rendering))
         .build()
 }
 
@@ -70,7 +70,7 @@ mod tests {
         let threads = EngineThreads::default();
         let (end, ended) = mpsc::channel::<()>();
         let ended = Mutex::new(ended);
-        let (begin, begun) = mpsc::channel();
+        let (begin, has_begun) = mpsc::channel();
         std::thread::scope(|scope| {
             let threads = &threads;
             let ended = &ended;
@@ -82,7 +82,7 @@ mod tests {
                     });
                 });
             });
-            begun.recv().expect("the job begins");
+            has_begun.recv().expect("the job begins");
 
             // When another runs, then it ends
             assert_eq!(threads.run(|| rayon::join(|| 1, || 2)), (1, 2));

@@ -13,12 +13,12 @@ use super::jobs::{Jobs, Standing, Wanted, defect, guarded};
 use super::threads::EngineThreads;
 use super::video_job::{Inputs, pictures, plan, size};
 use crate::domain::ids::UserId;
-use crate::domain::image::{ImageFormat, Source};
-use crate::domain::task::{Failure, Results, VendorKey, VendorReference};
+use crate::domain::image::{ImageFormat, PictureSource};
+use crate::domain::task::{TaskFailure, TaskResults, VendorKey, VendorReference};
 use crate::domain::video::{Clip, Creation, VideoFormat, VideoJob, VideoPrompt, VideoWork};
 use crate::media::input::Pixels;
-use crate::media::store::{Area, Store};
-use crate::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
+use crate::media::store::{MediaArea, MediaStore};
+use crate::vendors::{JobProgress, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob};
 
 /// Resource limits of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub struct LocalVideo {
 }
 
 struct Engine {
-    store: Store,
+    store: MediaStore,
     options: Options,
     music: Option<Music>,
     budget: EngineBudget,
@@ -69,7 +69,7 @@ impl LocalVideo {
     /// Returns an engine that reads inputs from `store` and stores results there. Without `music`, videos have none.
     /// Jobs that are no longer `wanted` are not started, or stopped at the next frame.
     #[must_use]
-    pub fn new(store: Store, options: Options, music: Option<Music>, wanted: Wanted) -> Self {
+    pub fn new(store: MediaStore, options: Options, music: Option<Music>, wanted: Wanted) -> Self {
         let budget = EngineBudget::new(options.kilopixels_max.into());
         let threads = EngineThreads::default();
         let jobs = Jobs::new(options.jobs_max, options.ended_max, wanted);
@@ -82,18 +82,18 @@ impl Vendor for LocalVideo {
         "local-video"
     }
 
-    fn recovery(&self) -> Recovery {
-        Recovery::Key
+    fn recovery(&self) -> SubmissionRecovery {
+        SubmissionRecovery::Key
     }
 
     /// Must be called within a tokio runtime, which runs the work.
-    fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         async move {
             let key = job.key.clone();
             let account = job.account;
-            let work = job.video()?;
-            if work.lacks_inputs() {
-                return Err(VendorError::new(ErrorKind::Refused, "an input was not fetched"));
+            let work = job.into_video_work()?;
+            if work.has_missing_inputs() {
+                return Err(VendorError::new(VendorErrorKind::Refused, "an input was not fetched"));
             }
             if self.engine.jobs.admit(&key, account, "video")? {
                 tokio::spawn(Arc::clone(&self.engine).work(key.clone(), account, work));
@@ -103,18 +103,18 @@ impl Vendor for LocalVideo {
         .boxed()
     }
 
-    fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>> {
+    fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {
         let progress = match self.engine.jobs.standing(reference) {
-            None => Progress::Forgotten,
-            Some(Standing::Waiting) => Progress::Queued { place: self.engine.jobs.place(reference) },
-            Some(Standing::Running { permille }) => Progress::Running { permille: Some(permille) },
-            Some(Standing::Ended(Ok(creation))) => Progress::Done(Results::Video(creation)),
-            Some(Standing::Ended(Err(failure))) => Progress::Failed(failure),
+            None => JobProgress::Forgotten,
+            Some(Standing::Waiting) => JobProgress::Queued { queue_position: self.engine.jobs.place(reference) },
+            Some(Standing::Running { permille }) => JobProgress::Running { permille: Some(permille) },
+            Some(Standing::Ended(Ok(creation))) => JobProgress::Done(TaskResults::Video(creation)),
+            Some(Standing::Ended(Err(failure))) => JobProgress::Failed(failure),
         };
         std::future::ready(Ok(progress)).boxed()
     }
 
-    fn moved(&self) -> Arc<Notify> {
+    fn progress_notify(&self) -> Arc<Notify> {
         self.engine.jobs.moved()
     }
 }
@@ -136,15 +136,15 @@ impl Engine {
 
         let engine = Arc::clone(&self);
         let own = key.clone();
-        let make = move || guarded("video", || engine.threads.run(|| engine.make(&own, &work)));
-        let made = tokio::task::spawn_blocking(make).await;
+        let work = move || guarded("video", || engine.threads.run(|| engine.make(&own, &work)));
+        let made = tokio::task::spawn_blocking(work).await;
 
         match made {
             Ok(Ok(None)) => self.jobs.forget(&key),
             Ok(Ok(Some(creation))) => self.jobs.end(key, Ok(creation)),
             Ok(Err(failure)) => self.jobs.end(key, Err(failure)),
             Err(_) => {
-                let stopped = Failure::new("engine_stopped", "the engine was stopped before the job had ended");
+                let stopped = TaskFailure::new("engine_stopped", "the engine was stopped before the job had ended");
                 self.jobs.end(key, Err(stopped));
             }
         }
@@ -164,7 +164,7 @@ impl Engine {
         let work = Arc::clone(work);
         let read = move || {
             let VideoJob::Extend(job) = &work.job else { return None };
-            footage_bytes(&engine.store.read_clip(Area::Input, job.video.kept.as_ref()?).ok()?)
+            footage_bytes(&engine.store.read_clip(MediaArea::Input, job.video.stored.as_ref()?).ok()?)
         };
         // An unreadable video fails with a specific error when the job runs.
         tokio::task::spawn_blocking(read).await.ok().flatten().unwrap_or(0)
@@ -180,7 +180,7 @@ impl Engine {
         });
         let prepared = size(work).area() as u64 * PICTURE_COST * (1 + pictures(work).count() as u64);
         let film = match &work.job {
-            VideoJob::Extend(job) => job.video.kept.map_or(0, |clip| clip.bytes.div_ceil(PIXEL_BYTES)),
+            VideoJob::Extend(job) => job.video.stored.map_or(0, |clip| clip.bytes.div_ceil(PIXEL_BYTES)),
             _ => 0,
         };
 
@@ -190,7 +190,7 @@ impl Engine {
     }
 
     /// Makes the video; `None` if it is no longer wanted.
-    fn make(&self, key: &VendorKey, work: &VideoWork) -> Result<Option<Creation>, Failure> {
+    fn make(&self, key: &VendorKey, work: &VideoWork) -> Result<Option<Creation>, TaskFailure> {
         let seed = work.seed.get();
         let prompt = match &work.job {
             VideoJob::StartEnd(job) | VideoJob::Reference(job) => job.prompt.as_ref().map_or("", VideoPrompt::as_str),
@@ -205,7 +205,7 @@ impl Engine {
         match render(plan, &interest) {
             Ok(film) => interest.keep(&film, stamped).map(Some),
             Err(Fault::Cancelled) => Ok(None),
-            Err(Fault::Input { code, reason }) => Err(Failure::new(code, &reason)),
+            Err(Fault::Input { code, reason }) => Err(TaskFailure::new(code, &reason)),
             Err(Fault::Defect(cause)) => Err(defect("engine_failed", "the video engine failed on this job", &cause)),
         }
     }
@@ -218,15 +218,15 @@ struct Interest<'a> {
 }
 
 impl Interest<'_> {
-    fn keep(&self, film: &Film, stamped: bool) -> Result<Creation, Failure> {
+    fn keep(&self, film: &Film, stamped: bool) -> Result<Creation, TaskFailure> {
         let unwritable = |error| defect("result_unwritable", "the result cannot be stored", &error);
         let video = self
-            .patiently(|| self.engine.store.put_clip(Area::Result, &film.bytes, VideoFormat::Mp4))
+            .patiently(|| self.engine.store.put_clip(MediaArea::Result, &film.bytes, VideoFormat::Mp4))
             .map_err(unwritable)?;
         let [width, height] = [film.size.width, film.size.height].map(|side| u32::try_from(side).unwrap_or(u32::MAX));
-        let cover = || self.engine.store.put(Area::Result, &film.cover, ImageFormat::Jpeg, width, height);
+        let cover = || self.engine.store.put(MediaArea::Result, &film.cover, ImageFormat::Jpeg, width, height);
         let cover = self.patiently(cover).map_err(unwritable)?;
-        Ok(Creation { video, cover: Some(cover), watermarked: stamped.then_some(video), at_vendor: None })
+        Ok(Creation { video, cover: Some(cover), watermarked: stamped.then_some(video), vendor_id: None })
     }
 
     fn patiently<R>(&self, attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
@@ -235,24 +235,25 @@ impl Interest<'_> {
 }
 
 impl Inputs for Interest<'_> {
-    type Failure = Failure;
+    type Failure = TaskFailure;
 
-    fn picture(&self, source: &Source, what: &str) -> Result<Pixels, Failure> {
-        let kept = source.kept().ok_or_else(|| Failure::new("input_unreadable", &format!("{what} was not fetched")))?;
+    fn picture(&self, source: &PictureSource, what: &str) -> Result<Pixels, TaskFailure> {
+        let kept =
+            source.stored().ok_or_else(|| TaskFailure::new("input_unreadable", &format!("{what} was not fetched")))?;
         let bytes = self
-            .patiently(|| self.engine.store.read(Area::Input, kept))
+            .patiently(|| self.engine.store.read(MediaArea::Input, kept))
             .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
         let decoded = self.engine.jobs.decode(self.key, self.engine.store.decoders(), &bytes);
-        let decoded = decoded.map_err(|reason| Failure::new("input_undecodable", &format!("{what} {reason}")))?;
+        let decoded = decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{what} {reason}")))?;
         Ok(decoded.pixels)
     }
 
-    fn film(&self, clip: Option<&Clip>) -> Result<Vec<u8>, Failure> {
-        let clip = clip.ok_or_else(|| Failure::new("input_unreadable", "video_url was not fetched"))?;
+    fn film(&self, clip: Option<&Clip>) -> Result<Vec<u8>, TaskFailure> {
+        let clip = clip.ok_or_else(|| TaskFailure::new("input_unreadable", "video_url was not fetched"))?;
         if clip.format != VideoFormat::Mp4 {
-            return Err(Failure::new("video_unsupported", "the video is no MP4 file"));
+            return Err(TaskFailure::new("video_unsupported", "the video is no MP4 file"));
         }
-        self.patiently(|| self.engine.store.read_clip(Area::Input, clip))
+        self.patiently(|| self.engine.store.read_clip(MediaArea::Input, clip))
             .map_err(|error| defect("input_unreadable", "the video cannot be read", &error))
     }
 }
@@ -274,14 +275,16 @@ mod tests {
 
     use super::*;
     use crate::domain::ids::TaskId;
-    use crate::domain::task::Work;
+    use crate::domain::task::TaskWork;
     use crate::domain::value::{CallbackUrl, Text};
-    use crate::domain::video::{Extend, ExtendModel, ExtendResolution, Footage, Generate, Seconds, Seed, VideoModel};
+    use crate::domain::video::{
+        ExtendJob, ExtendModel, ExtendResolution, Footage, GenerateJob, Seed, VideoModel, VideoSeconds,
+    };
 
     const FILM: &[u8] = include_bytes!("../../../fuzz/seeds/film/reordered_aac.mp4");
 
     fn work_of(job: VideoJob) -> VideoWork {
-        VideoWork { job, images: Vec::new(), seed: Seed::drawn(1), payload: None, meta_data: None, credits: 0 }
+        VideoWork { job, images: Vec::new(), seed: Seed::from_random(1), payload: None, meta_data: None, credits: 0 }
     }
 
     #[tokio::test]
@@ -290,44 +293,49 @@ mod tests {
         let wanted = Arc::new(AtomicBool::new(true));
         let heeded = Arc::clone(&wanted);
         let heed: Wanted = Arc::new(move |_| heeded.load(Ordering::Relaxed));
-        let vendor = LocalVideo::new(Store::open(dir.path()).unwrap(), Options::default(), None, heed);
+        let vendor = LocalVideo::new(MediaStore::open(dir.path()).unwrap(), Options::default(), None, heed);
 
         // Given a video that is being drawn
-        let work = Work::Video(work_of(VideoJob::StartEnd(Generate::of(VideoModel::Vq1))));
-        let job = Job { task: TaskId(uuid::Uuid::nil()), account: None, key: Text::recorded("a".to_owned()), work };
+        let work = TaskWork::Video(work_of(VideoJob::StartEnd(GenerateJob::new(VideoModel::Vq1))));
+        let job = VendorJob {
+            task: TaskId(uuid::Uuid::nil()),
+            account: None,
+            key: Text::from_recorded("a".to_owned()),
+            work,
+        };
         let film = vendor.submit(job).await.unwrap();
 
-        while !matches!(vendor.poll(&film).await.unwrap(), Progress::Running { .. }) {
-            vendor.moved().notified().await;
+        while !matches!(vendor.poll(&film).await.unwrap(), JobProgress::Running { .. }) {
+            vendor.progress_notify().notified().await;
         }
 
         // When it is no longer wanted, then the job stops, and nothing is kept
         wanted.store(false, Ordering::Relaxed);
-        while matches!(vendor.poll(&film).await.unwrap(), Progress::Running { .. }) {
-            vendor.moved().notified().await;
+        while matches!(vendor.poll(&film).await.unwrap(), JobProgress::Running { .. }) {
+            vendor.progress_notify().notified().await;
         }
-        assert_eq!(vendor.poll(&film).await.unwrap(), Progress::Forgotten);
+        assert_eq!(vendor.poll(&film).await.unwrap(), JobProgress::Forgotten);
     }
 
     #[tokio::test]
     async fn a_film_that_goes_on_is_paid_for_by_the_size_of_its_own_pictures() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
-        let kept = store.put_clip(Area::Input, FILM, VideoFormat::Mp4).unwrap();
+        let store = MediaStore::open(dir.path()).unwrap();
+        let kept = store.put_clip(MediaArea::Input, FILM, VideoFormat::Mp4).unwrap();
         let work = |kept| VideoWork {
-            job: VideoJob::Extend(Extend {
+            job: VideoJob::Extend(ExtendJob {
                 model: ExtendModel::Vq2Pro,
                 resolution: ExtendResolution::P540,
-                seconds: Seconds::USUAL,
+                seconds: VideoSeconds::DEFAULT,
                 prompt: None,
                 video: Footage {
                     creation: TaskId(uuid::Uuid::nil()),
-                    url: CallbackUrl::recorded("https://media.example/x.mp4".to_owned()),
-                    kept,
-                    at_vendor: None,
+                    url: CallbackUrl::from_recorded("https://media.example/x.mp4".to_owned()),
+                    stored: kept,
+                    vendor_id: None,
                 },
             }),
-            ..work_of(VideoJob::StartEnd(Generate::of(VideoModel::Vq1)))
+            ..work_of(VideoJob::StartEnd(GenerateJob::new(VideoModel::Vq1)))
         };
 
         let engine = LocalVideo::new(store, Options::default(), None, Arc::new(|_| true)).engine;

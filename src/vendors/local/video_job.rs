@@ -5,10 +5,10 @@ use mediary_engine::video::{
     size_of,
 };
 
-use crate::domain::image::{Picture, Source};
+use crate::domain::image::{Picture, PictureSource};
 use crate::domain::video::{
-    AspectRatio, AudioType, Clip, Extend, Generate, MovementAmplitude, Multiframe, Resolution, VideoJob, VideoModel,
-    VideoStyle, VideoWork, WatermarkPosition,
+    AspectRatio, AudioType, Clip, ExtendJob, GenerateJob, MovementAmplitude, MultiframeJob, Resolution, VideoJob,
+    VideoModel, VideoStyle, VideoWork, WatermarkPosition,
 };
 use crate::media::input::Pixels;
 
@@ -18,7 +18,7 @@ pub(super) trait Inputs {
     type Failure;
 
     /// Returns the pixels of a picture; `what` names its field in messages.
-    fn picture(&self, source: &Source, what: &str) -> Result<Pixels, Self::Failure>;
+    fn picture(&self, source: &PictureSource, what: &str) -> Result<Pixels, Self::Failure>;
 
     /// Returns the bytes of a video.
     fn film(&self, clip: Option<&Clip>) -> Result<Vec<u8>, Self::Failure>;
@@ -26,12 +26,14 @@ pub(super) trait Inputs {
 
 /// Returns all stored pictures of a job, for the estimate of decoding costs.
 pub(super) fn pictures(work: &VideoWork) -> impl Iterator<Item = &Picture> {
-    work.sources().filter_map(Source::kept)
+    work.sources().filter_map(PictureSource::stored)
 }
 
 /// Returns the size of the requested video.
 pub(super) fn size(work: &VideoWork) -> Size {
-    let first = |source: Option<&Source>| source.and_then(Source::kept).map(|picture| (picture.width, picture.height));
+    let first = |source: Option<&PictureSource>| {
+        source.and_then(PictureSource::stored).map(|picture| (picture.width, picture.height))
+    };
     match &work.job {
         VideoJob::StartEnd(job) => {
             size_of(job.resolution.lines(), job.aspect_ratio.map(AspectRatio::sides), first(work.images.first()))
@@ -140,7 +142,7 @@ fn images<I: Inputs>(work: &VideoWork, inputs: &I) -> Result<Vec<Pixels>, I::Fai
 
 fn generated<'a, I: Inputs>(
     work: &VideoWork,
-    job: &Generate,
+    job: &GenerateJob,
     material: Material,
     inputs: &I,
     bed: Option<Bed<'a>>,
@@ -150,15 +152,15 @@ fn generated<'a, I: Inputs>(
         Ok::<_, I::Failure>(Stamp { position: corner(mark.position), picture })
     });
 
-    let audio = job.sound().map(sound);
-    let bed = bed.filter(|_| job.music());
-    let heeded = job.model.heeds_sound_settings();
+    let audio = job.effective_audio_type().map(sound);
+    let bed = bed.filter(|_| job.has_background_music());
+    let heeded = job.model.supports_sound_settings();
     let voice_id = job.voice_id.as_ref().filter(|_| heeded).map(|voice| voice.as_str().to_owned());
 
     Ok(Plan {
         material,
         prompt: job.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
-        amplitude: motion(job.amplitude()),
+        amplitude: motion(job.effective_amplitude()),
         anime: job.style == VideoStyle::Anime,
         enhance: job.enhance,
         recommended: job.is_rec,
@@ -169,9 +171,9 @@ fn generated<'a, I: Inputs>(
     })
 }
 
-fn extended<'a, I: Inputs>(work: &VideoWork, job: &Extend, inputs: &I) -> Result<Plan<'a>, I::Failure> {
+fn extended<'a, I: Inputs>(work: &VideoWork, job: &ExtendJob, inputs: &I) -> Result<Plan<'a>, I::Failure> {
     let plain = plain(work);
-    let file = inputs.film(job.video.kept.as_ref())?;
+    let file = inputs.film(job.video.stored.as_ref())?;
     let end = work.images.first().map(|source| inputs.picture(source, "images")).transpose()?;
 
     Ok(Plan {
@@ -184,7 +186,7 @@ fn extended<'a, I: Inputs>(work: &VideoWork, job: &Extend, inputs: &I) -> Result
     })
 }
 
-fn joined<'a, I: Inputs>(work: &VideoWork, job: &Multiframe, inputs: &I) -> Result<Plan<'a>, I::Failure> {
+fn joined<'a, I: Inputs>(work: &VideoWork, job: &MultiframeJob, inputs: &I) -> Result<Plan<'a>, I::Failure> {
     let legs = job.key_frames.iter().map(|frame| {
         Ok::<_, I::Failure>(Leg {
             picture: inputs.picture(&frame.image, "image_settings")?,
@@ -211,7 +213,7 @@ mod tests {
     use super::*;
     use crate::domain::image::ImageFormat;
     use crate::domain::value::{Digest, Text};
-    use crate::domain::video::{ExtendModel, ExtendResolution, KeyFrame, Seconds, Seed};
+    use crate::domain::video::{ExtendModel, ExtendResolution, KeyFrame, Seed, VideoSeconds};
 
     /// Pictures in the size that they declare.
     struct Here;
@@ -219,8 +221,8 @@ mod tests {
     impl Inputs for Here {
         type Failure = String;
 
-        fn picture(&self, source: &Source, what: &str) -> Result<Pixels, String> {
-            let picture = source.kept().ok_or(what)?;
+        fn picture(&self, source: &PictureSource, what: &str) -> Result<Pixels, String> {
+            let picture = source.stored().ok_or(what)?;
             Ok(Pixels::Opaque(RgbImage::new(picture.width, picture.height)))
         }
 
@@ -229,21 +231,21 @@ mod tests {
         }
     }
 
-    fn picture(width: u32, height: u32) -> Source {
-        Source::Kept(Picture { digest: Digest([1; 32]), format: ImageFormat::Png, bytes: 9, width, height })
+    fn picture(width: u32, height: u32) -> PictureSource {
+        PictureSource::Stored(Picture { digest: Digest([1; 32]), format: ImageFormat::Png, bytes: 9, width, height })
     }
 
-    fn work(job: VideoJob, images: Vec<Source>) -> VideoWork {
-        VideoWork { job, images, seed: Seed::drawn(5), payload: None, meta_data: None, credits: 0 }
+    fn work(job: VideoJob, images: Vec<PictureSource>) -> VideoWork {
+        VideoWork { job, images, seed: Seed::from_random(5), payload: None, meta_data: None, credits: 0 }
     }
 
-    fn planned(job: Generate, images: Vec<Source>) -> Plan<'static> {
+    fn planned(job: GenerateJob, images: Vec<PictureSource>) -> Plan<'static> {
         plan(&work(VideoJob::StartEnd(job), images), &Here, None).unwrap()
     }
 
     #[test]
     fn pictures_say_what_a_film_is_made_from_and_its_shape() {
-        let job = || Generate { resolution: Resolution::P360, ..Generate::of(VideoModel::Vq1) };
+        let job = || GenerateJob { resolution: Resolution::P360, ..GenerateJob::new(VideoModel::Vq1) };
         let none = planned(job(), Vec::new());
         assert!(matches!(none.material, Material::Words { seconds: 5 }) && none.size.width == 640);
         let one = planned(job(), vec![picture(50, 100)]);
@@ -254,25 +256,25 @@ mod tests {
 
     #[test]
     fn fields_count_where_the_model_heeds_them() {
-        let job = |model| Generate {
+        let job = |model| GenerateJob {
             audio: true,
             audio_type: AudioType::SpeechOnly,
-            voice_id: Some(Text::recorded("anna".to_owned())),
+            voice_id: Some(Text::from_recorded("anna".to_owned())),
             movement_amplitude: MovementAmplitude::Large,
-            ..Generate::of(model)
+            ..GenerateJob::new(model)
         };
         let [heeded, not] = [VideoModel::Vq1, VideoModel::Vq3Pro].map(|model| planned(job(model), Vec::new()));
         let sounds = [&heeded, &not].map(|plan| plan.sound.as_ref().map(|sound| (sound.audio, sound.voice_id.clone())));
         assert_eq!(sounds[0], Some((Some(SoundContent::SpeechOnly), Some("anna".to_owned()))));
         assert_eq!(sounds[1], Some((Some(SoundContent::All), None)));
         assert_eq!((heeded.amplitude, not.amplitude), (MotionAmount::Large, MotionAmount::Auto));
-        assert_eq!(planned(Generate::of(VideoModel::Vq2Turbo), Vec::new()).effort, Effort::Thrifty);
+        assert_eq!(planned(GenerateJob::new(VideoModel::Vq2Turbo), Vec::new()).effort, Effort::Thrifty);
     }
 
     #[test]
     fn without_a_start_the_first_key_frame_is_the_start() {
-        let frame = |side| KeyFrame { image: picture(side, side), seconds: Seconds::USUAL, prompt: None };
-        let job = Multiframe {
+        let frame = |side| KeyFrame { image: picture(side, side), seconds: VideoSeconds::DEFAULT, prompt: None };
+        let job = MultiframeJob {
             model: ExtendModel::Vq2Pro,
             resolution: ExtendResolution::P540,
             start_image: None,

@@ -6,28 +6,28 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::domain::image::{ImageJob, SkinMode};
-use crate::domain::parameter::Parameters;
+use crate::domain::parameter::JobParameters;
 
 /// Path below the vendor's base URL.
-const INTERFACE: &str = "/proxy/imagevendor/v1/ai/";
+const IMAGE_API_PATH: &str = "/proxy/imagevendor/v1/ai/";
 
 /// Pictures of a job, in base64.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pictures {
+pub(super) struct EncodedPictures {
     pub image: String,
     pub reference: Option<String>,
 }
 
 /// Path and body of a POST request.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Request {
+pub(super) struct VendorRequest {
     /// Below the vendor's base URL.
     pub path: String,
     pub body: Map<String, Value>,
 }
 
 /// Returns the request for a job. Every parameter is explicit, so that the vendor's defaults do not matter.
-pub(super) fn request(job: &ImageJob, pictures: Pictures, webhook: Option<String>) -> Request {
+pub(super) fn build_request(job: &ImageJob, pictures: EncodedPictures, webhook: Option<String>) -> VendorRequest {
     let endpoint = match job {
         ImageJob::Upscale(_) => "image-upscaler",
         ImageJob::UpscalePrecision(_) => "image-upscaler-precision-v2",
@@ -40,12 +40,12 @@ pub(super) fn request(job: &ImageJob, pictures: Pictures, webhook: Option<String
         ImageJob::Relight(_) => "image-relight",
     };
 
-    let body = members(&job.parameters(pictures.image, pictures.reference));
-    Request { path: format!("{INTERFACE}{endpoint}"), body: with(body, "webhook_url", webhook) }
+    let body = to_json_fields(&job.parameters(pictures.image, pictures.reference));
+    VendorRequest { path: format!("{IMAGE_API_PATH}{endpoint}"), body: with_field(body, "webhook_url", webhook) }
 }
 
 /// Returns the parameters as JSON fields.
-pub(super) fn members(parameters: &Parameters<impl Serialize>) -> Map<String, Value> {
+pub(super) fn to_json_fields(parameters: &JobParameters<impl Serialize>) -> Map<String, Value> {
     match serde_json::to_value(parameters).expect("written to memory, under names that are text") {
         Value::Object(members) => members,
         other => unreachable!("parameters are an object, not {other}"),
@@ -53,7 +53,7 @@ pub(super) fn members(parameters: &Parameters<impl Serialize>) -> Map<String, Va
 }
 
 /// Sets one field of the body, if `text` is given.
-pub(super) fn with(mut body: Map<String, Value>, field: &str, text: Option<String>) -> Map<String, Value> {
+pub(super) fn with_field(mut body: Map<String, Value>, field: &str, text: Option<String>) -> Map<String, Value> {
     if let Some(text) = text {
         body.insert(field.to_owned(), Value::String(text));
     }
@@ -72,11 +72,11 @@ pub(super) const fn status_family(job: &ImageJob) -> &'static str {
 
 /// Returns the path for polling a job.
 pub(super) fn status_path(family: &str, id: &str) -> String {
-    format!("{INTERFACE}{family}/{}", segment(id))
+    format!("{IMAGE_API_PATH}{family}/{}", encode_segment(id))
 }
 
 /// Encodes an id as one segment of a path.
-pub(super) fn segment(id: &str) -> String {
+pub(super) fn encode_segment(id: &str) -> String {
     let mut segment = String::with_capacity(id.len());
     for byte in id.bytes() {
         match byte {
@@ -95,27 +95,28 @@ mod tests {
 
     use super::*;
     use crate::domain::image::{
-        LightSource, Portrait, PortraitBeautifier, PortraitStyle, Prompt, Relight, SkinEnhance, SkinFocus,
-        StyleTransfer, Upscale, UpscalePrecision,
+        ImagePrompt, LightSource, PortraitBeautifier, PortraitSettings, PortraitStyle, PrecisionUpscaleJob, RelightJob,
+        SkinEnhanceJob, SkinFocus, StyleTransferJob, UpscaleJob,
     };
 
     fn jobs() -> Vec<ImageJob> {
-        let prompt = Some(Prompt::recorded("soft light".to_owned()));
-        let portrait = Portrait { beautifier: Some(PortraitBeautifier::FaceMax), style: PortraitStyle::Pop };
-        let style = StyleTransfer { portrait: Some(portrait), fixed_generation: true, ..StyleTransfer::default() };
-        let skin = |mode| ImageJob::SkinEnhance(SkinEnhance::of(mode));
+        let prompt = Some(ImagePrompt::from_recorded("soft light".to_owned()));
+        let portrait = PortraitSettings { beautifier: Some(PortraitBeautifier::FaceMax), style: PortraitStyle::Pop };
+        let style =
+            StyleTransferJob { portrait: Some(portrait), fixed_generation: true, ..StyleTransferJob::default() };
+        let skin = |mode| ImageJob::SkinEnhance(SkinEnhanceJob::new(mode));
 
         vec![
-            ImageJob::Upscale(Upscale { prompt: prompt.clone(), ..Upscale::default() }),
-            ImageJob::Upscale(Upscale::default()),
-            ImageJob::UpscalePrecision(UpscalePrecision::default()),
+            ImageJob::Upscale(UpscaleJob { prompt: prompt.clone(), ..UpscaleJob::default() }),
+            ImageJob::Upscale(UpscaleJob::default()),
+            ImageJob::UpscalePrecision(PrecisionUpscaleJob::default()),
             ImageJob::StyleTransfer(style),
-            ImageJob::StyleTransfer(StyleTransfer { prompt: prompt.clone(), ..StyleTransfer::default() }),
+            ImageJob::StyleTransfer(StyleTransferJob { prompt: prompt.clone(), ..StyleTransferJob::default() }),
             skin(SkinMode::Creative),
             skin(SkinMode::Faithful { detail: SkinMode::DETAIL_DEFAULT }),
             skin(SkinMode::Flexible { focus: SkinFocus::NoMakeUp }),
-            ImageJob::Relight(Relight { prompt, source: LightSource::Lightmap, ..Relight::default() }),
-            ImageJob::Relight(Relight { source: LightSource::Reference, ..Relight::default() }),
+            ImageJob::Relight(RelightJob { prompt, source: LightSource::Lightmap, ..RelightJob::default() }),
+            ImageJob::Relight(RelightJob { source: LightSource::Reference, ..RelightJob::default() }),
         ]
     }
 
@@ -129,9 +130,9 @@ mod tests {
             .map(|job| {
                 let reference = matches!(job, ImageJob::StyleTransfer(_) | ImageJob::Relight(_));
                 let pictures =
-                    Pictures { image: "aW1hZ2U=".to_owned(), reference: reference.then(|| "cmVm".to_owned()) };
+                    EncodedPictures { image: "aW1hZ2U=".to_owned(), reference: reference.then(|| "cmVm".to_owned()) };
                 let hook = Some("https://media.example/hints/t".to_owned());
-                let Request { path, body } = request(job, pictures, hook);
+                let VendorRequest { path, body } = build_request(job, pictures, hook);
                 json!({"post": path, "body": body, "get": status_path(status_family(job), "3f2c")})
             })
             .collect();

@@ -1,5 +1,5 @@
 //! Remote video vendor: the seed's video interface below a base URL, and the creations of contract 7. As for images,
-//! `request` and `answer` are pure.
+//! `request` and `response` are pure.
 
 use std::sync::Arc;
 
@@ -8,34 +8,36 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, Semaphore};
 
-use super::line::Line;
-use super::results::Results;
-use super::{NOBODYS, Options, SENT_BYTES_MAX, answer as answers, base64_of, permits};
-use crate::clock::Surroundings;
+use super::connection::VendorConnection;
+use super::result_fetcher::ResultFetcher;
+use super::{IN_FLIGHT_BYTES_MAX, NONEXISTENT_JOB_ID, RemoteVendorOptions, permits, read_base64, response as answers};
 use crate::domain::ids::TaskId;
-use crate::domain::image::Source;
+use crate::domain::image::PictureSource;
 use crate::domain::task::VendorReference;
 use crate::domain::value::Text;
 use crate::domain::video::{Creation, VideoWork};
-use crate::media::store::Store;
+use crate::environment::Environment;
+use crate::media::store::MediaStore;
 use crate::outbound::fetch::Fetcher;
-use crate::outbound::vendor::VendorCaller;
-use crate::vendors::{ErrorKind, Job, Progress, Recovery, Unfetched, Vendor, VendorError};
+use crate::outbound::vendor_client::VendorClient;
+use crate::vendors::{
+    JobProgress, ResultFetchError, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob,
+};
 
-mod answer;
 mod request;
+mod response;
 
-use answer::{Made, Polled};
-use request::{creations_path, request};
+use request::{build_request, creations_path};
+use response::{VideoJobStatus, VideoResultUrls};
 
 /// The remote video vendor. Cheap to clone.
 #[derive(Clone)]
 pub struct RemoteVideo {
-    line: Line,
-    store: Store,
-    results: Results,
-    room: Arc<Semaphore>,
-    moved: Arc<Notify>,
+    connection: VendorConnection,
+    store: MediaStore,
+    result_fetcher: ResultFetcher,
+    upload_budget: Arc<Semaphore>,
+    progress_notify: Arc<Notify>,
 }
 
 impl RemoteVideo {
@@ -43,86 +45,91 @@ impl RemoteVideo {
     /// stored there.
     #[must_use]
     pub fn new(
-        caller: VendorCaller,
-        options: Options,
-        store: Store,
+        caller: VendorClient,
+        options: RemoteVendorOptions,
+        store: MediaStore,
         fetcher: Fetcher,
-        surroundings: Surroundings,
+        environment: Environment,
     ) -> Self {
-        let results = Results::new(fetcher, store.clone(), surroundings.mishaps());
-        let room = Arc::new(Semaphore::new(permits(SENT_BYTES_MAX) as usize));
-        let line = Line { caller, options, surroundings };
-        Self { line, store, results, room, moved: Arc::default() }
+        let result_fetcher = ResultFetcher::new(fetcher, store.clone(), environment.fail_points());
+        let upload_budget = Arc::new(Semaphore::new(permits(IN_FLIGHT_BYTES_MAX) as usize));
+        let connection = VendorConnection { caller, options, environment };
+        Self { connection, store, result_fetcher, upload_budget, progress_notify: Arc::default() }
     }
 
-    async fn submit_job(&self, job: Job) -> Result<VendorReference, VendorError> {
+    async fn submit_job(&self, job: VendorJob) -> Result<VendorReference, VendorError> {
         let task = job.task;
         let key = job.key.clone();
-        let work = job.video()?;
-        let bytes = work.sources().filter_map(Source::kept).map(|picture| picture.bytes).sum();
-        let Ok(_room) = self.room.acquire_many(permits(bytes)).await else {
-            return Err(VendorError::new(ErrorKind::Unreached, "the service stops"));
+        let work = job.into_video_work()?;
+        let bytes = work.sources().filter_map(PictureSource::stored).map(|picture| picture.bytes).sum();
+        let Ok(_room) = self.upload_budget.acquire_many(permits(bytes)).await else {
+            return Err(VendorError::new(VendorErrorKind::Unreached, "the service stops"));
         };
-        let (path, body) = self.request_for(work, task).await?;
-        let answer = self.line.post(&path, &key, body).await?;
-        let id = answers::submitted(answer.status, &answer.body).map_err(|error| self.line.of(&answer, error))?;
-        Ok(Text::recorded(id))
+        let (path, body) = self.encode_request(work, task).await?;
+        let answer = self.connection.post(&path, &key, body).await?;
+        let id = answers::parse_submission(answer.status, &answer.body)
+            .map_err(|error| self.connection.complete_error(&answer, error))?;
+        Ok(Text::from_recorded(id))
     }
 
     /// Returns path and body; the pictures are read and encoded on a blocking thread.
-    async fn request_for(&self, work: VideoWork, task: TaskId) -> Result<(String, Bytes), VendorError> {
+    async fn encode_request(&self, work: VideoWork, task: TaskId) -> Result<(String, Bytes), VendorError> {
         let store = self.store.clone();
-        let callback = self.line.options.hint_url.as_ref().map(|url| url(task));
+        let callback = self.connection.options.webhook_url.as_ref().map(|url| url(task));
         let made = tokio::task::spawn_blocking(move || {
-            let mut read = |source: Source| source.kept().and_then(|picture| base64_of(&store, picture)).ok_or(());
+            let mut read =
+                |source: PictureSource| source.stored().and_then(|picture| read_base64(&store, picture)).ok_or(());
             let images = work.images.into_iter().map(&mut read).collect::<Result<Vec<_>, ()>>().ok()?;
-            let job = work.job.with_pictures(&mut read).ok()?;
-            let request = request(&job, &images, work.seed, callback);
+            let job = work.job.try_map_pictures(&mut read).ok()?;
+            let request = build_request(&job, &images, work.seed, callback);
             Some((request.path, Bytes::from(serde_json::to_vec(&request.body).ok()?)))
         });
-        let unsent = || VendorError::new(ErrorKind::Refused, "an input picture cannot be read; nothing was sent");
+        let unsent = || VendorError::new(VendorErrorKind::Refused, "an input picture cannot be read; nothing was sent");
         made.await.ok().flatten().ok_or_else(unsent)
     }
 
-    async fn poll_job(&self, reference: &VendorReference) -> Result<Progress, VendorError> {
+    async fn poll_job(&self, reference: &VendorReference) -> Result<JobProgress, VendorError> {
         let id = reference.as_str();
-        let answer = self.line.ask(&creations_path(id)).await?;
+        let answer = self.connection.get(&creations_path(id)).await?;
 
-        match answer::polled(answer.status, &answer.body, id).map_err(|error| self.line.of(&answer, error))? {
-            Polled::Queued => Ok(Progress::Queued { place: None }),
-            Polled::Running { permille } => Ok(Progress::Running { permille }),
-            Polled::Lost => Ok(Progress::Lost),
-            Polled::Failed(mut failure) => {
-                failure.message = Text::recorded(self.line.without_key(failure.message.as_str()));
-                Ok(Progress::Failed(failure))
+        match response::parse_poll(answer.status, &answer.body, id)
+            .map_err(|error| self.connection.complete_error(&answer, error))?
+        {
+            VideoJobStatus::Queued => Ok(JobProgress::Queued { queue_position: None }),
+            VideoJobStatus::Running { permille } => Ok(JobProgress::Running { permille }),
+            VideoJobStatus::Lost => Ok(JobProgress::Lost),
+            VideoJobStatus::Failed(mut failure) => {
+                failure.message = Text::from_recorded(self.connection.mask_api_key(failure.message.as_str()));
+                Ok(JobProgress::Failed(failure))
             }
-            Polled::Done(made) => Ok(match self.bring(&made, id).await {
-                Ok(creation) => Progress::Done(crate::domain::task::Results::Video(creation)),
-                Err(unfetched) => Progress::Unfetched(unfetched),
+            VideoJobStatus::Done(made) => Ok(match self.fetch_creation(&made, id).await {
+                Ok(creation) => JobProgress::Done(crate::domain::task::TaskResults::Video(creation)),
+                Err(unfetched) => JobProgress::FetchFailed(unfetched),
             }),
         }
     }
 
     /// Fetches the results. A missing cover is tolerated.
-    async fn bring(&self, made: &Made, id: &str) -> Result<Creation, Unfetched> {
-        let video = self.results.bring_clip(&made.url, id).await?;
+    async fn fetch_creation(&self, made: &VideoResultUrls, id: &str) -> Result<Creation, ResultFetchError> {
+        let video = self.result_fetcher.fetch_clip(&made.url, id).await?;
         let watermarked = match &made.watermarked_url {
             Some(url) if *url == made.url => Some(video),
-            Some(url) => Some(self.results.bring_clip(url, id).await?),
+            Some(url) => Some(self.result_fetcher.fetch_clip(url, id).await?),
             None => None,
         };
         let cover = match &made.cover_url {
-            Some(url) => self.results.bring(std::slice::from_ref(url), id).await.ok(),
+            Some(url) => self.result_fetcher.fetch_pictures(std::slice::from_ref(url), id).await.ok(),
             None => None,
         };
         let cover = cover.and_then(|pictures| pictures.first().copied());
-        Ok(Creation { video, cover, watermarked, at_vendor: made.id.clone().map(Text::recorded) })
+        Ok(Creation { video, cover, watermarked, vendor_id: made.id.clone().map(Text::from_recorded) })
     }
 
-    async fn find_job(&self, job: Job) -> Result<Option<VendorReference>, VendorError> {
-        let answer = self.line.search(&job.key).await?;
-        let found = answers::found(answer.status, &answer.body).map_err(|error| self.line.of(&answer, error))?;
-        Ok(found.map(Text::recorded))
+    async fn find_job(&self, job: VendorJob) -> Result<Option<VendorReference>, VendorError> {
+        let answer = self.connection.search(&job.key).await?;
+        let found = answers::parse_search(answer.status, &answer.body)
+            .map_err(|error| self.connection.complete_error(&answer, error))?;
+        Ok(found.map(Text::from_recorded))
     }
 }
 
@@ -131,33 +138,34 @@ impl Vendor for RemoteVideo {
         "remote-video"
     }
 
-    fn recovery(&self) -> Recovery {
-        self.line.options.recovery
+    fn recovery(&self) -> SubmissionRecovery {
+        self.connection.options.recovery
     }
 
-    fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         self.submit_job(job).boxed()
     }
 
-    fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>> {
+    fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {
         let reference = reference.clone();
         async move { self.poll_job(&reference).await }.boxed()
     }
 
-    fn find(&self, job: Job) -> BoxFuture<'_, Result<Option<VendorReference>, VendorError>> {
+    fn find(&self, job: VendorJob) -> BoxFuture<'_, Result<Option<VendorReference>, VendorError>> {
         self.find_job(job).boxed()
     }
 
     /// Polls a job that does not exist.
-    fn lives(&self) -> BoxFuture<'_, Result<(), VendorError>> {
+    fn health_check(&self) -> BoxFuture<'_, Result<(), VendorError>> {
         async move {
-            let answer = self.line.ask(&creations_path(NOBODYS)).await?;
-            answers::lives(answer.status, &answer.body).map_err(|error| self.line.of(&answer, error))
+            let answer = self.connection.get(&creations_path(NONEXISTENT_JOB_ID)).await?;
+            answers::parse_health_check(answer.status, &answer.body)
+                .map_err(|error| self.connection.complete_error(&answer, error))
         }
         .boxed()
     }
 
-    fn moved(&self) -> Arc<Notify> {
-        Arc::clone(&self.moved)
+    fn progress_notify(&self) -> Arc<Notify> {
+        Arc::clone(&self.progress_notify)
     }
 }

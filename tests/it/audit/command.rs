@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use super::{Told, head};
@@ -230,7 +230,7 @@ async fn a_task_is_shown_with_what_was_asked_and_progress_that_does_not_fall() {
 async fn following_goes_on_over_a_restart_without_gap_or_double() {
     // Given a service on its own port, and a follower
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let app = TestApp::start_with(|settings| settings.listen.set_port(port), Surroundings::real()).await;
+    let app = TestApp::start_with(|settings| settings.listen.set_port(port), Environment::system()).await;
     let mut child =
         command(app.dir.path(), &["log", "--json", "--follow", "--from", "1", "--to", "6"]).spawn().unwrap();
     let out = child.stdout.take().unwrap();
@@ -243,7 +243,7 @@ async fn following_goes_on_over_a_restart_without_gap_or_double() {
         app.post_as(app.admin_token(), "/publishers", json!({"id": id})).await.expect(201);
     }
     let dir = app.stop().await;
-    let app = TestApp::start_in(dir, |settings| settings.listen.set_port(port), Surroundings::real()).await;
+    let app = TestApp::start_in(dir, |settings| settings.listen.set_port(port), Environment::system()).await;
     for id in ["c", "d", "e"] {
         app.post_as(app.admin_token(), "/publishers", json!({"id": id})).await.expect(201);
     }

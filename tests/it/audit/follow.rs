@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
 use mediary::config::Settings;
+use mediary::environment::Environment;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -138,7 +138,7 @@ async fn a_stream_has_what_its_filter_lets_through_and_ends_where_it_says() {
 async fn while_nothing_is_recorded_there_are_heartbeats_that_say_how_far_was_looked() {
     // Given a reader of a kind of event that does not occur, with a short heartbeat interval
     let short = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_millis(100);
-    let app = TestApp::start_with(short, Surroundings::real()).await;
+    let app = TestApp::start_with(short, Environment::system()).await;
     let mut reader = Reader::open(&app, app.admin_token(), "after=0&type=UserBanned", None).await;
     // When other events are recorded
     publisher(&app, "first").await;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use mediary::actors::projector::rebuild;
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::SledLog;
 use mediary::events::stream::Position;
@@ -126,7 +126,7 @@ pub fn verify_log(data: &Path) -> u64 {
     let mut from_journal = Models::default();
     let fold = |commit: &mediary::events::envelope::Commit| commit.iter().for_each(|event| from_journal.apply(event));
     let options = mediary::app::log_options(data, &mediary::config::Settings::default());
-    let (log, _) = SledLog::open(&options, &Surroundings::real(), fold).unwrap();
+    let (log, _) = SledLog::open(&options, &Environment::system(), fold).unwrap();
     let events = log.read_all(Position(0), usize::MAX).unwrap();
     let mut versions: HashMap<String, u64> = HashMap::new();
     for (position, event) in (1..).zip(&events) {

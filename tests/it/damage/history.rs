@@ -4,9 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mediary::app::{SnapshotUse, open_models};
-use mediary::clock::{Mishaps, Surroundings};
-use mediary::domain::claim::{Claim, ClaimEvent};
+use mediary::app::{SnapshotPolicy, open_models};
+use mediary::domain::claim::{ClaimEvent, IdempotencyClaim};
 use mediary::domain::delivery::DeliveryEvent;
 use mediary::domain::event::Event;
 use mediary::domain::ids::{DeliveryId, EventId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
@@ -14,9 +13,10 @@ use mediary::domain::node::NodeEvent;
 use mediary::domain::publisher::PublisherEvent;
 use mediary::domain::task::{Submission, TaskEvent};
 use mediary::domain::token::{TokenEvent, TokenGrant, TokenSubject};
-use mediary::domain::user::{UserEvent, UserOpening};
+use mediary::domain::user::{NewUser, UserEvent};
 use mediary::domain::value::Digest;
 use mediary::domain::version::{SemVer, VersionDraft};
+use mediary::environment::{Environment, FailPoints};
 use mediary::events::envelope::{Append, NewEvent, RecordedEvent};
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{SledLog, SledLogOptions};
@@ -79,15 +79,15 @@ impl History {
 }
 
 /// Snapshot options: the directory, and use at any log size.
-pub fn snapshots(directory: &Path) -> SnapshotUse {
-    SnapshotUse { directory: directory.join("snapshots"), whole_below: 0 }
+pub fn snapshots(directory: &Path) -> SnapshotPolicy {
+    SnapshotPolicy { directory: directory.join("snapshots"), whole_below: 0 }
 }
 
 /// Takes a snapshot of the current read models.
 fn snapshot(directory: &Path) {
-    let opened = open_models(&options(directory), None, &Surroundings::real(), &Links::default()).unwrap();
+    let opened = open_models(&options(directory), None, &Environment::system(), &Links::default()).unwrap();
     let anchor = opened.log.anchor(opened.models.position).unwrap().unwrap();
-    save(&opened.models.captured(), &anchor, &snapshots(directory).directory, &Mishaps::default()).unwrap();
+    save(&opened.models.snapshot_copy(), &anchor, &snapshots(directory).directory, &FailPoints::default()).unwrap();
     opened.log.close().unwrap();
 }
 
@@ -117,7 +117,7 @@ fn fill(directory: &Path, events: u64, households: &mut impl Iterator<Item = Vec
     let mut options = options(directory);
     // These tests do not simulate a power cut.
     options.journal.sync = Arc::new(|_| Ok(()));
-    let (log, _) = SledLog::open(&options, &Surroundings::manual(AT, 7), |_| {}).unwrap();
+    let (log, _) = SledLog::open(&options, &Environment::manual(AT, 7), |_| {}).unwrap();
     while log.head() < Position(events) {
         for group in households.next().unwrap().chunks(GROUP) {
             assert!(log.append(group.to_vec()).unwrap().iter().all(Result::is_ok));
@@ -150,7 +150,11 @@ fn household(n: u128) -> Vec<Append> {
             event @ Event::Task(_) => work.push(vec![event]),
             event @ Event::Delivery(_) => told.push(vec![event]),
             Event::Claim(_) => {
-                let claim = Claim { key: Digest([n.to_le_bytes()[0]; 32]), fingerprint: Digest([1; 32]), nth: 0 };
+                let claim = IdempotencyClaim {
+                    key: Digest([n.to_le_bytes()[0]; 32]),
+                    fingerprint: Digest([1; 32]),
+                    command_index: 0,
+                };
                 people[0].last_mut().unwrap().push(ClaimEvent::KeyClaimed(claim).into());
             }
         }
@@ -177,9 +181,7 @@ fn own(
 ) -> Event {
     let publisher = publisher.clone();
     match sample {
-        Event::User(UserEvent::UserCreated(opening)) => {
-            UserEvent::UserCreated(UserOpening { id: user, ..opening }).into()
-        }
+        Event::User(UserEvent::UserCreated(opening)) => UserEvent::UserCreated(NewUser { id: user, ..opening }).into(),
         Event::Token(TokenEvent::TokenIssued(grant)) => {
             let subject = TokenSubject::Publisher { publisher, issued_by: user };
             let secret_hash = Digest([token.0.as_bytes()[14]; 32]);

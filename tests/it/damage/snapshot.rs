@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use mediary::app::{OpenedLog, open_models};
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use mediary::events::sled_log::ScrubState;
 use mediary::projections::node::view::Links;
 
@@ -25,7 +25,7 @@ enum Started {
 /// Starts, waits until the background check is complete, and then reads everything.
 fn start(directory: &Path) -> Started {
     let (options, snapshots) = (history::options(directory), history::snapshots(directory));
-    match open_models(&options, Some(&snapshots), &Surroundings::real(), &Links::default()) {
+    match open_models(&options, Some(&snapshots), &Environment::system(), &Links::default()) {
         Err(error) => Started::Refused(error.to_string()),
         Ok(OpenedLog { log, models, reports, .. }) => loop {
             match log.verification().state {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
 use mediary::config::{PrivateAccess, Settings};
-use mediary::domain::delivery::SCHEDULE;
+use mediary::domain::delivery::RETRY_SCHEDULE;
+use mediary::environment::Environment;
 use mediary::outbound::address::AllowEntry;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -180,8 +180,8 @@ async fn whatever_a_receiver_does_has_its_outcome() {
         let host = if asked.fetch_add(1, Ordering::SeqCst) == 0 { 1 } else { 2 };
         vec![[127, 0, 0, host].into()]
     };
-    let surroundings = manual_clock().with_names(Arc::new(turning));
-    let mut app = TestApp::start_with(strict, surroundings.clone()).await;
+    let environment = manual_clock().with_host_resolver(Arc::new(turning));
+    let mut app = TestApp::start_with(strict, environment.clone()).await;
     let mut tasks = Vec::new();
     for row in &receivers.rows {
         let body = json!({"image": picture::base64_png(8, 8), "webhook_url": row.url});
@@ -190,19 +190,19 @@ async fn whatever_a_receiver_does_has_its_outcome() {
     }
     // When the whole schedule passes, with a restart in the middle; after 72 h the receiver that was down is back
     let (mut elapsed, mut revived, mut found) = (Duration::ZERO, None, Vec::new());
-    for (step, pause) in std::iter::once(Duration::ZERO).chain(SCHEDULE).enumerate() {
+    for (step, pause) in std::iter::once(Duration::ZERO).chain(RETRY_SCHEDULE).enumerate() {
         if step == RESTART_AT {
-            app = TestApp::start_in(app.stop().await, strict, surroundings.clone()).await;
+            app = TestApp::start_in(app.stop().await, strict, environment.clone()).await;
         }
         let pause = pause * 11 / 10 + Duration::from_secs(1);
         elapsed += pause;
         if elapsed >= 72 * HOUR && revived.is_none() {
             revived = Some(Receiver::start_on(receivers.down).await);
         }
-        surroundings.advance(pause);
+        environment.advance(pause);
         found.clear();
         for task in &tasks {
-            found.push(at_rest(&app, task, &surroundings.now().to_string()).await);
+            found.push(at_rest(&app, task, &environment.now().to_string()).await);
         }
     }
     // Then every callback has the outcome of its row
@@ -275,7 +275,7 @@ async fn one_receiver_has_a_bounded_number_of_callbacks_whichever_accounts_they_
             settings.callbacks.per_receiver = 2;
             settings.callbacks.timeout = Duration::from_mins(5);
         },
-        Surroundings::real(),
+        Environment::system(),
     )
     .await;
     let (ada, bob) = (app.user("ada").await, app.user("bob").await);

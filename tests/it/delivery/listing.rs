@@ -22,8 +22,8 @@ async fn every_attempt_of_every_delivery_is_listed() {
         _ => "HTTP/1.1 200 OK".to_owned(),
     })
     .await;
-    let surroundings = manual_clock();
-    let app = TestApp::start_with(|_| {}, surroundings.clone()).await;
+    let environment = manual_clock();
+    let app = TestApp::start_with(|_| {}, environment.clone()).await;
     let task = submit(&app, &receiver.url("/hook")).await;
     completed(&app, &task).await;
     attempted(&app, &task, 1).await;
@@ -41,13 +41,13 @@ async fn every_attempt_of_every_delivery_is_listed() {
         app.post_as(app.admin_token(), &again, json!({})).await.expect(409);
     }
     // And after the next attempt both are delivered, also when listed after a restart
-    surroundings.advance(Duration::from_millis(5500));
+    environment.advance(Duration::from_millis(5500));
     let found = settled(&app, app.admin_token(), &task).await;
     assert_eq!(states(&found), ["delivered", "delivered"]);
     assert_eq!(found[0]["attempts"].as_array().unwrap().len(), 2);
     let received = receiver.received();
     assert_eq!(found[1]["webhook_id"], received[2].header("webhook-id"));
-    let app = TestApp::start_in(app.stop().await, |_| {}, surroundings).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, environment).await;
     assert_eq!(listed(&app, app.admin_token(), &task).await, found);
 }
 
@@ -91,8 +91,8 @@ async fn what_is_made_again_is_made_in_the_order_of_the_changes() {
         _ => "HTTP/1.1 200 OK".to_owned(),
     })
     .await;
-    let surroundings = manual_clock();
-    let app = TestApp::start_with(|_| {}, surroundings.clone()).await;
+    let environment = manual_clock();
+    let app = TestApp::start_with(|_| {}, environment.clone()).await;
     let task = submit(&app, &receiver.url("/hook")).await;
     let found = settled(&app, app.admin_token(), &task).await;
     let again = |nth: usize| format!("/deliveries/{}/redeliver", found[nth]["id"].as_str().unwrap());
@@ -101,7 +101,7 @@ async fn what_is_made_again_is_made_in_the_order_of_the_changes() {
     until(&app, app.admin_token(), &task, |found| found[1]["attempts"].as_array().unwrap().len() == 2).await;
     app.post_as(app.admin_token(), &again(0), json!({})).await.expect(200);
     until(&app, app.admin_token(), &task, |found| found[0]["state"] == "delivered").await;
-    surroundings.advance(Duration::from_millis(5500));
+    environment.advance(Duration::from_millis(5500));
     settled(&app, app.admin_token(), &task).await;
     // Then the earlier one arrives first
     let last: Vec<_> = statuses(&receiver.received())[2..].to_vec();
@@ -134,8 +134,8 @@ async fn what_waits_for_a_receiver_that_is_down_is_read_from_the_log_again() {
     let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = down.local_addr().unwrap();
     drop(down);
-    let surroundings = manual_clock();
-    let app = TestApp::start_with(|_| {}, surroundings.clone()).await;
+    let environment = manual_clock();
+    let app = TestApp::start_with(|_| {}, environment.clone()).await;
     let mut tasks = Vec::new();
     for _ in 0..3 {
         tasks.push(submit(&app, &format!("http://{address}/hook")).await);
@@ -147,7 +147,7 @@ async fn what_waits_for_a_receiver_that_is_down_is_read_from_the_log_again() {
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
     // When it is back
     let receiver = Receiver::start_on(address).await;
-    surroundings.advance(Duration::from_millis(5500));
+    environment.advance(Duration::from_millis(5500));
     // Then it gets the same callbacks as if it had been up
     for task in &tasks {
         settled(&app, app.admin_token(), task).await;
@@ -157,7 +157,7 @@ async fn what_waits_for_a_receiver_that_is_down_is_read_from_the_log_again() {
         let read = app.get_as(app.admin_token(), &path).await.expect(200).json();
         assert_eq!(told[1].json(), read["data"]);
     }
-    assert_eq!(app.app.models().read().deliveries.pending(), 0);
+    assert_eq!(app.app.models().read().deliveries.pending_count(), 0);
 }
 
 #[actix_web::test]

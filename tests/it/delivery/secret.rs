@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 
@@ -41,8 +41,8 @@ fn expected(callback: &Received, secret: &Value) -> String {
 
 #[actix_web::test]
 async fn the_new_secret_signs_and_for_a_day_the_old_one_too() {
-    let surroundings = manual_clock();
-    let (app, receiver) = (TestApp::start_with(|_| {}, surroundings.clone()).await, Receiver::start().await);
+    let environment = manual_clock();
+    let (app, receiver) = (TestApp::start_with(|_| {}, environment.clone()).await, Receiver::start().await);
     let (ada, bob) = (app.user("ada").await, app.user("bob").await);
     assert!(signatures(&told(&app, &ada, &receiver).await).is_empty());
     let first = rotate(&app, &ada).await;
@@ -50,16 +50,16 @@ async fn the_new_secret_signs_and_for_a_day_the_old_one_too() {
     let callback = told(&app, &ada, &receiver).await;
     assert_eq!(signatures(&callback), [expected(&callback, &first)]);
     // When it is rotated, and the service restarts
-    surroundings.advance(Duration::from_mins(1));
+    environment.advance(Duration::from_mins(1));
     let second = rotate(&app, &ada).await;
     assert_eq!(second["previous_until"], "2027-01-16T08:01:00.000000Z");
-    let app = TestApp::start_in(app.stop().await, |_| {}, surroundings.clone()).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, environment.clone()).await;
     // Then both secrets sign, the new one first, and only for this user
     let callback = told(&app, &ada, &receiver).await;
     assert_eq!(signatures(&callback), [expected(&callback, &second), expected(&callback, &first)]);
     assert!(signatures(&told(&app, &bob, &receiver).await).is_empty());
     // And after a day only the new one signs
-    surroundings.advance(Duration::from_hours(24));
+    environment.advance(Duration::from_hours(24));
     let callback = told(&app, &ada, &receiver).await;
     assert_eq!(signatures(&callback), [expected(&callback, &second)]);
     // And none signs once they are ended
@@ -109,6 +109,6 @@ async fn a_user_without_any_personal_field_has_a_secret_and_erasing_the_user_end
     app.delete_as(&ada.token, "/users").await.expect(204);
     // Then the key of the secret is gone
     assert!(!key.exists());
-    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
-    assert!(app.app.models().read().users.present().all(|user| user.webhook_secrets.is_empty()));
+    let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
+    assert!(app.app.models().read().users.profiles().all(|user| user.webhook_secrets.is_empty()));
 }

@@ -1,8 +1,8 @@
 //! `egress.private = "auto"`: only a plainly local service reaches private addresses, and the start logs the rule.
 
-use mediary::clock::Surroundings;
 use mediary::config::Settings;
 use mediary::domain::network::Network;
+use mediary::environment::Environment;
 use reqwest::Method;
 use serde_json::json;
 
@@ -36,7 +36,7 @@ async fn a_service_behind_a_proxy_reaches_nothing_private() {
     for (change, host) in PROXIED {
         // Given a service on loopback whose settings indicate a proxy
         let canary = Canary::start();
-        let app = TestApp::start_with(change, Surroundings::real()).await;
+        let app = TestApp::start_with(change, Environment::system()).await;
 
         // When a client behind the proxy names a private address as input and callback
         let task = try_both(&app, &canary, host).await;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
 use mediary::domain::claim::ClaimEvent;
 use mediary::domain::event::Event;
+use mediary::environment::Environment;
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::SledLog;
 use mediary::events::stream::Position;
@@ -154,14 +154,14 @@ async fn tokens_work(service: &Process, writers: &[Writer]) {
 
 fn verify(data: &std::path::Path, writers: &[Writer]) {
     let options = mediary::app::log_options(data, &mediary::config::Settings::default());
-    let (log, _) = SledLog::open(&options, &Surroundings::real(), |_| {}).unwrap();
+    let (log, _) = SledLog::open(&options, &Environment::system(), |_| {}).unwrap();
     let events = log.read_all(Position(0), usize::MAX).unwrap();
     let mut claims = HashMap::new();
     let mut kinds: HashMap<&str, usize> = HashMap::new();
     for event in &events {
         *kinds.entry(event.event.name()).or_default() += 1;
         if let Event::Claim(ClaimEvent::KeyClaimed(claim)) = &event.event {
-            *claims.entry((claim.key, claim.nth)).or_insert(0) += 1;
+            *claims.entry((claim.key, claim.command_index)).or_insert(0) += 1;
         }
     }
     assert!(claims.values().all(|times| *times == 1), "a key was claimed twice");

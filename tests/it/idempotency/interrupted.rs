@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mediary::clock::{Place, Surroundings};
+use mediary::environment::{Environment, FailPoint};
 use parking_lot::{Condvar, Mutex};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -52,17 +52,17 @@ impl Door {
 async fn with_door() -> (TestApp, Arc<Door>) {
     let door = Arc::new(Door::default());
     let at_door = door.clone();
-    let surroundings = Surroundings::real().with_mishap(Arc::new(move |place, _| {
-        if place == Place::Append {
+    let environment = Environment::system().with_fail_point_handler(Arc::new(move |place, _| {
+        if place == FailPoint::Append {
             at_door.pass();
         }
     }));
-    (TestApp::start_with(|_| {}, surroundings).await, door)
+    (TestApp::start_with(|_| {}, environment).await, door)
 }
 
 #[actix_web::test]
 async fn only_one_of_many_at_a_time_is_carried_out() {
-    let app = TestApp::start_with(|settings| settings.workers = 2, Surroundings::real()).await;
+    let app = TestApp::start_with(|settings| settings.workers = 2, Environment::system()).await;
     for round in 0..10 {
         let (key, body) = (format!("k-{round}"), somebody("ada"));
         let answers = join_all((0..16).map(|_| app.post_once(&key, app.admin_token(), "/admin/users", &body))).await;
@@ -168,10 +168,13 @@ async fn a_death_between_commit_and_answer_does_not_do_it_twice() {
     // Given a service that dies once in every request after its commands
     let dies = Arc::new(AtomicBool::new(false));
     let armed = dies.clone();
-    let surroundings = Surroundings::real().with_mishap(Arc::new(move |place, _| {
-        assert!(place != Place::Answer || !armed.swap(false, Ordering::SeqCst), "a mishap on purpose");
+    let environment = Environment::system().with_fail_point_handler(Arc::new(move |place, _| {
+        assert!(
+            place != FailPoint::BeforeResponseStored || !armed.swap(false, Ordering::SeqCst),
+            "a mishap on purpose"
+        );
     }));
-    let app = TestApp::start_with(|_| {}, surroundings).await;
+    let app = TestApp::start_with(|_| {}, environment).await;
     let ada = app.user("ada").await;
     app.publisher("acme", &ada).await;
     for (key, path, body, event) in requests(&ada.id) {
@@ -227,7 +230,7 @@ async fn a_lost_answer_is_made_anew_with_the_same_ids() {
     // When the stored responses are lost, but not the log
     let dir = app.stop().await;
     fs::remove_dir_all(dir.path().join("answers")).unwrap();
-    let app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
 
     // Then each request gets the same response, with the same ids and secrets, and nothing is executed
     for (key, path, body, _, first) in &answered {
@@ -247,10 +250,10 @@ async fn a_lost_answer_is_made_anew_with_the_same_ids() {
 #[actix_web::test]
 async fn a_submission_that_comes_again_is_one_task_and_takes_one_place() {
     // Given a caller with a limit of one unfinished task, and a vendor that never starts it
-    let surroundings = Surroundings::real().with_mishap(Arc::new(|place, _| {
-        assert!(place != Place::Reactor, "a mishap on purpose");
+    let environment = Environment::system().with_fail_point_handler(Arc::new(|place, _| {
+        assert!(place != FailPoint::Reactor, "a mishap on purpose");
     }));
-    let app = TestApp::start_with(|settings| settings.limits.submissions_per_caller = 1, surroundings.clone()).await;
+    let app = TestApp::start_with(|settings| settings.limits.submissions_per_caller = 1, environment.clone()).await;
     let (ada, body) = (app.user("ada").await, json!({"image": picture::base64_png(400, 300)}));
     assert!(body.to_string().len() > 128 * 1024, "large enough to be hashed on a thread of its own");
     let first = app.post_once("k", &ada.token, UPSCALER, &body).await.expect(200);
@@ -262,7 +265,7 @@ async fn a_submission_that_comes_again_is_one_task_and_takes_one_place() {
     let dir = app.stop().await;
     fs::remove_dir_all(dir.path().join("answers")).unwrap();
     let one_place = |settings: &mut mediary::config::Settings| settings.limits.submissions_per_caller = 1;
-    let app = TestApp::start_in(dir, one_place, surroundings).await;
+    let app = TestApp::start_in(dir, one_place, environment).await;
     let again = app.post_once("k", &ada.token, UPSCALER, &body).await.expect(200);
     assert_eq!(again.text(), first.text());
     assert_eq!(app.recorded("TaskSubmitted"), 1);

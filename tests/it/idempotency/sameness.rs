@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use reqwest::Method;
 use serde_json::json;
 
@@ -25,7 +25,7 @@ async fn a_replay_has_the_same_bytes_and_headers_whatever_happened_since() {
     assert!(first.header("location").is_some_and(|location| location.ends_with("/publishers/acme")));
 
     // And after a restart as well, without a second effect
-    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     let third = app.post_once("k-1", &ada.token, "/publishers", &body).await;
     assert_eq!((third.status, third.text()), (first.status, first.text()));
     assert!(replayed(&third));
@@ -147,7 +147,7 @@ async fn a_key_means_one_request() {
         if !lost {
             fs::remove_dir_all(dir.path().join("answers")).unwrap();
         }
-        app = TestApp::start_in(dir, |_| {}, Surroundings::real()).await;
+        app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     }
     assert_eq!((app.recorded("PublisherCreated"), app.recorded("NodeCreated")), (1, 0));
     app.stop().await;
@@ -219,20 +219,20 @@ fn visit(directory: &Path, see: &mut impl FnMut(&[u8])) {
 #[actix_web::test]
 async fn a_key_is_forgotten_after_a_day() {
     // Given a user created with a key, and a manual clock
-    let surroundings = Surroundings::manual(START, 7);
-    let app = TestApp::start_with(|_| {}, surroundings.clone()).await;
+    let environment = Environment::manual(START, 7);
+    let app = TestApp::start_with(|_| {}, environment.clone()).await;
     let (admin, body) = (app.admin_token().to_owned(), somebody("ada"));
     let first = app.post_once("k", &admin, "/admin/users", &body).await.expect(201);
     // When the request is repeated within the day, then it is a replay
-    surroundings.advance(Duration::from_hours(24) - Duration::from_micros(1));
+    environment.advance(Duration::from_hours(24) - Duration::from_micros(1));
     assert_replay(&first, &app.post_once("k", &admin, "/admin/users", &body).await);
     // When it is repeated after the day, then it is a new request and creates another user
-    surroundings.advance(Duration::from_micros(1));
+    environment.advance(Duration::from_micros(1));
     let second = app.post_once("k", &admin, "/admin/users", &body).await.expect(201);
     assert!(!replayed(&second));
     assert_ne!(second.json()["id"], first.json()["id"]);
     // And a key that was used for something else is free again
-    surroundings.advance(Duration::from_hours(24));
+    environment.advance(Duration::from_hours(24));
     let third = app.post_once("k", &admin, "/admin/users", &somebody("bob")).await.expect(201);
     assert_eq!(third.json()["name"], "bob");
     assert_eq!(app.count_users().await, 4);
@@ -246,8 +246,8 @@ async fn a_key_is_forgotten_after_a_day() {
         files
     };
     assert_eq!(count(), 1);
-    surroundings.advance(Duration::from_hours(24));
-    let app = TestApp::start_in(dir, |_| {}, surroundings).await;
+    environment.advance(Duration::from_hours(24));
+    let app = TestApp::start_in(dir, |_| {}, environment).await;
     while count() > 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -323,7 +323,7 @@ async fn keys_of_callers_without_credentials_are_their_addresss_own() {
     let trusting = |settings: &mut mediary::config::Settings| {
         settings.limits.trusted_proxies = vec![mediary::domain::network::Network::parse("127.0.0.1").unwrap()];
     };
-    let app = TestApp::start_with(trusting, Surroundings::real()).await;
+    let app = TestApp::start_with(trusting, Environment::system()).await;
     let ask = async |address: &str, prompt: &str| {
         let request = app.request(Method::POST, "/proxy/videovendor/start-end2video").header(KEY, "shared");
         let body = json!({"prompt": prompt, "model": "vq2-turbo", "duration": 1});

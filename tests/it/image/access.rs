@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use mediary::clock::{Place, Surroundings};
+use mediary::environment::{Environment, FailPoint};
 use serde_json::json;
 
 use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, submit};
@@ -50,9 +50,9 @@ async fn a_task_is_read_where_its_family_is_read_and_nowhere_else() {
 #[actix_web::test]
 async fn unfinished_tasks_are_limited_for_each_caller_also_when_submitted_at_once() {
     // The poller never starts, so every task stays unfinished.
-    let mishap = |place, _: &str| assert!(place != Place::Reactor, "made to fail");
-    let surroundings = Surroundings::real().with_mishap(Arc::new(mishap));
-    let app = TestApp::start_with(|settings| settings.limits.submissions_per_caller = 3, surroundings).await;
+    let mishap = |place, _: &str| assert!(place != FailPoint::Reactor, "made to fail");
+    let environment = Environment::system().with_fail_point_handler(Arc::new(mishap));
+    let app = TestApp::start_with(|settings| settings.limits.submissions_per_caller = 3, environment).await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     let submission = json!({"image": base64_png(8, 8)});
     let answers = join_all((0..8).map(|_| app.post_as(&alice.token, UPSCALER, submission.clone()))).await;
@@ -67,7 +67,7 @@ async fn unfinished_tasks_are_limited_for_each_caller_also_when_submitted_at_onc
 
 #[actix_web::test]
 async fn approval_can_be_required() {
-    let app = TestApp::start_with(|settings| settings.auth.require_approval = true, Surroundings::real()).await;
+    let app = TestApp::start_with(|settings| settings.auth.require_approval = true, Environment::system()).await;
     let alice = app.user("alice").await;
     let submission = json!({"image": base64_png(8, 8)});
     let refused = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(403).json();

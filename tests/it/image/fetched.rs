@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
 use mediary::config::{PrivateAccess, Settings};
 use mediary::domain::value::Timestamp;
+use mediary::environment::Environment;
 use mediary::outbound::address::AllowEntry;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -78,7 +78,7 @@ async fn fetched_files_count_towards_the_bytes_of_the_day() {
     let server = FileServer::answering(move |_| file(&picture)).await;
     let limit = json!({"image": server.url("/image.png")}).to_string().len() as u64 + 10;
     let change = move |settings: &mut Settings| settings.limits.bytes_per_day = limit;
-    let app = TestApp::start_with(change, Surroundings::real()).await;
+    let app = TestApp::start_with(change, Environment::system()).await;
     let alice = app.user("alice").await;
     // When the worker has fetched it
     let (code, message) = failure(&app, &alice, &server.url("/image.png")).await;
@@ -198,7 +198,7 @@ async fn a_server_in_trouble_is_asked_again() {
 #[actix_web::test]
 async fn a_server_that_stays_in_trouble_is_given_up() {
     // Given a server whose every answer takes ten minutes by the service's clock
-    let clock = Surroundings::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
+    let clock = Environment::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
     let app = TestApp::start_with(|_| {}, clock.clone()).await;
     let alice = app.user("alice").await;
     let server = FileServer::answering(move |path| {
@@ -231,7 +231,7 @@ async fn addresses_that_the_service_may_not_call_are_not_called() {
         settings.egress.private = PrivateAccess::Deny;
         settings.egress.allow = vec![AllowEntry::parse("127.0.0.1/32").expect("a network")];
     };
-    let app = TestApp::start_with(one_address, Surroundings::real()).await;
+    let app = TestApp::start_with(one_address, Environment::system()).await;
     let alice = app.user("alice").await;
     // When pictures are on the other address, or a redirect leads to it
     for url in [canary.url("/image.png"), leading.url("/"), server.url("/")] {

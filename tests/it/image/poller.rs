@@ -7,29 +7,29 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mediary::actors::CommandContext;
-use mediary::actors::inputs::Inputs;
+use mediary::actors::input_fetcher::InputFetcher;
 use mediary::actors::poller::{Poller, PollerOptions};
-use mediary::actors::reactor::{ReactorOptions, keep_running};
+use mediary::actors::reactor::{ReactorOptions, spawn_supervised};
 use mediary::actors::router::RouterOptions;
 use mediary::actors::system::{ActorOptions, Actors};
-use mediary::clock::Surroundings;
 use mediary::domain::ids::{TaskId, UserId};
-use mediary::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, Source, Upscale};
+use mediary::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, PictureSource, UpscaleJob};
 use mediary::domain::task::{
-    Failure, Gateway, Submission, TaskCommand, TaskRecord, TaskStatus, VendorKey, VendorReference, Work,
+    Gateway, Submission, TaskCommand, TaskFailure, TaskRecord, TaskStatus, TaskWork, VendorKey, VendorReference,
 };
 use mediary::domain::value::{Digest, Text};
+use mediary::environment::Environment;
 use mediary::events::log::EventLog;
 use mediary::events::memory_log::MemoryLog;
 use mediary::events::stream::{StreamId, Version};
-use mediary::media::store::Store;
+use mediary::media::store::MediaStore;
 use mediary::outbound::address::AddressRules;
-use mediary::outbound::client::{Client, Limits};
+use mediary::outbound::client::{ClientLimits, OutboundClient};
 use mediary::outbound::fetch::Fetcher;
 use mediary::projections::ReadModels;
 use mediary::projections::read_models::Models;
 use mediary::telemetry::metrics::Metrics;
-use mediary::vendors::{ErrorKind, Job, Progress, Recovery, Vendor, VendorError};
+use mediary::vendors::{JobProgress, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -37,10 +37,10 @@ use uuid::Uuid;
 
 /// Vendor with prepared answers to submissions, which reports every job as done.
 struct Scripted {
-    answers: Mutex<VecDeque<Option<ErrorKind>>>,
+    answers: Mutex<VecDeque<Option<VendorErrorKind>>>,
     honours_keys: bool,
     keys: Mutex<Vec<VendorKey>>,
-    polls: Mutex<VecDeque<Progress>>,
+    polls: Mutex<VecDeque<JobProgress>>,
     moved: Arc<Notify>,
 }
 
@@ -49,11 +49,11 @@ impl Vendor for Scripted {
         "scripted"
     }
 
-    fn recovery(&self) -> Recovery {
-        if self.honours_keys { Recovery::Key } else { Recovery::Nothing }
+    fn recovery(&self) -> SubmissionRecovery {
+        if self.honours_keys { SubmissionRecovery::Key } else { SubmissionRecovery::Nothing }
     }
 
-    fn submit(&self, job: Job) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         self.keys.lock().push(job.key.clone());
         let answer = match self.answers.lock().pop_front().flatten() {
             None => Ok(job.key),
@@ -66,12 +66,12 @@ impl Vendor for Scripted {
         std::future::ready(answer).boxed()
     }
 
-    fn poll(&self, _: &VendorReference) -> BoxFuture<'_, Result<Progress, VendorError>> {
-        let progress = self.polls.lock().pop_front().unwrap_or_else(|| Progress::Done(vec![picture()].into()));
+    fn poll(&self, _: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {
+        let progress = self.polls.lock().pop_front().unwrap_or_else(|| JobProgress::Done(vec![picture()].into()));
         std::future::ready(Ok(progress)).boxed()
     }
 
-    fn moved(&self) -> Arc<Notify> {
+    fn progress_notify(&self) -> Arc<Notify> {
         Arc::clone(&self.moved)
     }
 }
@@ -90,19 +90,19 @@ struct Given {
     _store: TempDir,
 }
 
-async fn given(honours_keys: bool, answers: &[Option<ErrorKind>], polls: &[Progress]) -> Given {
-    let surroundings = Surroundings::real();
+async fn given(honours_keys: bool, answers: &[Option<VendorErrorKind>], polls: &[JobProgress]) -> Given {
+    let environment = Environment::system();
     let log = Arc::new(MemoryLog::default());
     let models = ReadModels::new(log.clone(), Models::default());
     let options = ActorOptions {
         writer_queue: 64,
         router: RouterOptions { queue: 64, mailbox: 4, idle: Duration::from_mins(1) },
     };
-    let actors = Actors::start(log.clone(), models.clone(), surroundings.clone(), options, Metrics::default()).await;
+    let actors = Actors::start(log.clone(), models.clone(), environment.clone(), options, Metrics::default()).await;
     let store = tempfile::tempdir().unwrap();
     let rules = AddressRules { allow_private: true, allow: Vec::new() };
-    let fetcher = Fetcher::new(Client::new(rules, Limits::default()).unwrap(), 1 << 20);
-    let inputs = Inputs::new(fetcher, Store::open(store.path()).unwrap());
+    let fetcher = Fetcher::new(OutboundClient::new(rules, ClientLimits::default()).unwrap(), 1 << 20);
+    let inputs = InputFetcher::new(fetcher, MediaStore::open(store.path()).unwrap());
     let vendor = Arc::new(Scripted {
         answers: Mutex::new(answers.iter().copied().collect()),
         honours_keys,
@@ -110,9 +110,10 @@ async fn given(honours_keys: bool, answers: &[Option<ErrorKind>], polls: &[Progr
         polls: Mutex::new(polls.iter().cloned().collect()),
         moved: Arc::default(),
     });
-    let (dispatch, options) = (actors.dispatch.clone(), PollerOptions::inside(Gateway::Image, Duration::from_hours(1)));
-    let poller = Poller::new(dispatch, models.clone(), surroundings.clone(), vendor.clone(), inputs, options);
-    keep_running(poller, ReactorOptions { concurrency: 4, lane: 4 }, surroundings);
+    let (dispatch, options) =
+        (actors.dispatch.clone(), PollerOptions::built_in(Gateway::Image, Duration::from_hours(1)));
+    let poller = Poller::new(dispatch, models.clone(), environment.clone(), vendor.clone(), inputs, options);
+    spawn_supervised(poller, ReactorOptions { concurrency: 4, lane: 4 }, environment);
     let mut given = Given { log, models, actors, vendor, task: TaskId(Uuid::from_u128(7)), _store: store };
     given.submit().await;
     given
@@ -120,14 +121,15 @@ async fn given(honours_keys: bool, answers: &[Option<ErrorKind>], polls: &[Progr
 
 impl Given {
     async fn submit(&mut self) {
-        let job = ImageJob::Upscale(Upscale::default());
-        let work = Work::Image(ImageWork { job, image: Source::Kept(picture()), reference: None, seed: None });
+        let job = ImageJob::Upscale(UpscaleJob::default());
+        let work =
+            TaskWork::Image(ImageWork { job, image: PictureSource::Stored(picture()), reference: None, seed: None });
         let submission = Submission { task: self.task, owner: Some(UserId(Uuid::nil())), work, webhook: None };
         self.ask(TaskCommand::Submit(submission)).await;
     }
 
     async fn ask(&self, command: TaskCommand) {
-        let why = CommandContext::from_system(None, Surroundings::real().now());
+        let why = CommandContext::from_system(None, Environment::system().now());
         self.actors.dispatch.task(self.task, command, why).await.expect("taken");
     }
 
@@ -152,7 +154,7 @@ impl Given {
 
 #[actix_web::test]
 async fn what_did_not_arrive_is_sent_again_under_the_same_key() {
-    for kind in [ErrorKind::Unreached, ErrorKind::Busy] {
+    for kind in [VendorErrorKind::Unreached, VendorErrorKind::Busy] {
         let given = given(false, &[Some(kind), Some(kind)], &[]).await;
         given.reaches(TaskStatus::Completed).await;
         let again = ["SubmissionStarted", "SubmissionUndelivered"];
@@ -167,28 +169,30 @@ async fn what_did_not_arrive_is_sent_again_under_the_same_key() {
 
 #[actix_web::test]
 async fn an_unknown_outcome_ends_the_task_where_a_repetition_could_be_a_second_job() {
-    let given = given(false, &[Some(ErrorKind::Unknown)], &[]).await;
+    let given = given(false, &[Some(VendorErrorKind::Unknown)], &[]).await;
     let record = given.reaches(TaskStatus::Failed).await;
     assert_eq!(given.history(), ["TaskSubmitted", "SubmissionStarted", "OutcomeUnknown", "TaskFailed"]);
     assert_eq!(given.vendor.keys.lock().len(), 1);
-    let mediary::domain::task::Stage::Failed { failure } = record.stage else { panic!("the task failed") };
+    let mediary::domain::task::TaskStage::Failed { failure } = record.stage else { panic!("the task failed") };
     assert_eq!(failure.code.as_str(), "outcome_unknown");
 }
 
 #[actix_web::test]
 async fn a_refusal_ends_the_task_with_what_the_vendor_said() {
-    let given = given(true, &[Some(ErrorKind::Refused)], &[]).await;
+    let given = given(true, &[Some(VendorErrorKind::Refused)], &[]).await;
     let record = given.reaches(TaskStatus::Failed).await;
     assert_eq!(given.history(), ["TaskSubmitted", "SubmissionStarted", "VendorRefused", "TaskFailed"]);
-    let mediary::domain::task::Stage::Failed { failure } = record.stage else { panic!("the task failed") };
-    let told =
-        Failure { code: Text::recorded("vendor_refused".into()), message: Text::recorded("as the test wants".into()) };
+    let mediary::domain::task::TaskStage::Failed { failure } = record.stage else { panic!("the task failed") };
+    let told = TaskFailure {
+        code: Text::from_recorded("vendor_refused".into()),
+        message: Text::from_recorded("as the test wants".into()),
+    };
     assert_eq!(failure, told);
 }
 
 #[actix_web::test]
 async fn a_job_that_the_vendor_forgot_is_submitted_again() {
-    let given = given(true, &[], &[Progress::Forgotten]).await;
+    let given = given(true, &[], &[JobProgress::Forgotten]).await;
     given.reaches(TaskStatus::Completed).await;
     let expected = [
         "TaskSubmitted",
@@ -205,7 +209,7 @@ async fn a_job_that_the_vendor_forgot_is_submitted_again() {
 #[actix_web::test]
 async fn a_cancelled_task_fails_at_once_and_what_comes_of_its_job_is_not_taken() {
     // Given a task in progress at the vendor
-    let running = vec![Progress::Running { permille: None }; 1000];
+    let running = vec![JobProgress::Running { permille: None }; 1000];
     let given = given(true, &[], &running).await;
     given.reaches(TaskStatus::InProgress).await;
     // When it is cancelled twice, and then the vendor has a result
@@ -215,7 +219,7 @@ async fn a_cancelled_task_fails_at_once_and_what_comes_of_its_job_is_not_taken()
     given.vendor.moved.notify_one();
     // Then it has failed as cancelled, once
     let record = given.reaches(TaskStatus::Failed).await;
-    let mediary::domain::task::Stage::Failed { failure } = record.stage else { panic!("the task failed") };
-    assert_eq!(failure, Failure::cancelled());
+    let mediary::domain::task::TaskStage::Failed { failure } = record.stage else { panic!("the task failed") };
+    assert_eq!(failure, TaskFailure::cancelled());
     assert_eq!(given.history(), ["TaskSubmitted", "SubmissionStarted", "VendorAccepted", "TaskCancelled"]);
 }

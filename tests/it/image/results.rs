@@ -1,7 +1,7 @@
 //! Every kind of job, from its submission to a file.
 
 use mediary::domain::ids::TaskId;
-use mediary::domain::task::Work;
+use mediary::domain::task::TaskWork;
 use serde_json::{Value, json};
 
 use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, ended, result_of, submit};
@@ -120,7 +120,7 @@ async fn answers_are_wrapped_but_for_the_submission_of_a_style_transfer() {
 async fn seed_of(app: &TestApp, user: &TestUser, path: &str, body: Value) -> Option<u32> {
     let task = submit(app, user, path, body).await;
     let record = app.app.models().task(TaskId::parse(&task).unwrap()).await.expect("readable").expect("known");
-    let Work::Image(work) = record.submission.work else { panic!("an image task") };
+    let TaskWork::Image(work) = record.submission.work else { panic!("an image task") };
     work.seed
 }
 

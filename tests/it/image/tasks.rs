@@ -136,7 +136,7 @@ async fn every_submission_and_every_status_read_waits_at_most_a_minute() {
 async fn waiting_ends_with_the_time_that_was_asked_for_and_keeps_no_place() {
     // Given a user with a limit of one unfinished task, and a picture that does not arrive
     let one = |settings: &mut Settings| settings.limits.submissions_per_caller = 1;
-    let app = TestApp::start_with(one, mediary::clock::Surroundings::real()).await;
+    let app = TestApp::start_with(one, mediary::environment::Environment::system()).await;
     let (alice, server) = (app.user("alice").await, FileServer::answering(|_| file(&png(8, 8))).await);
     server.let_out(false);
     let body = json!({"image": server.url("/image.png")});

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ impl People {
             {
                 self.settle(world, &NODES[*node].to_lowercase()).await?;
             }
-            self.moments.push(Surroundings::real().now().to_string());
+            self.moments.push(Environment::system().now().to_string());
             let request = self.request(world, step);
             let expected = world.act(step);
             let answer = self.send(world, step, &request).await;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ async fn the_same_form_is_the_same_task_and_the_same_music_also_after_a_restart(
     let (_, of_bob, replayed) = heard(ask(&app, &bob, "k", &fields).await).await;
     assert!(of_bob != task && !replayed);
     // And the same holds after a restart
-    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert_eq!(heard(ask(&app, &alice, "k", &fields).await).await, (first, task, true));
     assert_eq!(events(&app).await, 2);
     app.stop().await;
@@ -161,7 +161,7 @@ async fn of_a_vendor_the_music_is_not_kept_and_nothing_is_asked_for_twice() {
     })
     .await;
     let base = vendor.base();
-    let app = TestApp::start_with(|settings| remote(settings, &base), Surroundings::real()).await;
+    let app = TestApp::start_with(|settings| remote(settings, &base), Environment::system()).await;
     let alice = app.user("alice").await;
     let (_, task, _) = heard(ask(&app, &alice, "k", &[("prompt", "calm")]).await).await;
     let problem = problem(ask(&app, &alice, "k", &[("prompt", "calm")]).await).await;
@@ -180,10 +180,10 @@ async fn what_a_vendor_made_is_not_made_by_the_engine_after_the_vendor_has_gone_
     let vendor = MusicSim::behaving(|_| lines(&usual())).await;
     let base = vendor.base();
     let fields = [("prompt", "a bright sting"), ("duration", "1")];
-    let app = TestApp::start_with(|settings| remote(settings, &base), Surroundings::real()).await;
+    let app = TestApp::start_with(|settings| remote(settings, &base), Environment::system()).await;
     let alice = app.user("alice").await;
     let (_, of_vendor, _) = heard(ask(&app, &alice, "vendor", &fields).await).await;
-    let app = TestApp::start_in(app.stop().await, |_| {}, Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     let (_, of_engine, _) = heard(ask(&app, &alice, "engine", &fields).await).await;
     // When the first is requested again, then the request is rejected, and no other music is sent in its place
     let check = |problem: Value, task: &str, maker: &str| {
@@ -193,7 +193,7 @@ async fn what_a_vendor_made_is_not_made_by_the_engine_after_the_vendor_has_gone_
     };
     check(problem(ask(&app, &alice, "vendor", &fields).await).await, &of_vendor, "a vendor");
     // And the same holds for the second when the vendor is back
-    let app = TestApp::start_in(app.stop().await, |settings| remote(settings, &base), Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |settings| remote(settings, &base), Environment::system()).await;
     check(problem(ask(&app, &alice, "engine", &fields).await).await, &of_engine, "the engine inside");
     assert_eq!((vendor.books().asked.len(), events(&app).await), (1, 2));
     app.stop().await;

@@ -54,7 +54,7 @@ async fn a_service_that_stops_ends_its_streams_and_records_it() {
     let (dir, lines) = futures_util::future::join(app.stop(), listener.rest()).await;
     let last = lines.last().expect("a last line");
     assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("interrupted")));
-    let app = TestApp::start_in(dir, |_| {}, mediary::clock::Surroundings::real()).await;
+    let app = TestApp::start_in(dir, |_| {}, mediary::environment::Environment::system()).await;
     let shown = app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json();
     assert_eq!((&shown["state"], &shown["error"]["code"]), (&json!("failed"), &json!("interrupted")));
     app.stop().await;

@@ -1,6 +1,6 @@
 //! Rejected music requests, which have no effect.
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ async fn what_is_no_form_is_refused_for_what_it_is() {
 #[actix_web::test]
 async fn nobody_unknown_is_played_to_and_there_are_only_so_many_places() {
     // Given a service with one stream slot, which a client uses
-    let app = TestApp::start_with(|settings| settings.music.streams = 1, Surroundings::real()).await;
+    let app = TestApp::start_with(|settings| settings.music.streams = 1, Environment::system()).await;
     let user = app.user("listener").await;
     let fields = [("prompt", "calm"), ("duration", "300")];
     let nobody = app.send(form(app.request(Method::POST, GENERATE), &fields)).await;

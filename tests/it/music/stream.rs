@@ -38,9 +38,11 @@ fn heard(file: &[u8]) -> (usize, f32) {
 #[actix_web::test]
 async fn lines_come_in_their_order_and_chunks_make_one_file_of_the_told_length() {
     // Given a user
-    let app =
-        TestApp::start_with(|settings| settings.music.billing_rate_per_sec = 3, mediary::clock::Surroundings::real())
-            .await;
+    let app = TestApp::start_with(
+        |settings| settings.music.billing_rate_per_sec = 3,
+        mediary::environment::Environment::system(),
+    )
+    .await;
     let user = app.user("listener").await;
     // When music is requested
     let listener = Listener::ask(&app, &user, &[("prompt", " a happy folk song with flute "), ("duration", "2")]).await;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mediary::clock::Surroundings;
 use mediary::config::{Secret, Settings};
 use mediary::domain::value::Timestamp;
+use mediary::environment::Environment;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub fn remote(settings: &mut Settings, base: &str) {
 
 async fn served_by(vendor: &MusicSim) -> TestApp {
     let base = vendor.base();
-    TestApp::start_with(|settings| remote(settings, &base), Surroundings::real()).await
+    TestApp::start_with(|settings| remote(settings, &base), Environment::system()).await
 }
 
 fn heard(lines: &[Value]) -> String {
@@ -48,7 +48,7 @@ async fn a_vendor_is_asked_by_the_same_interface_and_its_music_passed_on() {
         remote(settings, &base);
         settings.music.billing_rate_per_sec = 10;
     };
-    let app = TestApp::start_with(change, Surroundings::real()).await;
+    let app = TestApp::start_with(change, Environment::system()).await;
     let user = app.user("listener").await;
     // When music is requested
     let listener = Listener::ask(&app, &user, &[("prompt", " calm in Größe 大 "), ("duration", "2")]).await;
@@ -152,7 +152,7 @@ async fn a_reader_who_takes_nothing_keeps_neither_the_vendor_nor_the_place_beyon
         remote(settings, &base);
         (settings.music.streams, settings.tasks.deadline) = (1, Duration::from_secs(4));
     };
-    let app = TestApp::start_with(change, Surroundings::real()).await;
+    let app = TestApp::start_with(change, Environment::system()).await;
     let (slow, quick) = (app.user("slow").await, app.user("quick").await);
     let mut listener = Listener::ask(&app, &slow, &FIELDS).await;
     assert!(listener.line().await.is_some());
@@ -203,8 +203,8 @@ async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while_and_nothing_is_re
         settings.music_vendor.breaker_pause = Duration::from_secs(30);
         settings.limits.submissions_per_day = 2;
     };
-    let surroundings = Surroundings::manual(Timestamp::parse("2026-11-22T12:00:00Z").expect("a time"), 7);
-    let app = TestApp::start_with(change, surroundings.clone()).await;
+    let environment = Environment::manual(Timestamp::parse("2026-11-22T12:00:00Z").expect("a time"), 7);
+    let app = TestApp::start_with(change, environment.clone()).await;
     let (user, other) = (app.user("listener").await, app.user("other").await);
     let circuit = async || {
         let state = app.get_as(app.admin_token(), "/admin/state").await.expect(200).json();
@@ -231,7 +231,7 @@ async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while_and_nothing_is_re
     }
     // And after the pause one success closes the circuit; a request over its quota does not use the probe
     vendor.behave(|_| lines(&usual()));
-    surroundings.advance(Duration::from_secs(30));
+    environment.advance(Duration::from_secs(30));
     let refused = app.send(request(&user)).await;
     assert_eq!((refused.status, refused.json()["error"].as_str()), (429, Some("quota_exceeded")));
     assert_eq!(circuit().await, "open");

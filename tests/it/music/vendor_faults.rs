@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use super::vendor::remote;
@@ -142,7 +142,7 @@ async fn holds(rows: Vec<Row>, after_acceptance: bool) {
         settings.music_vendor.line_timeout = Duration::from_secs(4);
         settings.music_vendor.line_bytes = 100_000;
     };
-    let app = Arc::new(TestApp::start_with(change, Surroundings::real()).await);
+    let app = Arc::new(TestApp::start_with(change, Environment::system()).await);
     let user = Arc::new(app.user("u").await);
     let rows = codes.into_iter().map(|(name, code)| {
         let (app, user) = (app.clone(), user.clone());

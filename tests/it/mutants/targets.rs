@@ -8,17 +8,17 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use actix_web::web::Bytes;
 use mediary::events::codec;
 use mediary::http::read_music_form;
-use mediary::media::archive::check::{Refusal, check};
-use mediary::media::decoders::{Decoders, measure};
-use mediary::media::field::Given;
+use mediary::media::archive::check::{ArchiveError, check};
+use mediary::media::decoders::{PictureDecoders, read_picture_info};
+use mediary::media::picture_input::PictureInput;
 use mediary_engine::video::{
     Effort, Fault, Material, MotionAmount, Plan, Size, SoundContent, SoundPlan, Watch, render,
 };
 
 /// Pixels of a picture: checked at the submission, decoded by the worker.
 pub fn picture(bytes: &[u8]) -> bool {
-    let decoders = Decoders::default();
-    let (measured, inspected, decoded) = (measure(bytes), decoders.inspect(bytes), decoders.decode(bytes));
+    let decoders = PictureDecoders::default();
+    let (measured, inspected, decoded) = (read_picture_info(bytes), decoders.inspect(bytes), decoders.decode(bytes));
     assert_eq!(inspected.is_ok(), decoded.is_ok(), "what is accepted can be worked on later");
     if let (Ok(inspected), Ok(decoded)) = (inspected, &decoded) {
         assert_eq!(measured, Ok(inspected));
@@ -29,7 +29,7 @@ pub fn picture(bytes: &[u8]) -> bool {
 
 /// Memory limit for checking and decoding a picture: the amount that the budget of the decoders reserves.
 pub fn bytes_for_picture(bytes: &[u8]) -> u64 {
-    Decoders::default().memory_needed(bytes).unwrap_or(0)
+    PictureDecoders::default().memory_needed(bytes).unwrap_or(0)
 }
 
 /// Film to extend, read a frame or two beyond its end.
@@ -85,17 +85,17 @@ impl Watch for Impatient {
 pub fn archive(bytes: &[u8]) -> bool {
     match check(Cursor::new(bytes)) {
         Ok(()) => true,
-        Err(Refusal::Bad(flaws)) => {
-            assert!(flaws.count() >= flaws.told().len() && !flaws.told().is_empty());
+        Err(ArchiveError::Rejected(flaws)) => {
+            assert!(flaws.count() >= flaws.reported().len() && !flaws.reported().is_empty());
             false
         }
-        Err(Refusal::Io(error)) => panic!("bytes in memory can be read: {error}"),
+        Err(ArchiveError::Io(error)) => panic!("bytes in memory can be read: {error}"),
     }
 }
 
 /// Text of a picture field: base64, a data URI, a URL.
 pub fn text(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).is_ok_and(|text| Given::parse(text).is_ok())
+    std::str::from_utf8(bytes).is_ok_and(|text| PictureInput::parse(text).is_ok())
 }
 
 /// Form of the music endpoint: the first line is its content type.

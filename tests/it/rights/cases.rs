@@ -46,7 +46,7 @@ pub enum Step {
 impl Case {
     /// `true` if a success changes something.
     pub fn writes(&self) -> bool {
-        self.method != Method::GET && self.action.writes()
+        self.method != Method::GET && self.action.is_write()
     }
 
     /// `true` if a success removes the caller; the bootstrap administrator is exempt.
@@ -232,7 +232,7 @@ fn media() -> Vec<Case> {
     let frame = || json!({"key_image": base64_png(4, 4)});
     vec![
         get(ReadResult, "/media/{file}"),
-        post(HintTask, "/hints/{hint}", 200, json!({})),
+        post(ReceiveVendorWebhook, "/hints/{hint}", 200, json!({})),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-upscaler", 200, picture()),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2", 200, picture()),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-style-transfer", 200, picture()),

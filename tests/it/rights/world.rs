@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mediary::clock::Surroundings;
 use mediary::config::Settings;
 use mediary::domain::ids::TaskId;
-use mediary::media::archive::ticket::UploadKey;
-use mediary::vendors::hint::{HintKey, PURPOSE};
+use mediary::environment::Environment;
+use mediary::media::archive::upload_token::UploadKey;
+use mediary::vendors::webhook_ticket::{PURPOSE, WebhookTicketKey};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -86,7 +86,7 @@ impl World {
     pub async fn new() -> Self {
         // Videos wait for a vendor that never answers.
         let unreachable = |settings: &mut Settings| settings.video_vendor.url = Some("http://127.0.0.1:1".to_owned());
-        let app = TestApp::start_with(unreachable, Surroundings::real()).await;
+        let app = TestApp::start_with(unreachable, Environment::system()).await;
         let (owner, stranger, member) = (app.user("owner").await, app.user("stranger").await, app.user("member").await);
         let (foreign, banned) = (app.user("foreign").await, app.user("banned").await);
         let mut tasks = Tasks::default();
@@ -132,7 +132,7 @@ impl World {
     /// Ticket of a vendor's webhook for another user's task.
     fn hint(&self) -> String {
         let key = UploadKey::read(&self.app.dir.path().join("url-key")).expect("the key").expect("a key");
-        HintKey::new(key.derived(PURPOSE)).ticket(TaskId(Uuid::nil()))
+        WebhookTicketKey::new(key.derive_key(PURPOSE)).ticket(TaskId(Uuid::nil()))
     }
 
     pub async fn stop(self) {

@@ -2,9 +2,9 @@
 
 use mediary::domain::event::Event;
 use mediary::domain::ids::{NodeId, PublisherId, UserId, VersionId};
-use mediary::domain::node::{NodeEvent, NodeFacts, NodeFields, Rating, Stars, Translations};
+use mediary::domain::node::{NodeAdminFields, NodeEvent, NodeFields, Rating, Stars, Translations};
 use mediary::domain::value::Digest;
-use mediary::domain::version::{Archive, SemVer, VersionDraft, VersionFacts, VersionFields, VersionStatus};
+use mediary::domain::version::{Archive, SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionStatus};
 
 use super::{AT, id, labels, link, submitted, text};
 
@@ -14,7 +14,7 @@ pub fn first() -> Event {
 }
 
 pub fn administered() -> Event {
-    NodeEvent::NodeAdministered { facts: node_facts() }.into()
+    NodeEvent::NodeAdministered { admin_fields: node_facts() }.into()
 }
 
 /// Next sample; `None` after the last.
@@ -48,16 +48,16 @@ pub fn after(last: &NodeEvent) -> Option<Event> {
         }
         N::VersionStatusChanged { .. } => {
             let (tags_admin, host_node_extract_status) = (Some(labels(&["reviewed"])), Some(text("success")));
-            let facts = VersionFacts { created_at: Some(AT), tags_admin, host_node_extract_status };
-            N::VersionAdministered { id: version_id, facts }
+            let facts = VersionAdminFields { created_at: Some(AT), tags_admin, host_node_extract_status };
+            N::VersionAdministered { id: version_id, admin_fields: facts }
         }
         N::VersionAdministered { .. } => return None,
     };
     Some(next.into())
 }
 
-fn node_facts() -> NodeFacts {
-    NodeFacts {
+fn node_facts() -> NodeAdminFields {
+    NodeAdminFields {
         created_at: Some(AT),
         downloads: Some(12_345),
         rating: Some(Rating::new(4.5).unwrap()),

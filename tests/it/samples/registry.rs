@@ -2,10 +2,10 @@
 
 use mediary::domain::event::Event;
 use mediary::domain::ids::{PublisherId, TokenId, UserId};
-use mediary::domain::personal::Personal;
-use mediary::domain::publisher::{MemberRole, PublisherEvent, PublisherFacts, PublisherFields};
+use mediary::domain::personal::PersonalValue;
+use mediary::domain::publisher::{MemberRole, PublisherAdminFields, PublisherEvent, PublisherFields};
 use mediary::domain::token::{TokenEvent, TokenGrant, TokenSubject};
-use mediary::domain::user::{UserEvent, UserFields, UserOpening};
+use mediary::domain::user::{NewUser, UserEvent, UserFields};
 use mediary::domain::value::{Digest, Link};
 
 use super::{AT, id, link, nodes, text};
@@ -20,7 +20,7 @@ pub fn after_user(last: &UserEvent) -> Event {
         U::UserRevised { .. } => U::UserBanned { reason: text("spam") }.into(),
         U::UserBanned { .. } => U::UserUnbanned { reason: text("appeal granted") }.into(),
         U::UserUnbanned { .. } => {
-            PublisherEvent::PublisherAdministered { facts: PublisherFacts { created_at: Some(AT) } }.into()
+            PublisherEvent::PublisherAdministered { admin_fields: PublisherAdminFields { created_at: Some(AT) } }.into()
         }
         U::UserErased => super::inputs_fetched(),
         U::WebhookSecretRotated { .. } | U::WebhookSecretsRevoked => U::WebhookSecretsRevoked.into(),
@@ -28,7 +28,7 @@ pub fn after_user(last: &UserEvent) -> Event {
 }
 
 pub fn webhook_secret_rotated() -> Event {
-    UserEvent::WebhookSecretRotated { secret: Personal::Sealed(vec![0x5E; 105].into()) }.into()
+    UserEvent::WebhookSecretRotated { secret: PersonalValue::Sealed(vec![0x5E; 105].into()) }.into()
 }
 
 pub fn after_publisher(last: &PublisherEvent) -> Event {
@@ -65,7 +65,7 @@ pub fn user_revised() -> Event {
 }
 
 pub fn user_created() -> Event {
-    UserEvent::UserCreated(UserOpening {
+    UserEvent::UserCreated(NewUser {
         id: UserId(id(0xA)),
         email: Some(sealed("ada@example.com")),
         name: Some(sealed("Ada 日本")),
@@ -76,8 +76,8 @@ pub fn user_created() -> Event {
 }
 
 /// Placeholder for encrypted bytes: their content does not matter to the log.
-fn sealed(text: &str) -> Personal {
-    Personal::Sealed([&[1], text.as_bytes()].concat().into())
+fn sealed(text: &str) -> PersonalValue {
+    PersonalValue::Sealed([&[1], text.as_bytes()].concat().into())
 }
 
 fn publisher_fields() -> PublisherFields {

@@ -4,14 +4,14 @@
 use mediary::domain::delivery::{DeliveryEvent, Redelivery};
 use mediary::domain::event::Event;
 use mediary::domain::ids::{DeliveryId, TaskId, UserId};
-use mediary::domain::image::Source;
+use mediary::domain::image::PictureSource;
 use mediary::domain::music::{MusicPrompt, MusicSeconds, MusicStream, MusicWork};
-use mediary::domain::task::{Submission, TaskEvent, Work};
+use mediary::domain::task::{Submission, TaskEvent, TaskWork};
 use mediary::domain::value::{CallbackUrl, Digest};
 use mediary::domain::video::{
-    AspectRatio, AudioType, Clip, Creation, Document, Extend, ExtendModel, ExtendResolution, Footage, Generate,
-    KeyFrame, MovementAmplitude, Multiframe, Resolution, Seconds, Seed, VideoFormat, VideoJob, VideoModel, VideoStyle,
-    VideoWork, Watermark, WatermarkPosition,
+    AspectRatio, AttachedDocument, AudioType, Clip, Creation, ExtendJob, ExtendModel, ExtendResolution, Footage,
+    GenerateJob, KeyFrame, MovementAmplitude, MultiframeJob, Resolution, Seed, VideoFormat, VideoJob, VideoModel,
+    VideoSeconds, VideoStyle, VideoWork, Watermark, WatermarkPosition,
 };
 
 use super::{id, picture, text};
@@ -21,7 +21,7 @@ pub fn further() -> Vec<(&'static str, Event)> {
     let somebody = Some(UserId(id(0xA)));
     vec![
         ("start-end2video", submitted(somebody, video(VideoJob::StartEnd(full())))),
-        ("reference2video", submitted(None, video(VideoJob::Reference(Generate::of(VideoModel::V2))))),
+        ("reference2video", submitted(None, video(VideoJob::Reference(GenerateJob::new(VideoModel::V2))))),
         ("extend", submitted(somebody, video(VideoJob::Extend(extend(None))))),
         ("extend-of-own", submitted(somebody, video(VideoJob::Extend(extend(Some(clip())))))),
         ("multiframe", submitted(somebody, video(VideoJob::Multiframe(multiframe())))),
@@ -30,7 +30,7 @@ pub fn further() -> Vec<(&'static str, Event)> {
     ]
 }
 
-fn submitted(owner: Option<UserId>, work: Work) -> Event {
+fn submitted(owner: Option<UserId>, work: TaskWork) -> Event {
     TaskEvent::TaskSubmitted(Submission { task: TaskId(id(0x7A)), owner, work, webhook: Some(url("hook")) }).into()
 }
 
@@ -38,24 +38,24 @@ fn url(name: &str) -> CallbackUrl {
     CallbackUrl::parse(&format!("https://example.com/{name}")).unwrap()
 }
 
-fn seconds(value: i64) -> Seconds {
-    Seconds::within(value, Seconds::MAX).unwrap()
+fn seconds(value: i64) -> VideoSeconds {
+    VideoSeconds::with_max(value, VideoSeconds::MAX).unwrap()
 }
 
-fn video(job: VideoJob) -> Work {
-    let document = |nth, bytes| Some(Document { digest: Digest([nth; 32]), bytes });
-    Work::Video(VideoWork {
+fn video(job: VideoJob) -> TaskWork {
+    let document = |nth, bytes| Some(AttachedDocument { digest: Digest([nth; 32]), bytes });
+    TaskWork::Video(VideoWork {
         job,
-        images: vec![Source::Kept(picture()), Source::Remote(url("end.png"))],
-        seed: Seed::drawn(2_147_483_647),
+        images: vec![PictureSource::Stored(picture()), PictureSource::Remote(url("end.png"))],
+        seed: Seed::from_random(2_147_483_647),
         payload: document(0x0D, 4_194_304),
         meta_data: document(0x0E, 2),
         credits: 485,
     })
 }
 
-fn full() -> Generate {
-    Generate {
+fn full() -> GenerateJob {
+    GenerateJob {
         model: VideoModel::Vq1Classic,
         resolution: Resolution::K2,
         seconds: seconds(16),
@@ -71,12 +71,15 @@ fn full() -> Generate {
         off_peak: true,
         priority: -7,
         prompt: Some(text("waves at night 波")),
-        watermark: Some(Watermark { position: WatermarkPosition::TopLeft, image: Some(Source::Remote(url("wm.png"))) }),
+        watermark: Some(Watermark {
+            position: WatermarkPosition::TopLeft,
+            image: Some(PictureSource::Remote(url("wm.png"))),
+        }),
     }
 }
 
-fn extend(kept: Option<Clip>) -> Extend {
-    Extend {
+fn extend(kept: Option<Clip>) -> ExtendJob {
+    ExtendJob {
         model: ExtendModel::Vq2Pro,
         resolution: ExtendResolution::P540,
         seconds: seconds(7),
@@ -84,33 +87,34 @@ fn extend(kept: Option<Clip>) -> Extend {
         video: Footage {
             creation: TaskId(id(0x7B)),
             url: url("media/x.mp4"),
-            kept,
-            at_vendor: kept.map(|_| text("v-7")),
+            stored: kept,
+            vendor_id: kept.map(|_| text("v-7")),
         },
     }
 }
 
-fn multiframe() -> Multiframe {
+fn multiframe() -> MultiframeJob {
     let frame = |image, prompt| KeyFrame { image, seconds: seconds(8), prompt };
-    Multiframe {
+    MultiframeJob {
         model: ExtendModel::Vq2Turbo,
         resolution: ExtendResolution::P1080,
-        start_image: Some(Source::Kept(picture())),
+        start_image: Some(PictureSource::Stored(picture())),
         key_frames: vec![
-            frame(Source::Remote(url("a.png")), Some(text("up the hill"))),
-            frame(Source::Kept(picture()), None),
+            frame(PictureSource::Remote(url("a.png")), Some(text("up the hill"))),
+            frame(PictureSource::Stored(picture()), None),
         ],
     }
 }
 
-fn music() -> Work {
+fn music() -> TaskWork {
     let (prompt, seconds) = (MusicPrompt::parse("a slow waltz").unwrap(), Some(MusicSeconds::new(360).unwrap()));
-    Work::Music(MusicWork { prompt, seconds })
+    TaskWork::Music(MusicWork { prompt, seconds })
 }
 
 fn redelivery() -> Event {
     let (delivery, task) = (DeliveryId(id(0xDE)), TaskId(id(0x7A)));
-    DeliveryEvent::RedeliveryRequested(Redelivery { delivery, task, owner: None, url: url("hook"), change: 5 }).into()
+    DeliveryEvent::RedeliveryRequested(Redelivery { delivery, task, owner: None, url: url("hook"), task_version: 5 })
+        .into()
 }
 
 pub(super) fn clip() -> Clip {
@@ -119,7 +123,7 @@ pub(super) fn clip() -> Clip {
 
 pub(super) fn creation() -> Creation {
     let watermarked = Clip { digest: Digest([0x1D; 32]), format: VideoFormat::Mp4, bytes: 1 };
-    Creation { video: clip(), cover: Some(picture()), watermarked: Some(watermarked), at_vendor: Some(text("v-8")) }
+    Creation { video: clip(), cover: Some(picture()), watermarked: Some(watermarked), vendor_id: Some(text("v-8")) }
 }
 
 pub(super) fn stream() -> MusicStream {

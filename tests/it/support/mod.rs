@@ -11,9 +11,9 @@ pub mod slow_log;
 pub mod vendor_sim;
 pub mod zip;
 
-use mediary::app::{AdminToken, App};
-use mediary::clock::Surroundings;
+use mediary::app::{AdminTokenSource, App};
 use mediary::config::Settings;
+use mediary::environment::Environment;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -57,26 +57,30 @@ pub fn client() -> Client {
 }
 
 impl TestApp {
-    /// Service with default settings and real surroundings.
+    /// Service with default settings and real environment.
     pub async fn start() -> Self {
-        Self::start_with(|_| {}, Surroundings::real()).await
+        Self::start_with(|_| {}, Environment::system()).await
     }
 
-    /// Service with other settings or surroundings.
-    pub async fn start_with(change: impl FnOnce(&mut Settings), surroundings: Surroundings) -> Self {
-        Self::start_in(tempfile::tempdir().expect("a temporary directory"), change, surroundings).await
+    /// Service with other settings or environment.
+    pub async fn start_with(change: impl FnOnce(&mut Settings), environment: Environment) -> Self {
+        Self::start_in(tempfile::tempdir().expect("a temporary directory"), change, environment).await
     }
 
     /// Service on an existing data directory.
-    pub async fn start_in(dir: TempDir, change: impl FnOnce(&mut Settings), surroundings: Surroundings) -> Self {
+    pub async fn start_in(dir: TempDir, change: impl FnOnce(&mut Settings), environment: Environment) -> Self {
         let mut settings = settings(&dir);
         change(&mut settings);
         let configured = settings.admin_token.clone();
-        let app = App::start(settings, surroundings).await.expect("the service starts");
+        let app = App::start(settings, environment).await.expect("the service starts");
         let admin_token = match (app.admin_token(), configured) {
-            (AdminToken::Generated { token, .. }, _) => token.clone(),
-            (AdminToken::Kept { file }, _) => std::fs::read_to_string(file).expect("the token file").trim().to_owned(),
-            (AdminToken::Configured { .. }, configured) => configured.expect("a configured token").expose().to_owned(),
+            (AdminTokenSource::Generated { token, .. }, _) => token.clone(),
+            (AdminTokenSource::Existing { file }, _) => {
+                std::fs::read_to_string(file).expect("the token file").trim().to_owned()
+            }
+            (AdminTokenSource::Configured { .. }, configured) => {
+                configured.expect("a configured token").expose().to_owned()
+            }
         };
         let base = format!("http://{}", app.address());
         Self { app, dir, base, admin_token, client: client() }

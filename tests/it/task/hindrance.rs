@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use super::stream::Reader;
@@ -67,7 +67,7 @@ async fn a_deadline_says_what_kept_the_task_last() {
     let (_socket, address) = vacant_port();
     let url = format!("http://{address}/image.png");
     let little = |settings: &mut mediary::config::Settings| settings.tasks.deadline = Duration::from_secs(2);
-    let app = TestApp::start_with(little, Surroundings::real()).await;
+    let app = TestApp::start_with(little, Environment::system()).await;
     let alice = app.user("alice").await;
     // When the deadline has passed
     let task = submit(&app, &alice, UPSCALER, json!({"image": &url})).await;
@@ -108,7 +108,7 @@ async fn whoever_comes_while_a_task_is_hindered_is_told_when_that_is_over() {
     })
     .await;
     let base = vendor.base();
-    let app = TestApp::start_with(|settings| remote(settings, &base, Mode::Neither), Surroundings::real()).await;
+    let app = TestApp::start_with(|settings| remote(settings, &base, Mode::Neither), Environment::system()).await;
     let alice = app.user("alice").await;
     let task = submit(&app, &alice, UPSCALER, upscale("patient")).await;
     let url = app.url(&format!("/tasks/{task}/events"));
@@ -142,7 +142,7 @@ async fn a_vendor_that_is_not_reached_is_told_without_what_only_the_operator_kno
     // Given a vendor at an address without a listener
     let (socket, address) = vacant_port();
     let base = format!("http://{address}");
-    let app = TestApp::start_with(|settings| remote(settings, &base, Mode::Neither), Surroundings::real()).await;
+    let app = TestApp::start_with(|settings| remote(settings, &base, Mode::Neither), Environment::system()).await;
     let alice = app.user("alice").await;
     // When a task is started
     let task = submit(&app, &alice, UPSCALER, upscale("patient")).await;

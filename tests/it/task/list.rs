@@ -45,7 +45,7 @@ async fn pages_of_own_tasks_join_without_gap_or_double_also_after_a_restart() {
     let of_bob = some_tasks(&app, &bob, 2).await;
     let of_alice = [some_tasks(&app, &alice, 3).await, first.clone()].concat();
     let all = [of_alice[..3].to_vec(), of_bob.clone(), first].concat();
-    let app = TestApp::start_in(app.stop().await, |_| {}, mediary::clock::Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, mediary::environment::Environment::system()).await;
     for limit in [1, 2, 3, 100] {
         let query = format!("limit={limit}");
         // Then each user sees only its own, newest first

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use mediary::clock::{Place, Step, Surroundings};
+use mediary::environment::{CommitStep, Environment, FailPoint};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -73,22 +73,22 @@ async fn what_a_vendor_says_of_its_progress_is_told_live_and_never_falls() {
 }
 
 /// Surroundings in which files are stored only after the sender is dropped.
-fn held() -> (Surroundings, Sender<()>) {
+fn held() -> (Environment, Sender<()>) {
     let (sender, receiver) = channel::<()>();
     let receiver = Mutex::new(receiver);
     let mishap = move |place, _: &str| {
-        if place == Place::After(Step::PictureWritten) {
+        if place == FailPoint::After(CommitStep::MediaFileWritten) {
             let _ = receiver.lock().recv();
         }
     };
-    (Surroundings::real().with_mishap(Arc::new(mishap)), sender)
+    (Environment::system().with_fail_point_handler(Arc::new(mishap)), sender)
 }
 
 #[actix_web::test]
 async fn the_engine_inside_tells_how_many_pictures_are_drawn() {
     // Given a film that is drawn but not stored
-    let (surroundings, hold) = held();
-    let app = TestApp::start_with(|_| {}, surroundings).await;
+    let (environment, hold) = held();
+    let app = TestApp::start_with(|_| {}, environment).await;
     let alice = app.user("alice").await;
     let body = json!({"prompt": "a calm sea", "model": "vq1", "duration": 1, "resolution": "360p", "seed": 3});
     let task = app.post_as(&alice.token, START_END, body).await.expect(200).json();

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
 use mediary::config::Settings;
 use mediary::domain::value::Timestamp;
+use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use crate::image::{UPSCALER, ended, submit};
@@ -38,17 +38,17 @@ async fn gone(app: &TestApp, task: &Value) -> Answer {
 #[actix_web::test]
 async fn results_are_removed_when_their_time_is_over_unless_a_younger_task_needs_them() {
     // Given a retention of a day, two tasks that share their files, 12 hours apart, and one with its own files
-    let surroundings = Surroundings::manual(Timestamp::parse("2026-03-01T00:00:00Z").unwrap(), 7);
+    let environment = Environment::manual(Timestamp::parse("2026-03-01T00:00:00Z").unwrap(), 7);
     let a_day = |settings: &mut Settings| settings.media.retention = 24 * HOUR;
-    let app = TestApp::start_with(a_day, surroundings.clone()).await;
+    let app = TestApp::start_with(a_day, environment.clone()).await;
     let alice = app.user("alice").await;
     let (older, alone) = (done(&app, &alice, 8).await, done(&app, &alice, 9).await);
-    surroundings.advance(12 * HOUR);
+    environment.advance(12 * HOUR);
     let younger = done(&app, &alice, 8).await;
     assert_eq!(older["generated"], younger["generated"]);
     assert_eq!((&older["expires_at"], &older["expired"]), (&json!("2026-03-02T00:00:00.000000Z"), &json!(false)));
     // When the day of the older ones is over
-    surroundings.advance(13 * HOUR);
+    environment.advance(13 * HOUR);
     let missing = gone(&app, &alone).await.expect(404).json();
     // Then unused files are gone, and those of the younger task are there
     assert_eq!(missing["detail"], "there is no such file: results are kept for 1 day after their task has ended");
@@ -58,8 +58,8 @@ async fn results_are_removed_when_their_time_is_over_unless_a_younger_task_needs
     assert_eq!((&expired["expired"], &expired["generated"]), (&json!(true), &alone["generated"]));
     assert_eq!(app.get_as(&alice.token, &shown(&younger)).await.expect(200).json()["expired"], false);
     // And after the younger task's own day they are gone too, also over a restart
-    let app = TestApp::start_in(app.stop().await, a_day, surroundings.clone()).await;
-    surroundings.advance(12 * HOUR);
+    let app = TestApp::start_in(app.stop().await, a_day, environment.clone()).await;
+    environment.advance(12 * HOUR);
     let moved = |task: &Value| {
         let name = task["generated"][0].as_str().and_then(|url| url.rsplit('/').next()).expect("a name");
         json!({"generated": [app.url(&format!("/media/{name}"))]})

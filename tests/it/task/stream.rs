@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
 use mediary::config::Settings;
+use mediary::environment::Environment;
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
 
@@ -163,7 +163,7 @@ async fn while_nothing_happens_there_are_heartbeats() {
     // Given a reader of a task whose picture does not arrive, with a short heartbeat interval
     assert_eq!(Settings::default().streams.heartbeat, Duration::from_secs(15));
     let short = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_millis(100);
-    let app = TestApp::start_with(short, Surroundings::real()).await;
+    let app = TestApp::start_with(short, Environment::system()).await;
     let server = FileServer::answering(|_| file(&png(8, 8))).await;
     server.let_out(false);
     let alice = app.user("alice").await;

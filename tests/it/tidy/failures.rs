@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use mediary::domain::task::Failure;
+use mediary::domain::task::TaskFailure;
 
 use super::source::Source;
 use super::{files, is_rust};
@@ -12,7 +12,7 @@ use super::{files, is_rust};
 /// Text before the code where a failure is constructed.
 const HEADS: [&str; 6] = ["Failure::new(", "defect(", "refused(", "failure(", "code: ", "code: Text::recorded("];
 /// Codes with a constant.
-const NAMED: [&str; 3] = ["cancelled", "client_gone", Failure::INTERRUPTED];
+const NAMED: [&str; 3] = ["cancelled", "client_gone", TaskFailure::INTERRUPTED];
 
 #[test]
 fn tasks_fail_with_the_codes_that_are_listed_and_no_others() {
@@ -22,7 +22,7 @@ fn tasks_fail_with_the_codes_that_are_listed_and_no_others() {
         let source = Source::new(path, &fs::read_to_string(root.join(path)).expect("a file that was listed"));
         given.extend(HEADS.iter().flat_map(|head| codes_after(head, &source)));
     }
-    assert_eq!(given, Failure::CODES.map(str::to_owned).into());
+    assert_eq!(given, TaskFailure::CODES.map(str::to_owned).into());
 }
 
 /// String literals after `head`, outside of tests.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
 use mediary::config::Settings;
+use mediary::environment::Environment;
 
 use super::{remote, sim, upscale};
 use crate::image::{UPSCALER, ended, submit};
@@ -37,7 +37,7 @@ async fn a_vendor_that_nobody_answers_for_fails_no_task() {
     // Given an address without a listener
     let (socket, address) = vacant_port();
     let base = format!("http://{address}");
-    let app = TestApp::start_with(|settings| careful(settings, &base), Surroundings::real()).await;
+    let app = TestApp::start_with(|settings| careful(settings, &base), Environment::system()).await;
     let user = app.user("u").await;
     // When jobs are submitted
     let mut tasks = Vec::new();
@@ -83,7 +83,7 @@ async fn a_vendor_that_fails_is_given_no_job_before_it_has_answered_a_question()
         careful(settings, &base);
         settings.image_vendor.concurrency = 1;
     };
-    let app = TestApp::start_with(one_by_one, Surroundings::real()).await;
+    let app = TestApp::start_with(one_by_one, Environment::system()).await;
     let user = app.user("u").await;
     // When more jobs are submitted than it takes to open the circuit
     let mut tasks = Vec::new();
@@ -121,7 +121,7 @@ async fn a_vendor_that_asks_for_a_pause_is_left_alone_by_every_task() {
     })
     .await;
     let base = vendor.base();
-    let app = TestApp::start_with(|settings| careful(settings, &base), Surroundings::real()).await;
+    let app = TestApp::start_with(|settings| careful(settings, &base), Environment::system()).await;
     let user = app.user("u").await;
     let first = submit(&app, &user, UPSCALER, upscale("first")).await;
     while vendor.asked(Kind::Submission) == 0 {

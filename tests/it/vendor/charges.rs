@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use serde_json::json;
 
 use super::{API_KEY, remote, sim, upscale};
@@ -12,7 +12,7 @@ use crate::support::{TestApp, TestUser, picture};
 
 async fn app(vendor: &VendorSim, mode: Mode) -> TestApp {
     let base = vendor.base();
-    TestApp::start_with(|settings| remote(settings, &base, mode), Surroundings::real()).await
+    TestApp::start_with(|settings| remote(settings, &base, mode), Environment::system()).await
 }
 
 async fn is_with_the_vendor(app: &TestApp, user: &TestUser, task: &str) {
@@ -71,7 +71,7 @@ async fn a_restart_resumes_what_the_vendor_has_and_submits_nothing_twice() {
         // When the service restarts, and the vendor completes them
         let (dir, base) = (first.stop().await, vendor.base());
         vendor.finish_all();
-        let again = TestApp::start_in(dir, |settings| remote(settings, &base, mode), Surroundings::real()).await;
+        let again = TestApp::start_in(dir, |settings| remote(settings, &base, mode), Environment::system()).await;
         // Then all of them are completed, and each was charged once
         for task in &tasks {
             assert_eq!(ended(&again, &user, UPSCALER, task).await["status"], "COMPLETED");

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use mediary::app::{App, StopSignals};
-use mediary::clock::{Place, Step, Surroundings, VendorStep};
 use mediary::config::{Secret, Settings};
+use mediary::environment::{CommitStep, Environment, FailPoint, VendorStep};
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -43,21 +43,21 @@ const TASKS: usize = 3;
 /// Deadline for the place of a round; after it the test kills the service.
 const REACHED_WITHIN: Duration = Duration::from_secs(20);
 /// Steps of a commit after which the service may be killed too.
-const STEPS: [Step; 7] = [
-    Step::Staged,
-    Step::Written,
-    Step::Synced,
-    Step::Published,
-    Step::Projected,
-    Step::PictureWritten,
-    Step::PictureNamed,
+const STEPS: [CommitStep; 7] = [
+    CommitStep::Staged,
+    CommitStep::Written,
+    CommitStep::Synced,
+    CommitStep::Published,
+    CommitStep::Projected,
+    CommitStep::MediaFileWritten,
+    CommitStep::MediaDirSynced,
 ];
 
 /// Place of a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// Within the service.
-    Within(Place),
+    Within(FailPoint),
     /// While the vendor processes a request: the vendor charges accepted work, and the response is lost.
     Without(Kind),
     Nowhere,
@@ -65,7 +65,7 @@ enum End {
 
 /// Named places, in the order of a submission.
 fn named() -> Vec<End> {
-    let within = VendorStep::ALL.map(|step| End::Within(Place::Vendor(step)));
+    let within = VendorStep::ALL.map(|step| End::Within(FailPoint::Vendor(step)));
     let without = [Kind::Submission, Kind::Poll, Kind::Result].map(End::Without);
     within.into_iter().chain(without).collect()
 }
@@ -77,7 +77,7 @@ async fn a_service_that_ends_itself_at_the_vendor() {
     let pass: u64 = pass.parse().unwrap();
     let mode = *MODES.iter().find(|known| format!("{known:?}") == mode).unwrap();
     let passes = AtomicU64::new(0);
-    let end = move |reached: Place, _: &str| {
+    let end = move |reached: FailPoint, _: &str| {
         if format!("{reached:?}") == place && passes.fetch_add(1, Ordering::SeqCst) + 1 == pass {
             kill_process(getpid(), Signal::KILL).unwrap();
         }
@@ -87,8 +87,8 @@ async fn a_service_that_ends_itself_at_the_vendor() {
     settings.journal.segment_bytes = 1 << 20;
     settings.admin_token = Some(Secret::new(TOKEN));
     remote(&mut settings, &url, mode);
-    let app = App::start(settings, Surroundings::real().with_mishap(Arc::new(end))).await.unwrap();
-    let signals = StopSignals::listen();
+    let app = App::start(settings, Environment::system().with_fail_point_handler(Arc::new(end))).await.unwrap();
+    let signals = StopSignals::install();
     println!("it listens on http://{}\ncurl is what the reader waits for", app.address());
     app.run_until_stopped(signals).await.unwrap();
 }
@@ -268,12 +268,13 @@ async fn crashes(mode: Mode) {
         let reached = round(data.path(), &outside, (end, chance.gen_range(1..=2))).await;
         assert!(reached, "{end:?} was not reached");
     }
-    let within = STEPS.map(|step| End::Within(Place::After(step)));
+    let within = STEPS.map(|step| End::Within(FailPoint::After(step)));
     let everywhere: Vec<_> = named().into_iter().chain(within).collect();
     let mut reached = 0;
     for _ in 0..random {
         let end = everywhere[chance.gen_range(0..everywhere.len())];
-        let pass = chance.gen_range(1..=if matches!(end, End::Within(Place::After(_))) { 20 } else { TASKS as u64 });
+        let pass =
+            chance.gen_range(1..=if matches!(end, End::Within(FailPoint::After(_))) { 20 } else { TASKS as u64 });
         reached += u64::from(round(data.path(), &outside, (end, pass)).await);
     }
     let told = settle(data.path(), &outside).await;

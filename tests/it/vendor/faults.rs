@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use super::{remote, sim, upscale};
@@ -186,7 +186,7 @@ async fn table(mode: Mode, rows: Vec<Row>, deadline: Duration) -> (Table, Vec<(&
         (vendor.submit_timeout, vendor.poll_timeout) = (Duration::from_secs(3), Duration::from_secs(3));
         vendor.result_timeout = Duration::from_secs(3);
     };
-    let app = TestApp::start_with(change, Surroundings::real()).await;
+    let app = TestApp::start_with(change, Environment::system()).await;
     (Table { vendor, app, mode }, outcomes)
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use mediary::outbound::address::AllowEntry;
 use serde_json::json;
 
@@ -25,7 +25,7 @@ async fn a_hint_only_has_the_vendor_asked() {
         (settings.image_vendor.poll_min, settings.image_vendor.poll_max) =
             (Duration::from_hours(1), Duration::from_hours(1));
     };
-    let app = TestApp::start_with(seldom, Surroundings::real()).await;
+    let app = TestApp::start_with(seldom, Environment::system()).await;
     let user = app.user("u").await;
     let task = submit(&app, &user, UPSCALER, upscale("hinted")).await;
     while vendor.asked(Kind::Poll) == 0 {

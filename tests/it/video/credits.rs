@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use super::{Given, START_END, ended, made_by, of_prompt, vendor};
@@ -54,7 +54,7 @@ async fn credits_are_held_then_charged_or_given_back_and_a_restart_changes_nothi
 
     let Given { app, sim, alice } = given;
     let base = sim.base();
-    let app = TestApp::start_in(app.stop().await, |settings| made_by(settings, &base), Surroundings::real()).await;
+    let app = TestApp::start_in(app.stop().await, |settings| made_by(settings, &base), Environment::system()).await;
     assert_eq!(app.get_as(&alice.token, "/users/credits").await.expect(200).json(), ledger);
     sim.finish_all();
     app.stop().await;

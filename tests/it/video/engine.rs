@@ -1,6 +1,6 @@
 //! Videos by the built-in engine, from the request to the file.
 
-use mediary::clock::Surroundings;
+use mediary::environment::Environment;
 use mediary_engine::video::Reel;
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ async fn fetched(app: &TestApp, url: &Value) -> (String, Vec<u8>) {
 
 #[actix_web::test]
 async fn a_film_is_made_as_it_was_asked_for_and_goes_on_only_where_it_can_be_read() {
-    let app = TestApp::start_with(|_| {}, Surroundings::real()).await;
+    let app = TestApp::start_with(|_| {}, Environment::system()).await;
     let alice = app.user("alice").await;
     let mut body = smallest("pan right in the rain");
     (body["audio"], body["watermark"]) = (true.into(), true.into());
@@ -60,7 +60,7 @@ async fn a_film_is_made_as_it_was_asked_for_and_goes_on_only_where_it_can_be_rea
 
 #[actix_web::test]
 async fn background_music_is_heard_where_the_model_heeds_it() {
-    let app = TestApp::start_with(|_| {}, Surroundings::real()).await;
+    let app = TestApp::start_with(|_| {}, Environment::system()).await;
     let alice = app.user("alice").await;
     let film = async |model: &str, prompt: &str, bgm: bool, audio: bool| {
         let mut body = smallest(prompt);
@@ -87,7 +87,7 @@ async fn background_music_is_heard_where_the_model_heeds_it() {
 
 #[actix_web::test]
 async fn without_a_remote_vendor_no_token_is_needed_and_words_are_enough() {
-    let app = TestApp::start_with(|_| {}, Surroundings::real()).await;
+    let app = TestApp::start_with(|_| {}, Environment::system()).await;
     let body =
         json!({"prompt": "a calm sea", "model": "vq1", "duration": 1, "resolution": "360p", "aspect_ratio": "1:1"});
     let task = app.post(START_END, body).await.expect(200).json();

@@ -1,6 +1,6 @@
 //! Plan of a relighting: all parameters as amounts of a few kinds of work.
 
-use crate::job::{LightCharacter, LightCurve, LightTransfer, RelightAlgorithm, RelightJob};
+use crate::job::{LightCharacter, LightCurve, LightTransfer, PictureRelight, RelightAlgorithm};
 use crate::light::ramp;
 
 /// Amounts of work. `light` and `tint` are gains of the computed light; a zero in any other amount has no effect.
@@ -61,7 +61,7 @@ impl Plan {
 
     /// Creates the plan of a job. `drawn` is `true` for drawings.
     #[must_use]
-    pub fn of(job: &RelightJob, drawn: bool) -> Self {
+    pub fn of(job: &PictureRelight, drawn: bool) -> Self {
         let strength = job.light_transfer_strength;
         let engine = engine(job.advanced.engine, drawn);
         let style = style(job.style);

@@ -50,19 +50,19 @@ fn evening() -> Decoded {
     drawn(|u, v| [0.15 + 0.6 * u, 0.08 + 0.3 * u * v, 0.03 + 0.05 * v])
 }
 
-fn mapped() -> RelightJob {
-    RelightJob { source: LightOrigin::Lightmap, ..RelightJob::default() }
+fn mapped() -> PictureRelight {
+    PictureRelight { source: LightOrigin::Lightmap, ..PictureRelight::default() }
 }
 
-fn prompt(text: &str) -> RelightJob {
-    RelightJob { prompt: Some(text.to_owned()), ..RelightJob::default() }
+fn prompt(text: &str) -> PictureRelight {
+    PictureRelight { prompt: Some(text.to_owned()), ..PictureRelight::default() }
 }
 
-fn lit_by(source: &Decoded, job: &RelightJob) -> Planes {
+fn lit_by(source: &Decoded, job: &PictureRelight) -> Planes {
     Planes::of(&relight(portrait(), Some(source), job, 1).pixels)
 }
 
-fn by_map(job: &RelightJob) -> Planes {
+fn by_map(job: &PictureRelight) -> Planes {
     lit_by(&map(), job)
 }
 
@@ -74,7 +74,7 @@ fn original() -> Planes {
     Planes::of(&portrait().pixels)
 }
 
-fn with(change: impl Fn(&mut LightAdjustments)) -> RelightJob {
+fn with(change: impl Fn(&mut LightAdjustments)) -> PictureRelight {
     let mut job = mapped();
     change(&mut job.advanced);
     job
@@ -138,7 +138,7 @@ fn white_of_a_map_is_lit_and_black_is_not_and_its_colour_is_that_of_the_light() 
 
 #[test]
 fn the_light_of_a_reference_is_taken_over() {
-    let job = RelightJob { source: LightOrigin::Reference, ..RelightJob::default() };
+    let job = PictureRelight { source: LightOrigin::Reference, ..PictureRelight::default() };
     let before = original();
     let after = lit_by(&evening(), &job);
     assert!(whole(&after.luma) < whole(&before.luma) - 0.05 && sides(&after) < sides(&before) - 0.03);
@@ -159,15 +159,15 @@ fn words_say_where_light_comes_from_and_what_it_is_like() {
 
 #[test]
 fn a_prompt_counts_beside_a_map_too() {
-    let warm = RelightJob { prompt: prompt("warm").prompt, ..mapped() };
+    let warm = PictureRelight { prompt: prompt("warm").prompt, ..mapped() };
     assert!(warmth(&by_map(&warm)) > warmth(&by_map(&mapped())) + 0.01);
-    let nothing = RelightJob { prompt: prompt("a cat").prompt, ..mapped() };
+    let nothing = PictureRelight { prompt: prompt("a cat").prompt, ..mapped() };
     assert!(distance(&by_map(&nothing), &by_map(&mapped())) < 1e-6);
 }
 
 #[test]
 fn the_seed_chooses_where_light_comes_from_if_nobody_says() {
-    let of = |seed: u32| relight(portrait(), None, &RelightJob::default(), seed);
+    let of = |seed: u32| relight(portrait(), None, &PictureRelight::default(), seed);
     assert!(of(1) == of(1) && (2..6).any(|seed| of(seed) != of(1)));
     let map = map();
     let [one, two] = [1, 2].map(|seed| relight(portrait(), Some(&map), &mapped(), seed));
@@ -177,7 +177,7 @@ fn the_seed_chooses_where_light_comes_from_if_nobody_says() {
 #[test]
 fn strength_goes_from_nothing_to_all() {
     let change = [0.0, 0.5, 1.0].map(|strength| {
-        let job = RelightJob { light_transfer_strength: strength, ..mapped() };
+        let job = PictureRelight { light_transfer_strength: strength, ..mapped() };
         distance(&by_map(&job), &original())
     });
     assert!(change[0] < 2e-3 && change[0] < 0.5 * change[1] && change[1] < 0.8 * change[2], "{change:?}");
@@ -185,7 +185,7 @@ fn strength_goes_from_nothing_to_all() {
 
 #[test]
 fn interpolation_keeps_near_the_original() {
-    let job = RelightJob { interpolate_from_original: true, ..mapped() };
+    let job = PictureRelight { interpolate_from_original: true, ..mapped() };
     let near = distance(&by_map(&job), &original());
     let far = distance(&by_map(&mapped()), &original());
     assert!(near < 0.6 * far && near > 0.2 * far, "{near} {far}");
@@ -193,7 +193,7 @@ fn interpolation_keeps_near_the_original() {
 
 #[test]
 fn the_background_is_lit_only_if_it_is_to_change() {
-    let job = RelightJob { change_background: false, ..mapped() };
+    let job = PictureRelight { change_background: false, ..mapped() };
     let before = original();
     let only_face = by_map(&job);
     let all = by_map(&mapped());
@@ -204,7 +204,7 @@ fn the_background_is_lit_only_if_it_is_to_change() {
 
 #[test]
 fn details_are_preserved_or_dissolved() {
-    let of = |preserve_details| fine(&by_map(&RelightJob { preserve_details, ..mapped() }));
+    let of = |preserve_details| fine(&by_map(&PictureRelight { preserve_details, ..mapped() }));
     let kept = of(true);
     let dissolved = of(false);
     assert!(kept > 1.2 * dissolved && kept > 0.9 * fine(&original()), "{kept} {dissolved}");
@@ -212,7 +212,7 @@ fn details_are_preserved_or_dissolved() {
 
 #[test]
 fn styles_have_their_characters() {
-    let of = |style| by_map(&RelightJob { style, ..mapped() });
+    let of = |style| by_map(&PictureRelight { style, ..mapped() });
     let all: Vec<Planes> = LightCharacter::ALL.iter().map(|style| of(*style)).collect();
     assert_all_differ(&all);
     let [standard, darker, clean, soft, brighter, hdr, composition] = &all[..] else { panic!("seven styles") };
@@ -343,21 +343,24 @@ fn fine_adjustments_go_the_way_they_are_called() {
 
 #[test]
 fn alpha_profile_and_size_stay_whatever_the_picture() {
-    assert_eq!(relight(portrait(), None, &RelightJob::default(), 1).profile, Some(vec![3]));
+    assert_eq!(relight(portrait(), None, &PictureRelight::default(), 1).profile, Some(vec![3]));
     let cut = RgbaImage::from_fn(30, 20, |x, y| Rgba([90, 80, 70, (x * 8 + y) as u8]));
     let input = Decoded { pixels: Pixels::Transparent(cut.clone()), profile: None };
     let Pixels::Transparent(after) = relight(input, Some(&map()), &mapped(), 1).pixels else {
         panic!("transparency is kept")
     };
     assert!(after.pixels().zip(cut.pixels()).all(|(after, before)| after.0[3] == before.0[3]));
-    let everything = RelightJob { style: LightCharacter::ContrastedNHdr, ..prompt("neon spotlight from behind, left") };
+    let everything =
+        PictureRelight { style: LightCharacter::ContrastedNHdr, ..prompt("neon spotlight from behind, left") };
     for (width, height) in [(1, 1), (1, 40), (900, 2)] {
         let input = Decoded { pixels: Pixels::Opaque(RgbImage::new(width, height)), profile: None };
         let one = Decoded { pixels: Pixels::Opaque(RgbImage::new(1, 1)), profile: None };
-        for job in [mapped(), RelightJob { source: LightOrigin::Reference, ..everything.clone() }, everything.clone()] {
+        for job in
+            [mapped(), PictureRelight { source: LightOrigin::Reference, ..everything.clone() }, everything.clone()]
+        {
             assert_eq!(relight(input.clone(), Some(&one), &job, 1).dimensions(), (width, height));
         }
     }
     let drawing = Decoded { pixels: sample::drawing(48), profile: None };
-    assert_ne!(relight(drawing.clone(), None, &RelightJob::default(), 1), drawing);
+    assert_ne!(relight(drawing.clone(), None, &PictureRelight::default(), 1), drawing);
 }

@@ -7,7 +7,7 @@ use super::plan::{Plan, share};
 use crate::colour::Planes;
 use crate::filters::smooth;
 use crate::guide::{Guide, Guided, Overview};
-use crate::job::{LightAdjustments, RelightJob};
+use crate::job::{LightAdjustments, PictureRelight};
 use crate::light::{gain_of, light_up, lit, luminance, ramp, stops_of};
 use crate::plane::{Plane, Region};
 
@@ -45,7 +45,7 @@ impl<'a> Work<'a> {
     #[must_use]
     pub fn new(
         overview: &'a Overview,
-        job: &RelightJob,
+        job: &PictureRelight,
         plan: Plan,
         field: Field,
         face: &Plane,
@@ -203,7 +203,7 @@ fn go_half_way(values: &mut [f32], before: &[f32]) {
 }
 
 /// Applies the plan to the light.
-fn shaped(mut field: Field, job: &RelightJob, plan: &Plan, luma: &Plane, face: &Plane, subject: &Plane) -> Field {
+fn shaped(mut field: Field, job: &PictureRelight, plan: &Plan, luma: &Plane, face: &Plane, subject: &Plane) -> Field {
     let wide = (luma.width().max(luma.height()) / 10).max(1);
     spread(&mut field.stops, plan.spread, wide);
     harden(&mut field.stops, plan.hardness);
@@ -229,7 +229,7 @@ fn shaped(mut field: Field, job: &RelightJob, plan: &Plan, luma: &Plane, face: &
 }
 
 /// Returns the strength of the light at each place.
-fn places(job: &RelightJob, plan: &Plan, luma: &Plane, face: &Plane, subject: &Plane) -> Plane {
+fn places(job: &PictureRelight, plan: &Plan, luma: &Plane, face: &Plane, subject: &Plane) -> Plane {
     let mut places = luma.clone();
     for (value, (face, subject)) in places.values_mut().iter_mut().zip(face.values().iter().zip(subject.values())) {
         let on_faces = 1.0 + plan.on_faces * face;

@@ -144,7 +144,7 @@ impl Skin {
     }
 }
 
-/// Returns 0 where most of the skin-coloured surroundings are not even.
+/// Returns 0 where most of the skin-coloured environment are not even.
 fn even_around(coloured: &mut Plane, likeness: &Plane, radius: usize) -> Plane {
     *coloured = smooth(coloured, radius);
     let mut around = smooth(likeness, radius);

@@ -40,7 +40,7 @@ pub fn add_features(painted: &mut Colours, finer: &Colours, share: f32) {
     {
         let [miss_l, miss_a, miss_b] = [fine_l - *l, fine_a - *a, fine_b - *b];
         let missed = energy([miss_l, miss_a, miss_b]).sqrt();
-        // Features are usually darker than their surroundings, so dark deviations count more.
+        // Features are usually darker than their environment, so dark deviations count more.
         let missed = missed + 0.5 * (-miss_l).max(0.0);
 
         let take = (share * ((missed - 0.05) * 12.0)).clamp(0.0, share.min(1.0));
@@ -102,7 +102,7 @@ fn offsets(radius: usize) -> [(isize, isize); 9] {
     [(0, 0), (s, 0), (-s, 0), (0, s), (0, -s), (d, d), (d, -d), (-d, d), (-d, -d)]
 }
 
-/// Returns the strength of dark lines relative to their surroundings, smoothed along the flow so that strokes are
+/// Returns the strength of dark lines relative to their environment, smoothed along the flow so that strokes are
 /// continuous. `radius` is about half of the line width.
 pub fn lines(lightness: &Plane, tangents: &Tangents, radius: usize, length: f32) -> Plane {
     let (mut narrow, wide) = rayon::join(|| smooth(lightness, radius), || smooth(lightness, 2 * radius + 1));

@@ -3,7 +3,7 @@
 //! Engine, flavor, portrait options and prompt add up; the strengths scale the sum. The amounts were chosen by viewing
 //! results on photographs of people, objects and text.
 
-use crate::job::{ColourStrength, PortraitSettings, SkinSmoothing, StyleJob, StyleMethod, StylePreset};
+use crate::job::{ColourStrength, PortraitAdjustments, SkinSmoothing, StyleJob, StyleMethod, StylePreset};
 use crate::presets::Look;
 use crate::prompt;
 
@@ -154,7 +154,7 @@ impl Recipe {
         [*saturation, *vibrance, *greens, *warmth] = [0.0; 4];
     }
 
-    fn sit(&mut self, portrait: PortraitSettings) {
+    fn sit(&mut self, portrait: PortraitAdjustments) {
         self.skin = 0.8;
         match portrait.style {
             ColourStrength::Standard => {}

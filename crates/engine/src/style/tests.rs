@@ -6,7 +6,7 @@ use super::paint::deviation;
 use super::working::Colours;
 use super::*;
 use crate::filters::finer_than;
-use crate::job::{ColourStrength, PortraitSettings, SkinSmoothing, StyleMethod, StylePreset};
+use crate::job::{ColourStrength, PortraitAdjustments, SkinSmoothing, StyleMethod, StylePreset};
 use crate::plane::Plane;
 use crate::sample;
 
@@ -214,8 +214,10 @@ fn flavors_go_in_the_direction_of_their_names() {
 
 #[test]
 fn portraits_pop_and_skin_keeps_its_colour() {
-    let portrait =
-        |style, beautifier| StyleJob { portrait: Some(PortraitSettings { beautifier, style }), ..StyleJob::default() };
+    let portrait = |style, beautifier| StyleJob {
+        portrait: Some(PortraitAdjustments { beautifier, style }),
+        ..StyleJob::default()
+    };
     let draw = |job: &StyleJob, reference: Option<&Decoded>| colours(&style(face(), reference, job, 1));
     assert_rises(&ColourStrength::ALL.iter().map(|of| chroma(&draw(&portrait(*of, None), None))).collect::<Vec<_>>());
     let centre = |colours: &Colours| colours.b.row(48)[48];
@@ -271,7 +273,8 @@ fn alpha_and_profile_stay() {
 
 #[test]
 fn the_smallest_pictures_can_be_styled_and_referred_to() {
-    let portrait = Some(PortraitSettings { beautifier: Some(SkinSmoothing::FaceMax), style: ColourStrength::SuperPop });
+    let portrait =
+        Some(PortraitAdjustments { beautifier: Some(SkinSmoothing::FaceMax), style: ColourStrength::SuperPop });
     let dot = Decoded { pixels: Pixels::Opaque(RgbImage::from_pixel(1, 1, Rgb([200, 100, 50]))), profile: None };
     let hidden = Decoded { pixels: Pixels::Transparent(RgbaImage::new(3, 3)), profile: None };
     let sizes = [(1, 1), (1, 9), (9, 1), (2, 3), (40, 2)];

@@ -1,11 +1,11 @@
 //! Tests of the states of nodes and versions and of administrators' commands.
 
-use super::super::{Node, Rating, Texts};
+use super::super::{LocalizedTexts, Node, Rating};
 use super::*;
 use crate::domain::decider::testing::{given_when, state_after};
 use crate::domain::ids::NodeId;
 use crate::domain::value::{Digest, Labels, Text, Timestamp};
-use crate::domain::version::{SemVer, VersionFacts, VersionFields};
+use crate::domain::version::{SemVer, VersionAdminFields, VersionFields};
 use uuid::Uuid;
 
 const ARCHIVE: Archive = Archive { digest: Digest([7; 32]), bytes: 100 };
@@ -79,8 +79,8 @@ fn with_version(status: VersionStatus) -> Vec<NodeEvent> {
     history
 }
 
-fn illegal_node(from: NodeStatus, to: NodeStatus) -> Events {
-    Err(illegal("node", from.as_str(), to.as_str()))
+fn illegal_node(from: NodeStatus, to: NodeStatus) -> NodeDecision {
+    Err(illegal_transition("node", from.as_str(), to.as_str()))
 }
 
 fn number(text: &str) -> VersionRef {
@@ -96,28 +96,28 @@ fn store(hold: bool) -> NodeCommand {
     NodeCommand::StoreArchive { version: version_id(1), archive: ARCHIVE, hold }
 }
 
-fn administer(change: NodeFields, facts: NodeFacts, status: Option<NodeStatus>) -> NodeCommand {
-    NodeCommand::Administer { change, facts, status }
+fn administer(change: NodeFields, facts: NodeAdminFields, status: Option<NodeStatus>) -> NodeCommand {
+    NodeCommand::Administer { change, admin_fields: facts, status }
 }
 
-fn detail(detail: &str) -> NodeFacts {
-    NodeFacts { status_detail: Some(text(detail)), ..NodeFacts::default() }
+fn detail(detail: &str) -> NodeAdminFields {
+    NodeAdminFields { status_detail: Some(text(detail)), ..NodeAdminFields::default() }
 }
 
 /// Returns every command except creations, with a publisher where possible.
 fn every_command() -> Vec<NodeCommand> {
-    let (change, facts) =
-        (VersionFields { deprecated: Some(true), ..VersionFields::default() }, VersionFacts::default());
+    let change = VersionFields { deprecated: Some(true), ..VersionFields::default() };
+    let admin_fields = VersionAdminFields::default();
     let translations = translations(&[("de", "Werkzeug")]);
     vec![
-        NodeCommand::Revise { publisher: acme(), change: named("New"), facts: NodeFacts::default() },
+        NodeCommand::Revise { publisher: acme(), change: named("New"), admin_fields: NodeAdminFields::default() },
         NodeCommand::Publish {
             id: NodeId::parse("tools").unwrap(),
             publisher: acme(),
             fields: NodeFields::default(),
             version: draft(2, "2.0.0"),
         },
-        NodeCommand::ReviseVersion { publisher: acme(), version: number("1.0.0"), change, facts },
+        NodeCommand::ReviseVersion { publisher: acme(), version: number("1.0.0"), change, admin_fields },
         set_status(Some("acme"), VersionStatus::Deleted, None),
         store(false),
         NodeCommand::Delete { publisher: Some(acme()) },
@@ -127,8 +127,8 @@ fn every_command() -> Vec<NodeCommand> {
         // A ban stops all commands above this line.
         NodeCommand::CountDownloads { count: 3 },
         set_status(None, VersionStatus::Deleted, None),
-        administer(named("New"), NodeFacts::default(), None),
-        administer_version(VersionFields::default(), VersionFacts::default(), Some(VersionStatus::Deleted), None),
+        administer(named("New"), NodeAdminFields::default(), None),
+        administer_version(VersionFields::default(), VersionAdminFields::default(), Some(VersionStatus::Deleted), None),
         NodeCommand::Unban { reason: text("cleaned") },
     ]
 }
@@ -137,11 +137,17 @@ const STOPPED_BY_BAN: usize = 9;
 
 fn administer_version(
     change: VersionFields,
-    facts: VersionFacts,
+    facts: VersionAdminFields,
     status: Option<VersionStatus>,
     reason: Option<&str>,
 ) -> NodeCommand {
-    NodeCommand::AdministerVersion { version: number("1.0.0"), change, facts, status, reason: reason.map(text) }
+    NodeCommand::AdministerVersion {
+        version: number("1.0.0"),
+        change,
+        admin_fields: facts,
+        status,
+        reason: reason.map(text),
+    }
 }
 
 fn translations(languages: &[(&str, &str)]) -> Translations {
@@ -149,8 +155,8 @@ fn translations(languages: &[(&str, &str)]) -> Translations {
 }
 
 /// Returns a translated name; no texts if `name` is empty.
-fn texts(name: &str) -> Texts {
-    if name.is_empty() { Texts::new() } else { [(text::<200, true>("name"), text(name))].into() }
+fn texts(name: &str) -> LocalizedTexts {
+    if name.is_empty() { LocalizedTexts::new() } else { [(text::<200, true>("name"), text(name))].into() }
 }
 
 #[test]
@@ -192,8 +198,8 @@ fn a_deleted_node_is_not_found_and_its_id_stays_taken() {
     let history = [&with_version(VersionStatus::Active)[..], &[NodeEvent::NodeDeleted]].concat();
     assert_eq!(profile(&history).status, NodeStatus::Deleted);
     let (id, fields) = (NodeId::parse("TOOLS").unwrap(), NodeFields::default());
-    let (facts, first_version) = (NodeFacts::default(), None);
-    let create = NodeCommand::Create { id, publisher: acme(), fields, facts, first_version };
+    let (facts, first_version) = (NodeAdminFields::default(), None);
+    let create = NodeCommand::Create { id, publisher: acme(), fields, admin_fields: facts, first_version };
     let taken = Err(NodeRejection::AlreadyExists { id: NodeId::parse("tools").unwrap() });
     assert_eq!(given_when::<Node>(&history, create), taken);
     for command in every_command() {
@@ -215,9 +221,9 @@ fn what_is_not_there_is_not_found() {
 #[test]
 fn a_node_of_another_publisher_is_not_found() {
     let rival = || PublisherId::parse("rival").unwrap();
-    let (change, facts) = (named("New"), NodeFacts::default());
+    let (change, facts) = (named("New"), NodeAdminFields::default());
     let commands = [
-        NodeCommand::Revise { publisher: rival(), change, facts },
+        NodeCommand::Revise { publisher: rival(), change, admin_fields: facts },
         set_status(Some("rival"), VersionStatus::Deleted, None),
         NodeCommand::Delete { publisher: Some(rival()) },
         NodeCommand::Translate { publisher: Some(rival()), translations: translations(&[("de", "Werkzeug")]) },
@@ -236,14 +242,14 @@ fn versions_change_their_status_as_the_contract_says_and_no_other_way() {
         for to in VersionStatus::ALL.iter().filter(|to| *to != from) {
             let commands = [
                 set_status(None, *to, Some("why")),
-                administer_version(VersionFields::default(), VersionFacts::default(), Some(*to), Some("why")),
+                administer_version(VersionFields::default(), VersionAdminFields::default(), Some(*to), Some("why")),
             ];
             for command in commands {
                 let answer = given_when::<Node>(&with_version(*from), command);
-                let expected = if from.may_become(*to) {
+                let expected = if from.can_transition_to(*to) {
                     Ok(vec![status_changed(*to, Some("why"))])
                 } else {
-                    Err(illegal("node version", from.as_str(), to.as_str()))
+                    Err(illegal_transition("node version", from.as_str(), to.as_str()))
                 };
                 assert_eq!(answer, expected, "{from:?} to {to:?}");
             }
@@ -280,9 +286,9 @@ fn recorded_transitions_that_the_rules_do_not_know_change_nothing() {
 fn a_deleted_version_is_not_found_by_its_publisher_and_its_number_stays_taken() {
     let history = with_version(VersionStatus::Deleted);
     let change = VersionFields { deprecated: Some(true), ..VersionFields::default() };
-    let (publisher, version, facts) = (acme(), number("1.0.0"), VersionFacts::default());
+    let (publisher, version, facts) = (acme(), number("1.0.0"), VersionAdminFields::default());
     let commands = [
-        NodeCommand::ReviseVersion { publisher, version, change, facts },
+        NodeCommand::ReviseVersion { publisher, version, change, admin_fields: facts },
         set_status(Some("acme"), VersionStatus::Deleted, None),
         store(false),
     ];
@@ -308,7 +314,7 @@ fn an_archive_makes_a_pending_version_active_unless_moderation_holds_it() {
 fn a_version_gets_one_archive() {
     for status in VersionStatus::ALL.iter().copied().filter(|status| *status != VersionStatus::Deleted) {
         let history = with_version(status);
-        let refused = || Err(illegal("node version", status.as_str(), VersionStatus::Active.as_str()));
+        let refused = || Err(illegal_transition("node version", status.as_str(), VersionStatus::Active.as_str()));
         let (held, free) = match status {
             VersionStatus::Pending => {
                 (Ok(vec![stored()]), Ok(vec![stored(), status_changed(VersionStatus::Active, None)]))
@@ -327,7 +333,7 @@ fn a_version_gets_one_archive() {
 
 #[test]
 fn an_administrator_sets_what_nobody_else_may() {
-    let facts = NodeFacts {
+    let facts = NodeAdminFields {
         created_at: Some(Timestamp::from_micros(5)),
         downloads: Some(1000),
         rating: Some(Rating::new(4.25).unwrap()),
@@ -336,16 +342,16 @@ fn an_administrator_sets_what_nobody_else_may() {
         status_detail: Some(text("watched")),
         tags_admin: Some(Labels::new(vec![text("security")]).unwrap()),
     };
-    let administered = NodeEvent::NodeAdministered { facts: facts.clone() };
-    let revise = NodeCommand::Revise { publisher: acme(), change: NodeFields::default(), facts: facts.clone() };
+    let administered = NodeEvent::NodeAdministered { admin_fields: facts.clone() };
+    let revise = NodeCommand::Revise { publisher: acme(), change: NodeFields::default(), admin_fields: facts.clone() };
     for command in [administer(NodeFields::default(), facts.clone(), None), revise] {
         assert_eq!(given_when::<Node>(&[created()], command.clone()), Ok(vec![administered.clone()]));
         assert_eq!(given_when::<Node>(&[created(), administered.clone()], command), Ok(vec![]));
     }
     let node = profile(&[created(), administered.clone()]);
-    assert_eq!((node.facts(), node.rating()), (facts.clone(), Some(4.25)));
-    let cleared = profile(&[created(), administered, NodeEvent::NodeAdministered { facts: detail("") }]);
-    assert_eq!(cleared.facts(), NodeFacts { status_detail: Some(text("")), ..facts });
+    assert_eq!((node.admin_fields(), node.rating()), (facts.clone(), Some(4.25)));
+    let cleared = profile(&[created(), administered, NodeEvent::NodeAdministered { admin_fields: detail("") }]);
+    assert_eq!(cleared.admin_fields(), NodeAdminFields { status_detail: Some(text("")), ..facts });
 }
 
 #[test]
@@ -354,14 +360,14 @@ fn an_administrator_bans_unbans_and_deletes_by_status() {
     let put = |history: &[NodeEvent], facts, status| {
         given_when::<Node>(history, administer(NodeFields::default(), facts, Some(status)))
     };
-    let noted = |detail_of| NodeEvent::NodeAdministered { facts: detail(detail_of) };
-    assert_eq!(put(&[created()], NodeFacts::default(), Active), Ok(vec![]));
+    let noted = |detail_of| NodeEvent::NodeAdministered { admin_fields: detail(detail_of) };
+    assert_eq!(put(&[created()], NodeAdminFields::default(), Active), Ok(vec![]));
     assert_eq!(put(&[created()], detail("malware"), Banned), Ok(vec![banned(), noted("malware")]));
     let closed = [created(), banned()];
-    assert_eq!(put(&closed, NodeFacts::default(), Banned), Ok(vec![]));
+    assert_eq!(put(&closed, NodeAdminFields::default(), Banned), Ok(vec![]));
     assert_eq!(put(&closed, detail("virus"), Banned), Ok(vec![noted("virus")]));
     assert_eq!(put(&closed, detail("cleaned"), Active), Ok(vec![unbanned(), noted("cleaned")]));
-    assert_eq!(put(&closed, NodeFacts::default(), Deleted), illegal_node(Banned, Deleted));
+    assert_eq!(put(&closed, NodeAdminFields::default(), Deleted), illegal_node(Banned, Deleted));
     assert_eq!(put(&[created()], detail("gone"), Deleted), Ok(vec![noted("gone"), NodeEvent::NodeDeleted]));
     let open = put(&closed, detail("cleaned"), Active).unwrap();
     assert_eq!(profile(&[&closed[..], &open].concat()).status_detail, Some(text("cleaned")));
@@ -371,7 +377,7 @@ fn an_administrator_bans_unbans_and_deletes_by_status() {
 fn an_administrator_changes_all_of_a_version_at_once() {
     let history = with_version(VersionStatus::Pending);
     let change = VersionFields { deprecated: Some(true), ..VersionFields::default() };
-    let facts = VersionFacts {
+    let facts = VersionAdminFields {
         created_at: Some(Timestamp::from_micros(5)),
         tags_admin: Some(Labels::new(vec![text("security")]).unwrap()),
         host_node_extract_status: Some(text("success")),
@@ -381,13 +387,13 @@ fn an_administrator_changes_all_of_a_version_at_once() {
     let id = version_id(1);
     let expected = [
         NodeEvent::VersionRevised { id, change: change.clone() },
-        NodeEvent::VersionAdministered { id, facts: facts.clone() },
+        NodeEvent::VersionAdministered { id, admin_fields: facts.clone() },
         status_changed(VersionStatus::Flagged, Some("why")),
     ];
     assert_eq!(events, expected);
     let history = [&history[..], &events].concat();
     let version = &profile(&history).versions[0];
-    assert_eq!((&version.fields, version.facts(), version.status), (&change, facts, VersionStatus::Flagged));
+    assert_eq!((&version.fields, version.admin_fields(), version.status), (&change, facts, VersionStatus::Flagged));
     assert_eq!(given_when::<Node>(&history, command), Ok(vec![]));
     let unknown = NodeCommand::SetVersionStatus {
         publisher: None,

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::domain::decider::Decider;
-use crate::domain::decider::testing::{NOW, THEN, given_when, state_after};
+use crate::domain::decider::testing::{NOW, RECORDED_AT, given_when, state_after};
 use crate::domain::ids::UserId;
 use crate::domain::node::{Node, NodeCommand, Rating, Stars};
 use crate::domain::value::Digest;
-use crate::domain::version::{Archive, SemVer, VersionDraft, VersionFacts, VersionFields};
+use crate::domain::version::{Archive, SemVer, VersionAdminFields, VersionDraft, VersionFields};
 use uuid::Uuid;
 
 fn created() -> NodeEvent {
@@ -35,8 +35,8 @@ fn stars(n: i64) -> Stars {
     Stars::new(n).unwrap()
 }
 
-fn downloads(downloads: u64) -> NodeFacts {
-    NodeFacts { downloads: Some(downloads), ..NodeFacts::default() }
+fn downloads(downloads: u64) -> NodeAdminFields {
+    NodeAdminFields { downloads: Some(downloads), ..NodeAdminFields::default() }
 }
 
 fn profile(history: &[NodeEvent]) -> NodeProfile {
@@ -60,9 +60,9 @@ fn after(event: &NodeEvent) -> NodeProfile {
 fn changes_move_the_time_of_change() {
     let id = VersionId(Uuid::from_u128(1));
     let (status, archive) = (VersionStatus::Active, Archive { digest: Digest([1; 32]), bytes: 1 });
-    let both = NodeFacts { github_stars: Some(1), ..downloads(1) };
+    let both = NodeAdminFields { github_stars: Some(1), ..downloads(1) };
     let changes = [
-        NodeEvent::NodeAdministered { facts: both },
+        NodeEvent::NodeAdministered { admin_fields: both },
         NodeEvent::NodeTranslated { language: text("de"), texts: [(text("name"), text("Werkzeug"))].into() },
         NodeEvent::NodeBanned { reason: text("malware") },
         NodeEvent::NodeUnbanned { reason: text("cleaned") },
@@ -70,11 +70,11 @@ fn changes_move_the_time_of_change() {
         NodeEvent::NodeReviewed { user: user(1), stars: stars(1) },
         NodeEvent::ArchiveStored { version: id, archive },
         NodeEvent::VersionStatusChanged { id, status, reason: None },
-        NodeEvent::VersionAdministered { id, facts: VersionFacts::default() },
+        NodeEvent::VersionAdministered { id, admin_fields: VersionAdminFields::default() },
     ];
     for change in changes {
         let node = after(&change);
-        assert_eq!((node.created_at, node.updated_at), (THEN, NOW), "{change:?}");
+        assert_eq!((node.created_at, node.updated_at), (RECORDED_AT, NOW), "{change:?}");
     }
 }
 
@@ -83,12 +83,12 @@ fn downloads_and_what_does_not_fit_do_not() {
     let (id, status) = (VersionId(Uuid::from_u128(9)), VersionStatus::Active);
     let others = [
         created(),
-        NodeEvent::NodeAdministered { facts: downloads(1) },
+        NodeEvent::NodeAdministered { admin_fields: downloads(1) },
         NodeEvent::DownloadsCounted { count: 1 },
         NodeEvent::VersionStatusChanged { id, status, reason: None },
     ];
     for other in others {
-        assert_eq!(after(&other).updated_at, THEN, "{other:?}");
+        assert_eq!(after(&other).updated_at, RECORDED_AT, "{other:?}");
     }
 }
 
@@ -100,8 +100,8 @@ fn a_ban_without_a_reason_says_nothing() {
 
 #[test]
 fn a_user_has_one_review_and_the_rating_is_their_mean() {
-    let given = NodeFacts { rating: Some(Rating::new(1.5).unwrap()), ..NodeFacts::default() };
-    let mut history = vec![created(), NodeEvent::NodeAdministered { facts: given }];
+    let given = NodeAdminFields { rating: Some(Rating::new(1.5).unwrap()), ..NodeAdminFields::default() };
+    let mut history = vec![created(), NodeEvent::NodeAdministered { admin_fields: given }];
     assert_eq!(profile(&history).rating(), Some(1.5));
     for (nth, n, rating) in [(1, 5, 5.0), (2, 4, 4.5), (3, 4, 4.33), (1, 1, 3.0)] {
         let reviewed = NodeEvent::NodeReviewed { user: user(nth), stars: stars(n) };
@@ -119,7 +119,7 @@ fn downloads_are_counted_up() {
     let count = |count| given_when::<Node>(&[created()], NodeCommand::CountDownloads { count });
     assert_eq!((count(0), count(3)), (Ok(vec![]), Ok(vec![NodeEvent::DownloadsCounted { count: 3 }])));
     let counted = |count| NodeEvent::DownloadsCounted { count };
-    let set = NodeEvent::NodeAdministered { facts: downloads(10) };
+    let set = NodeEvent::NodeAdministered { admin_fields: downloads(10) };
     assert_eq!(profile(&[created(), counted(1), set, counted(2)]).downloads, 12);
     assert_eq!(profile(&[created(), counted(5), counted(u64::MAX)]).downloads, u64::MAX);
 }

@@ -6,21 +6,21 @@ use super::*;
 use crate::domain::decider::Decider;
 use crate::domain::decider::testing::{NOW, given_when};
 use crate::domain::ids::TaskId;
-use crate::domain::image::Source;
+use crate::domain::image::PictureSource;
 use crate::domain::music::{MusicPrompt, MusicStream, MusicWork};
 use crate::domain::task::tests::{accepted, busy, failed, picture, record, started, status_after, status_of, text};
-use crate::domain::task::{Task, TaskCommand, TaskEvent, TaskRejection, TaskStatus, Work};
+use crate::domain::task::{Task, TaskCommand, TaskEvent, TaskRejection, TaskStatus, TaskWork};
 use crate::domain::value::{CallbackUrl, Digest};
 use crate::domain::video::{
-    Clip, Creation, Extend, ExtendModel, ExtendResolution, Footage, Generate, Seconds, Seed, VideoFormat, VideoJob,
-    VideoWork,
+    Clip, Creation, ExtendJob, ExtendModel, ExtendResolution, Footage, GenerateJob, Seed, VideoFormat, VideoJob,
+    VideoSeconds, VideoWork,
 };
 
-fn work(job: VideoJob, images: Vec<Source>) -> Work {
-    Work::Video(VideoWork { job, images, seed: Seed::drawn(1), payload: None, meta_data: None, credits: 150 })
+fn work(job: VideoJob, images: Vec<PictureSource>) -> TaskWork {
+    TaskWork::Video(VideoWork { job, images, seed: Seed::from_random(1), payload: None, meta_data: None, credits: 150 })
 }
 
-fn submission_of(work: Work) -> Submission {
+fn submission_of(work: TaskWork) -> Submission {
     Submission { task: TaskId(Uuid::from_u128(1)), owner: None, work, webhook: None }
 }
 
@@ -30,19 +30,19 @@ fn url(name: &str) -> CallbackUrl {
 
 /// Returns a video whose picture is stored.
 fn submission() -> Submission {
-    submission_of(work(VideoJob::StartEnd(Generate::default()), vec![Source::Kept(picture(1))]))
+    submission_of(work(VideoJob::StartEnd(GenerateJob::default()), vec![PictureSource::Stored(picture(1))]))
 }
 
 /// Returns a video extension whose video and end picture are not stored.
 fn extension() -> Submission {
-    let video = Footage { creation: TaskId(Uuid::from_u128(3)), url: url("x.mp4"), kept: None, at_vendor: None };
+    let video = Footage { creation: TaskId(Uuid::from_u128(3)), url: url("x.mp4"), stored: None, vendor_id: None };
     let (model, resolution) = (ExtendModel::Vq2Pro, ExtendResolution::P540);
-    let job = Extend { model, resolution, seconds: Seconds::USUAL, prompt: None, video };
-    submission_of(work(VideoJob::Extend(job), vec![Source::Remote(url("end.png"))]))
+    let job = ExtendJob { model, resolution, seconds: VideoSeconds::DEFAULT, prompt: None, video };
+    submission_of(work(VideoJob::Extend(job), vec![PictureSource::Remote(url("end.png"))]))
 }
 
 fn music() -> Submission {
-    submission_of(Work::Music(MusicWork { prompt: MusicPrompt::parse("a waltz").unwrap(), seconds: None }))
+    submission_of(TaskWork::Music(MusicWork { prompt: MusicPrompt::parse("a waltz").unwrap(), seconds: None }))
 }
 
 fn clip() -> Clip {
@@ -50,7 +50,7 @@ fn clip() -> Clip {
 }
 
 fn creation() -> Creation {
-    Creation { video: clip(), cover: Some(picture(2)), watermarked: None, at_vendor: None }
+    Creation { video: clip(), cover: Some(picture(2)), watermarked: None, vendor_id: None }
 }
 
 fn stream() -> MusicStream {
@@ -80,9 +80,10 @@ fn take() -> TaskCommand {
 
 #[test]
 fn a_video_queues_until_its_vendor_begins() {
-    let done = TaskCommand::Complete { results: Results::Video(creation()) };
+    let done = TaskCommand::Complete { results: TaskResults::Video(creation()) };
     let submit = TaskCommand::Submit(submission());
-    let told = told(vec![submit, start(), take(), TaskCommand::RecordBegun, TaskCommand::RecordBegun, done]);
+    let told =
+        told(vec![submit, start(), take(), TaskCommand::RecordWorkStarted, TaskCommand::RecordWorkStarted, done]);
     let expected = [
         (vec![TaskEvent::TaskSubmitted(submission()), TaskEvent::TaskQueued], Some(TaskStatus::Queueing)),
         (vec![started(1)], Some(TaskStatus::Queueing)),
@@ -96,7 +97,7 @@ fn a_video_queues_until_its_vendor_begins() {
 
 #[test]
 fn a_video_that_was_done_before_anybody_asked_was_worked_on() {
-    let done = TaskCommand::Complete { results: Results::Video(creation()) };
+    let done = TaskCommand::Complete { results: TaskResults::Video(creation()) };
     let told = told(vec![TaskCommand::Submit(submission()), start(), take(), done]);
     let completed = vec![TaskEvent::WorkBegan, TaskEvent::VideoCompleted { creation: creation() }];
     assert_eq!(told.last(), Some(&(completed, Some(TaskStatus::Completed))));
@@ -123,13 +124,13 @@ fn a_video_that_is_begun_anew_does_not_queue_again() {
     for events in (5..=history.len()).map(|end| &history[..end]) {
         assert_eq!(status_after(events), Some(TaskStatus::InProgress));
     }
-    assert_eq!(given_when::<Task>(&history, TaskCommand::RecordBegun), Ok(vec![]));
+    assert_eq!(given_when::<Task>(&history, TaskCommand::RecordWorkStarted), Ok(vec![]));
 }
 
 #[test]
 fn a_stream_begins_and_is_sent_to_its_end_without_a_vendor() {
-    let done = TaskCommand::Complete { results: Results::Music(stream()) };
-    let told = told(vec![TaskCommand::Submit(music()), TaskCommand::RecordBegun, done]);
+    let done = TaskCommand::Complete { results: TaskResults::Music(stream()) };
+    let told = told(vec![TaskCommand::Submit(music()), TaskCommand::RecordWorkStarted, done]);
     let expected = [
         (vec![TaskEvent::TaskSubmitted(music())], Some(TaskStatus::Created)),
         (vec![TaskEvent::WorkBegan], Some(TaskStatus::InProgress)),
@@ -145,7 +146,7 @@ fn a_stream_of_a_vendor_is_asked_for_once_whatever_becomes_of_it() {
     let taken = [asked.clone(), vec![accepted()]].concat();
     assert_eq!(given_when::<Task>(&created, start()), Ok(vec![started(1)]));
     assert_eq!(given_when::<Task>(&asked, take()), Ok(vec![accepted()]));
-    let done = TaskCommand::Complete { results: Results::Music(stream()) };
+    let done = TaskCommand::Complete { results: TaskResults::Music(stream()) };
     let completed = TaskEvent::StreamCompleted { stream: stream() };
     assert_eq!(given_when::<Task>(&taken, done), Ok(vec![completed]));
     let undelivered = TaskEvent::SubmissionUndelivered { reason: text("busy") };
@@ -170,6 +171,6 @@ fn a_stream_ends_early_or_not_at_all_begun() {
     }
     let refused = Err(TaskRejection::WrongStage { status: record(&streaming).status });
     assert_eq!(given_when::<Task>(&streaming, start()), refused);
-    let done = TaskCommand::Complete { results: Results::Music(stream()) };
+    let done = TaskCommand::Complete { results: TaskResults::Music(stream()) };
     assert!(given_when::<Task>(&created, done).is_err());
 }

@@ -3,10 +3,10 @@
 use super::media::picture;
 use super::{CommitDecodeError, checked, text, v1, v2};
 use crate::domain::image::{
-    Dial, Factor, ImageJob, ImageWork, LightSettings, LightSource, OptimizedFor, Percent, Portrait, PortraitBeautifier,
-    PortraitStyle, PrecisionFlavor, Relight, RelightEngine, RelightStyle, ScaleFactor, SkinEnhance, SkinFocus,
-    SkinMode, Source, StyleEngine, StyleFlavor, StyleTransfer, TransferLightA, TransferLightB, Upscale, UpscaleEngine,
-    UpscalePrecision,
+    ImageJob, ImageWork, LightSettings, LightSource, OptimizedFor, Percent, PictureSource, PortraitBeautifier,
+    PortraitSettings, PortraitStyle, PrecisionFlavor, PrecisionScaleFactor, PrecisionUpscaleJob, RelightEngine,
+    RelightJob, RelightStyle, ScaleFactor, SignedStrength, SkinEnhanceJob, SkinFocus, SkinMode, StyleEngine,
+    StyleFlavor, StyleTransferJob, TransferLightA, TransferLightB, UpscaleEngine, UpscaleJob,
 };
 use crate::domain::value::CallbackUrl;
 
@@ -16,7 +16,7 @@ pub(super) fn first_upscale(
     parameters: v1::UpscaleV1<'_>,
 ) -> Result<ImageWork, CommitDecodeError> {
     let job = ImageJob::Upscale(upscale(parameters)?);
-    let image = Source::Kept(picture(input)?);
+    let image = PictureSource::Stored(picture(input)?);
     Ok(ImageWork { job, image, reference: None, seed: None })
 }
 
@@ -29,10 +29,10 @@ pub(super) fn work(
     Ok(ImageWork { job: job(asked)?, image: source(image)?, reference: reference.map(source).transpose()?, seed })
 }
 
-pub(super) fn source(stored: v2::SourceV2<'_>) -> Result<Source, CommitDecodeError> {
+pub(super) fn source(stored: v2::SourceV2<'_>) -> Result<PictureSource, CommitDecodeError> {
     Ok(match stored {
-        v2::SourceV2::Kept(kept) => Source::Kept(picture(&kept)?),
-        v2::SourceV2::Remote(url) => Source::Remote(CallbackUrl::recorded(url.into_owned())),
+        v2::SourceV2::Kept(kept) => PictureSource::Stored(picture(&kept)?),
+        v2::SourceV2::Remote(url) => PictureSource::Remote(CallbackUrl::from_recorded(url.into_owned())),
     })
 }
 
@@ -46,9 +46,9 @@ fn job(stored: v2::ImageJobV2<'_>) -> Result<ImageJob, CommitDecodeError> {
     })
 }
 
-fn upscale(stored: v1::UpscaleV1<'_>) -> Result<Upscale, CommitDecodeError> {
-    let dial = |field, value: i8| checked(field, Dial::new(i64::from(value)));
-    Ok(Upscale {
+fn upscale(stored: v1::UpscaleV1<'_>) -> Result<UpscaleJob, CommitDecodeError> {
+    let dial = |field, value: i8| checked(field, SignedStrength::new(i64::from(value)));
+    Ok(UpscaleJob {
         scale_factor: checked("scale factor", ScaleFactor::parse(&stored.scale_factor))?,
         engine: checked("engine", UpscaleEngine::parse(&stored.engine))?,
         optimized_for: checked("optimized_for", OptimizedFor::parse(&stored.optimized_for))?,
@@ -60,9 +60,9 @@ fn upscale(stored: v1::UpscaleV1<'_>) -> Result<Upscale, CommitDecodeError> {
     })
 }
 
-fn precision(stored: &v2::UpscalePrecisionV2<'_>) -> Result<UpscalePrecision, CommitDecodeError> {
-    Ok(UpscalePrecision {
-        scale_factor: checked("scale factor", Factor::new(stored.scale_factor.into()))?,
+fn precision(stored: &v2::UpscalePrecisionV2<'_>) -> Result<PrecisionUpscaleJob, CommitDecodeError> {
+    Ok(PrecisionUpscaleJob {
+        scale_factor: checked("scale factor", PrecisionScaleFactor::new(stored.scale_factor.into()))?,
         flavor: checked("flavor", PrecisionFlavor::parse(&stored.flavor))?,
         sharpen: percent("sharpen", stored.sharpen)?,
         smart_grain: percent("smart_grain", stored.smart_grain)?,
@@ -70,8 +70,8 @@ fn precision(stored: &v2::UpscalePrecisionV2<'_>) -> Result<UpscalePrecision, Co
     })
 }
 
-fn style(stored: v2::StyleTransferV2<'_>) -> Result<StyleTransfer, CommitDecodeError> {
-    Ok(StyleTransfer {
+fn style(stored: v2::StyleTransferV2<'_>) -> Result<StyleTransferJob, CommitDecodeError> {
+    Ok(StyleTransferJob {
         engine: checked("engine", StyleEngine::parse(&stored.engine))?,
         flavor: checked("flavor", StyleFlavor::parse(&stored.flavor))?,
         portrait: stored.portrait.as_ref().map(portrait).transpose()?,
@@ -82,9 +82,9 @@ fn style(stored: v2::StyleTransferV2<'_>) -> Result<StyleTransfer, CommitDecodeE
     })
 }
 
-fn portrait(stored: &v2::PortraitV2<'_>) -> Result<Portrait, CommitDecodeError> {
+fn portrait(stored: &v2::PortraitV2<'_>) -> Result<PortraitSettings, CommitDecodeError> {
     let beautifier = stored.beautifier.as_ref();
-    Ok(Portrait {
+    Ok(PortraitSettings {
         beautifier: beautifier
             .map(|beautifier| checked("portrait beautifier", PortraitBeautifier::parse(beautifier)))
             .transpose()?,
@@ -92,7 +92,7 @@ fn portrait(stored: &v2::PortraitV2<'_>) -> Result<Portrait, CommitDecodeError> 
     })
 }
 
-fn skin(stored: &v2::SkinEnhanceV2<'_>) -> Result<SkinEnhance, CommitDecodeError> {
+fn skin(stored: &v2::SkinEnhanceV2<'_>) -> Result<SkinEnhanceJob, CommitDecodeError> {
     let mode = match &stored.mode {
         v2::SkinModeV2::Creative => SkinMode::Creative,
         v2::SkinModeV2::Faithful { detail } => SkinMode::Faithful { detail: percent("skin_detail", *detail)? },
@@ -102,11 +102,11 @@ fn skin(stored: &v2::SkinEnhanceV2<'_>) -> Result<SkinEnhance, CommitDecodeError
     };
     let sharpen = percent("sharpen", stored.sharpen)?;
     let smart_grain = percent("smart_grain", stored.smart_grain)?;
-    Ok(SkinEnhance { mode, sharpen, smart_grain })
+    Ok(SkinEnhanceJob { mode, sharpen, smart_grain })
 }
 
-fn relight(stored: v2::RelightV2<'_>) -> Result<Relight, CommitDecodeError> {
-    Ok(Relight {
+fn relight(stored: v2::RelightV2<'_>) -> Result<RelightJob, CommitDecodeError> {
+    Ok(RelightJob {
         prompt: stored.prompt.map(text),
         source: checked("light source", LightSource::parse(&stored.source))?,
         light_transfer_strength: percent("light_transfer_strength", stored.light_transfer_strength)?,

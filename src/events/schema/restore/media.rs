@@ -6,7 +6,7 @@ use super::{CommitDecodeError, checked, image, text, uuid, v1, v2, video};
 use crate::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
 use crate::domain::ids::{DeliveryId, TaskId, UserId};
 use crate::domain::image::{ImageFormat, Picture};
-use crate::domain::task::{Failure, Submission, TaskEvent, Work};
+use crate::domain::task::{Submission, TaskEvent, TaskFailure, TaskWork};
 use crate::domain::value::{CallbackUrl, Digest, Timestamp};
 
 pub(super) fn task(stored: v2::TaskEventV2<'_>) -> Result<TaskEvent, CommitDecodeError> {
@@ -44,15 +44,17 @@ fn submitted(
     webhook: Option<v1::Str<'_>>,
 ) -> Result<TaskEvent, CommitDecodeError> {
     let work = match work {
-        v2::WorkV2::ImageUpscale { input, parameters } => Work::Image(image::first_upscale(&input, parameters)?),
-        v2::WorkV2::Image { job, image, reference, seed } => Work::Image(image::work(*job, image, reference, seed)?),
-        v2::WorkV2::Video(work) => Work::Video(video::work(*work)?),
-        v2::WorkV2::Music { prompt, seconds } => Work::Music(video::music(prompt.into_owned(), seconds)?),
+        v2::WorkV2::ImageUpscale { input, parameters } => TaskWork::Image(image::first_upscale(&input, parameters)?),
+        v2::WorkV2::Image { job, image, reference, seed } => {
+            TaskWork::Image(image::work(*job, image, reference, seed)?)
+        }
+        v2::WorkV2::Video(work) => TaskWork::Video(video::work(*work)?),
+        v2::WorkV2::Music { prompt, seconds } => TaskWork::Music(video::music(prompt.into_owned(), seconds)?),
     };
 
     let task = TaskId(uuid(task));
     let owner = owner.map(|owner| UserId(uuid(owner)));
-    let webhook = webhook.map(|url| CallbackUrl::recorded(url.into_owned()));
+    let webhook = webhook.map(|url| CallbackUrl::from_recorded(url.into_owned()));
     Ok(TaskEvent::TaskSubmitted(Submission { task, owner, work, webhook }))
 }
 
@@ -66,8 +68,8 @@ pub(super) fn picture(stored: &v1::PictureV1<'_>) -> Result<Picture, CommitDecod
     })
 }
 
-fn failure(stored: v1::FailureV1<'_>) -> Failure {
-    Failure { code: text(stored.code), message: text(stored.message) }
+fn failure(stored: v1::FailureV1<'_>) -> TaskFailure {
+    TaskFailure { code: text(stored.code), message: text(stored.message) }
 }
 
 pub(super) fn delivery(stored: v1::DeliveryEventV1<'_>) -> DeliveryEvent {
@@ -117,8 +119,8 @@ fn redelivery(
         delivery: DeliveryId(uuid(delivery)),
         task: TaskId(uuid(task)),
         owner: owner.map(|owner| UserId(uuid(owner))),
-        url: CallbackUrl::recorded(url.into_owned()),
-        change,
+        url: CallbackUrl::from_recorded(url.into_owned()),
+        task_version: change,
     })
 }
 

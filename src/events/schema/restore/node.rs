@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::{CommitDecodeError, checked, labels, link, text, uuid, v1};
 use crate::domain::ids::{NodeId, PublisherId, UserId, VersionId};
-use crate::domain::node::{NodeEvent, NodeFacts, NodeFields, Rating, Stars, Texts, Translations};
+use crate::domain::node::{LocalizedTexts, NodeAdminFields, NodeEvent, NodeFields, Rating, Stars, Translations};
 use crate::domain::value::{Digest, Timestamp};
-use crate::domain::version::{Archive, SemVer, VersionDraft, VersionFacts, VersionFields, VersionStatus};
+use crate::domain::version::{Archive, SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionStatus};
 
 pub(super) fn node(stored: v1::NodeEventV1<'_>) -> Result<NodeEvent, CommitDecodeError> {
     Ok(match stored {
@@ -23,7 +23,7 @@ pub(super) fn node(stored: v1::NodeEventV1<'_>) -> Result<NodeEvent, CommitDecod
         v1::NodeEventV1::VersionRevised { id, change } => {
             NodeEvent::VersionRevised { id: VersionId(uuid(id)), change: version_fields(change) }
         }
-        v1::NodeEventV1::NodeAdministered { facts } => NodeEvent::NodeAdministered { facts: node_facts(facts) },
+        v1::NodeEventV1::NodeAdministered { facts } => NodeEvent::NodeAdministered { admin_fields: node_facts(facts) },
         v1::NodeEventV1::NodeTranslated { language, texts: said } => {
             NodeEvent::NodeTranslated { language: text(language), texts: texts(said) }
         }
@@ -44,13 +44,13 @@ pub(super) fn node(stored: v1::NodeEventV1<'_>) -> Result<NodeEvent, CommitDecod
             reason: reason.map(text),
         },
         v1::NodeEventV1::VersionAdministered { id, facts } => {
-            NodeEvent::VersionAdministered { id: VersionId(uuid(id)), facts: version_facts(facts) }
+            NodeEvent::VersionAdministered { id: VersionId(uuid(id)), admin_fields: version_facts(facts) }
         }
     })
 }
 
-fn node_facts(stored: v1::NodeFactsV1<'_>) -> NodeFacts {
-    NodeFacts {
+fn node_facts(stored: v1::NodeFactsV1<'_>) -> NodeAdminFields {
+    NodeAdminFields {
         created_at: stored.created_at_micros.map(Timestamp::from_micros),
         downloads: stored.downloads,
         rating: stored.rating_hundredths.map(Rating::from_hundredths),
@@ -61,8 +61,8 @@ fn node_facts(stored: v1::NodeFactsV1<'_>) -> NodeFacts {
     }
 }
 
-fn version_facts(stored: v1::VersionFactsV1<'_>) -> VersionFacts {
-    VersionFacts {
+fn version_facts(stored: v1::VersionFactsV1<'_>) -> VersionAdminFields {
+    VersionAdminFields {
         created_at: stored.created_at_micros.map(Timestamp::from_micros),
         tags_admin: stored.tags_admin.map(labels),
         host_node_extract_status: stored.host_node_extract_status.map(text),
@@ -93,7 +93,7 @@ fn translations(stored: v1::TranslationsV1<'_>) -> Translations {
     stored.into_iter().map(|(language, said)| (text(language), texts(said))).collect()
 }
 
-fn texts(stored: BTreeMap<v1::Str<'_>, v1::Str<'_>>) -> Texts {
+fn texts(stored: BTreeMap<v1::Str<'_>, v1::Str<'_>>) -> LocalizedTexts {
     stored.into_iter().map(|(field, value)| (text(field), text(value))).collect()
 }
 

@@ -2,10 +2,10 @@
 
 use super::{CommitDecodeError, checked, link, text, uuid, v1, v2};
 use crate::domain::ids::{PublisherId, TokenId, UserId};
-use crate::domain::personal::Personal;
-use crate::domain::publisher::{MemberRole, PublisherEvent, PublisherFacts, PublisherFields};
+use crate::domain::personal::PersonalValue;
+use crate::domain::publisher::{MemberRole, PublisherAdminFields, PublisherEvent, PublisherFields};
 use crate::domain::token::{TokenEvent, TokenGrant, TokenSubject};
-use crate::domain::user::{UserEvent, UserFields, UserOpening};
+use crate::domain::user::{NewUser, UserEvent, UserFields};
 use crate::domain::value::{Digest, Timestamp};
 
 pub(super) fn user(stored: v2::UserEventV2<'_>) -> UserEvent {
@@ -14,7 +14,7 @@ pub(super) fn user(stored: v2::UserEventV2<'_>) -> UserEvent {
             let id = UserId(uuid(id));
             let email = email.map(personal);
             let name = name.map(personal);
-            UserEvent::UserCreated(UserOpening { id, email, name, is_admin, is_approved })
+            UserEvent::UserCreated(NewUser { id, email, name, is_admin, is_approved })
         }
         v2::UserEventV2::UserRevised { change } => UserEvent::UserRevised {
             change: UserFields {
@@ -34,10 +34,10 @@ pub(super) fn user(stored: v2::UserEventV2<'_>) -> UserEvent {
     }
 }
 
-fn personal(stored: v2::PersonalV2<'_>) -> Personal {
+fn personal(stored: v2::PersonalV2<'_>) -> PersonalValue {
     match stored {
-        v2::PersonalV2::Sealed(v2::SealedV2(bytes)) => Personal::Sealed(bytes.into_owned().into()),
-        v2::PersonalV2::Plain(text) => Personal::Plain(text.into()),
+        v2::PersonalV2::Sealed(v2::SealedV2(bytes)) => PersonalValue::Sealed(bytes.into_owned().into()),
+        v2::PersonalV2::Plain(text) => PersonalValue::Plain(text.into()),
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn publisher(stored: v1::PublisherEventV1<'_>) -> Result<PublisherEve
             PublisherEvent::PublisherRevised { change: publisher_fields(change) }
         }
         v1::PublisherEventV1::PublisherAdministered { created_at_micros } => PublisherEvent::PublisherAdministered {
-            facts: PublisherFacts { created_at: created_at_micros.map(Timestamp::from_micros) },
+            admin_fields: PublisherAdminFields { created_at: created_at_micros.map(Timestamp::from_micros) },
         },
         v1::PublisherEventV1::MemberAdded { user, role } => {
             PublisherEvent::MemberAdded { user: UserId(uuid(user)), role: member_role(&role)? }

@@ -4,13 +4,13 @@ use super::image::source;
 use super::media::picture;
 use super::{CommitDecodeError, checked, text, uuid, v2};
 use crate::domain::ids::TaskId;
-use crate::domain::image::Source;
+use crate::domain::image::PictureSource;
 use crate::domain::music::{MusicPrompt, MusicSeconds, MusicStream, MusicWork};
 use crate::domain::value::{CallbackUrl, Digest};
 use crate::domain::video::{
-    AspectRatio, AudioType, Clip, Creation, Document, Extend, ExtendModel, ExtendResolution, Footage, Generate,
-    KeyFrame, MovementAmplitude, Multiframe, Resolution, Seconds, Seed, VideoFormat, VideoJob, VideoModel, VideoStyle,
-    VideoWork, Watermark, WatermarkPosition,
+    AspectRatio, AttachedDocument, AudioType, Clip, Creation, ExtendJob, ExtendModel, ExtendResolution, Footage,
+    GenerateJob, KeyFrame, MovementAmplitude, MultiframeJob, Resolution, Seed, VideoFormat, VideoJob, VideoModel,
+    VideoSeconds, VideoStyle, VideoWork, Watermark, WatermarkPosition,
 };
 
 pub(super) fn work(stored: v2::VideoWorkV2<'_>) -> Result<VideoWork, CommitDecodeError> {
@@ -26,7 +26,7 @@ pub(super) fn work(stored: v2::VideoWorkV2<'_>) -> Result<VideoWork, CommitDecod
 
 pub(super) fn music(prompt: String, stored: Option<u16>) -> Result<MusicWork, CommitDecodeError> {
     let seconds = stored.map(|stored| checked("music seconds", MusicSeconds::new(stored.into()))).transpose()?;
-    Ok(MusicWork { prompt: MusicPrompt::recorded(prompt), seconds })
+    Ok(MusicWork { prompt: MusicPrompt::from_recorded(prompt), seconds })
 }
 
 fn job(stored: v2::VideoJobV2<'_>) -> Result<VideoJob, CommitDecodeError> {
@@ -38,9 +38,9 @@ fn job(stored: v2::VideoJobV2<'_>) -> Result<VideoJob, CommitDecodeError> {
     })
 }
 
-fn generate(stored: v2::GenerateV2<'_>) -> Result<Generate, CommitDecodeError> {
+fn generate(stored: v2::GenerateV2<'_>) -> Result<GenerateJob, CommitDecodeError> {
     let ratio = |stored| checked("aspect ratio", AspectRatio::parse(stored));
-    Ok(Generate {
+    Ok(GenerateJob {
         model: checked("model", VideoModel::parse(&stored.model))?,
         resolution: checked("resolution", Resolution::parse(&stored.resolution))?,
         seconds: seconds(stored.seconds)?,
@@ -67,23 +67,23 @@ fn watermark(stored: v2::WatermarkV2<'_>) -> Result<Watermark, CommitDecodeError
     })
 }
 
-fn extend(stored: v2::ExtendV2<'_>) -> Result<Extend, CommitDecodeError> {
-    Ok(Extend {
+fn extend(stored: v2::ExtendV2<'_>) -> Result<ExtendJob, CommitDecodeError> {
+    Ok(ExtendJob {
         model: checked("model", ExtendModel::parse(&stored.model))?,
         resolution: checked("resolution", ExtendResolution::parse(&stored.resolution))?,
         seconds: seconds(stored.seconds)?,
         prompt: stored.prompt.map(text),
         video: Footage {
             creation: TaskId(uuid(stored.creation)),
-            url: CallbackUrl::recorded(stored.url.into_owned()),
-            kept: stored.clip.as_ref().map(clip).transpose()?,
-            at_vendor: stored.at_vendor.map(text),
+            url: CallbackUrl::from_recorded(stored.url.into_owned()),
+            stored: stored.clip.as_ref().map(clip).transpose()?,
+            vendor_id: stored.at_vendor.map(text),
         },
     })
 }
 
-fn multiframe(stored: v2::MultiframeV2<'_>) -> Result<Multiframe, CommitDecodeError> {
-    Ok(Multiframe {
+fn multiframe(stored: v2::MultiframeV2<'_>) -> Result<MultiframeJob, CommitDecodeError> {
+    Ok(MultiframeJob {
         model: checked("model", ExtendModel::parse(&stored.model))?,
         resolution: checked("resolution", ExtendResolution::parse(&stored.resolution))?,
         start_image: stored.start_image.map(source).transpose()?,
@@ -91,18 +91,18 @@ fn multiframe(stored: v2::MultiframeV2<'_>) -> Result<Multiframe, CommitDecodeEr
     })
 }
 
-fn key_frame(stored: v2::KeyFrameV2<'_>) -> Result<KeyFrame<Source>, CommitDecodeError> {
+fn key_frame(stored: v2::KeyFrameV2<'_>) -> Result<KeyFrame<PictureSource>, CommitDecodeError> {
     let image = source(stored.image)?;
     let seconds = seconds(stored.seconds)?;
     Ok(KeyFrame { image, seconds, prompt: stored.prompt.map(text) })
 }
 
-fn seconds(stored: u8) -> Result<Seconds, CommitDecodeError> {
-    checked("seconds", Seconds::within(stored.into(), Seconds::MAX))
+fn seconds(stored: u8) -> Result<VideoSeconds, CommitDecodeError> {
+    checked("seconds", VideoSeconds::with_max(stored.into(), VideoSeconds::MAX))
 }
 
-fn document(stored: &v2::DocumentV2) -> Document {
-    Document { digest: Digest(stored.digest.0), bytes: stored.bytes }
+fn document(stored: &v2::DocumentV2) -> AttachedDocument {
+    AttachedDocument { digest: Digest(stored.digest.0), bytes: stored.bytes }
 }
 
 pub(super) fn clip(stored: &v2::ClipV2<'_>) -> Result<Clip, CommitDecodeError> {
@@ -115,7 +115,7 @@ pub(super) fn creation(stored: v2::CreationV2<'_>) -> Result<Creation, CommitDec
         video: clip(&stored.video)?,
         cover: stored.cover.as_ref().map(picture).transpose()?,
         watermarked: stored.watermarked.as_ref().map(clip).transpose()?,
-        at_vendor: stored.at_vendor.map(text),
+        vendor_id: stored.at_vendor.map(text),
     })
 }
 

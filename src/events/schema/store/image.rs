@@ -5,16 +5,19 @@ use std::borrow::Cow;
 use super::media::picture;
 use super::{some_text, v1, v2};
 use crate::domain::image::{
-    ImageJob, ImageWork, LightSettings, Relight, SkinEnhance, SkinMode, Source, StyleTransfer, Upscale,
-    UpscalePrecision,
+    ImageJob, ImageWork, LightSettings, PictureSource, PrecisionUpscaleJob, RelightJob, SkinEnhanceJob, SkinMode,
+    StyleTransferJob, UpscaleJob,
 };
 
 /// Uses the shape of version 1 if the job fits it: an upscale of an uploaded picture, without a reference and a seed.
 pub(super) fn work(work: &ImageWork) -> v2::WorkV2<'_> {
     match work {
-        ImageWork { job: ImageJob::Upscale(parameters), image: Source::Kept(input), reference: None, seed: None } => {
-            v2::WorkV2::ImageUpscale { input: picture(input), parameters: upscale(parameters) }
-        }
+        ImageWork {
+            job: ImageJob::Upscale(parameters),
+            image: PictureSource::Stored(input),
+            reference: None,
+            seed: None,
+        } => v2::WorkV2::ImageUpscale { input: picture(input), parameters: upscale(parameters) },
         ImageWork { job: asked, image, reference, seed } => v2::WorkV2::Image {
             job: Box::new(job(asked)),
             image: source(image),
@@ -24,10 +27,10 @@ pub(super) fn work(work: &ImageWork) -> v2::WorkV2<'_> {
     }
 }
 
-pub(super) fn source(place: &Source) -> v2::SourceV2<'_> {
+pub(super) fn source(place: &PictureSource) -> v2::SourceV2<'_> {
     match place {
-        Source::Kept(kept) => v2::SourceV2::Kept(picture(kept)),
-        Source::Remote(url) => v2::SourceV2::Remote(Cow::Borrowed(url.as_str())),
+        PictureSource::Stored(kept) => v2::SourceV2::Kept(picture(kept)),
+        PictureSource::Remote(url) => v2::SourceV2::Remote(Cow::Borrowed(url.as_str())),
     }
 }
 
@@ -41,7 +44,7 @@ fn job(job: &ImageJob) -> v2::ImageJobV2<'_> {
     }
 }
 
-fn upscale(job: &Upscale) -> v1::UpscaleV1<'_> {
+fn upscale(job: &UpscaleJob) -> v1::UpscaleV1<'_> {
     v1::UpscaleV1 {
         scale_factor: Cow::Borrowed(job.scale_factor.as_str()),
         engine: Cow::Borrowed(job.engine.as_str()),
@@ -54,7 +57,7 @@ fn upscale(job: &Upscale) -> v1::UpscaleV1<'_> {
     }
 }
 
-fn precision(job: &UpscalePrecision) -> v2::UpscalePrecisionV2<'_> {
+fn precision(job: &PrecisionUpscaleJob) -> v2::UpscalePrecisionV2<'_> {
     v2::UpscalePrecisionV2 {
         scale_factor: job.scale_factor.get(),
         flavor: name(job.flavor.as_str()),
@@ -64,7 +67,7 @@ fn precision(job: &UpscalePrecision) -> v2::UpscalePrecisionV2<'_> {
     }
 }
 
-fn style(job: &StyleTransfer) -> v2::StyleTransferV2<'_> {
+fn style(job: &StyleTransferJob) -> v2::StyleTransferV2<'_> {
     let portrait = job.portrait.map(|portrait| v2::PortraitV2 {
         beautifier: portrait.beautifier.map(|beautifier| name(beautifier.as_str())),
         style: name(portrait.style.as_str()),
@@ -80,7 +83,7 @@ fn style(job: &StyleTransfer) -> v2::StyleTransferV2<'_> {
     }
 }
 
-fn skin(job: &SkinEnhance) -> v2::SkinEnhanceV2<'_> {
+fn skin(job: &SkinEnhanceJob) -> v2::SkinEnhanceV2<'_> {
     let mode = match job.mode {
         SkinMode::Creative => v2::SkinModeV2::Creative,
         SkinMode::Faithful { detail } => v2::SkinModeV2::Faithful { detail: detail.get() },
@@ -89,7 +92,7 @@ fn skin(job: &SkinEnhance) -> v2::SkinEnhanceV2<'_> {
     v2::SkinEnhanceV2 { mode, sharpen: job.sharpen.get(), smart_grain: job.smart_grain.get() }
 }
 
-fn relight(job: &Relight) -> v2::RelightV2<'_> {
+fn relight(job: &RelightJob) -> v2::RelightV2<'_> {
     v2::RelightV2 {
         prompt: some_text(job.prompt.as_ref()),
         source: name(job.source.as_str()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{image, text, v1, v2, video};
 use crate::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
 use crate::domain::image::Picture;
-use crate::domain::task::{Failure, Submission, TaskEvent, Work};
+use crate::domain::task::{Submission, TaskEvent, TaskFailure, TaskWork};
 
 pub(super) fn task(event: &TaskEvent) -> v2::TaskEventV2<'_> {
     match event {
@@ -48,11 +48,11 @@ fn submitted(submission: &Submission) -> v2::TaskEventV2<'_> {
     }
 }
 
-fn work(work: &Work) -> v2::WorkV2<'_> {
+fn work(work: &TaskWork) -> v2::WorkV2<'_> {
     match work {
-        Work::Image(work) => image::work(work),
-        Work::Video(work) => video::work(work),
-        Work::Music(work) => video::music(work),
+        TaskWork::Image(work) => image::work(work),
+        TaskWork::Video(work) => video::work(work),
+        TaskWork::Music(work) => video::music(work),
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn picture(picture: &Picture) -> v1::PictureV1<'_> {
     }
 }
 
-fn failure(failure: &Failure) -> v1::FailureV1<'_> {
+fn failure(failure: &TaskFailure) -> v1::FailureV1<'_> {
     v1::FailureV1 { code: text(&failure.code), message: text(&failure.message) }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn delivery(event: &DeliveryEvent) -> v1::DeliveryEventV1<'_> {
 fn redelivery(again: &Redelivery) -> v1::DeliveryEventV1<'_> {
     let delivery = again.delivery.0.into();
     let task = again.task.0.into();
-    let change = again.change;
+    let change = again.task_version;
     let url = Cow::Borrowed(again.url.as_str());
     match again.owner {
         Some(owner) => v1::DeliveryEventV1::RedeliveryRequested { delivery, task, owner: owner.0.into(), url, change },

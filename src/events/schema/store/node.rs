@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{some_labels, some_link, some_text, text, v1};
-use crate::domain::node::{NodeEvent, NodeFacts, NodeFields, Rating, Texts, Translations};
+use crate::domain::node::{LocalizedTexts, NodeAdminFields, NodeEvent, NodeFields, Rating, Translations};
 use crate::domain::value::Timestamp;
-use crate::domain::version::{VersionDraft, VersionFacts, VersionFields};
+use crate::domain::version::{VersionAdminFields, VersionDraft, VersionFields};
 
 pub(super) fn node(event: &NodeEvent) -> v1::NodeEventV1<'_> {
     match event {
@@ -23,7 +23,9 @@ pub(super) fn node(event: &NodeEvent) -> v1::NodeEventV1<'_> {
         NodeEvent::VersionRevised { id, change } => {
             v1::NodeEventV1::VersionRevised { id: id.0.into(), change: version_fields(change) }
         }
-        NodeEvent::NodeAdministered { facts } => v1::NodeEventV1::NodeAdministered { facts: node_facts(facts) },
+        NodeEvent::NodeAdministered { admin_fields: facts } => {
+            v1::NodeEventV1::NodeAdministered { facts: node_facts(facts) }
+        }
         NodeEvent::NodeTranslated { language, texts: said } => {
             v1::NodeEventV1::NodeTranslated { language: text(language), texts: texts(said) }
         }
@@ -44,13 +46,13 @@ pub(super) fn node(event: &NodeEvent) -> v1::NodeEventV1<'_> {
             status: Cow::Borrowed(status.as_str()),
             reason: some_text(reason.as_ref()),
         },
-        NodeEvent::VersionAdministered { id, facts } => {
+        NodeEvent::VersionAdministered { id, admin_fields: facts } => {
             v1::NodeEventV1::VersionAdministered { id: id.0.into(), facts: version_facts(facts) }
         }
     }
 }
 
-fn node_facts(facts: &NodeFacts) -> v1::NodeFactsV1<'_> {
+fn node_facts(facts: &NodeAdminFields) -> v1::NodeFactsV1<'_> {
     v1::NodeFactsV1 {
         created_at_micros: facts.created_at.map(Timestamp::micros),
         downloads: facts.downloads,
@@ -62,7 +64,7 @@ fn node_facts(facts: &NodeFacts) -> v1::NodeFactsV1<'_> {
     }
 }
 
-fn version_facts(facts: &VersionFacts) -> v1::VersionFactsV1<'_> {
+fn version_facts(facts: &VersionAdminFields) -> v1::VersionFactsV1<'_> {
     v1::VersionFactsV1 {
         created_at_micros: facts.created_at.map(Timestamp::micros),
         tags_admin: some_labels(facts.tags_admin.as_ref()),
@@ -94,7 +96,7 @@ fn translations(languages: &Translations) -> v1::TranslationsV1<'_> {
     languages.iter().map(|(language, said)| (text(language), texts(said))).collect()
 }
 
-fn texts(said: &Texts) -> BTreeMap<v1::Str<'_>, v1::Str<'_>> {
+fn texts(said: &LocalizedTexts) -> BTreeMap<v1::Str<'_>, v1::Str<'_>> {
     said.iter().map(|(field, value)| (text(field), text(value))).collect()
 }
 

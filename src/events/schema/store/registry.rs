@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{some_link, some_text, text, v1, v2};
-use crate::domain::personal::Personal;
+use crate::domain::personal::PersonalValue;
 use crate::domain::publisher::{PublisherEvent, PublisherFields};
 use crate::domain::token::{TokenEvent, TokenGrant, TokenSubject};
 use crate::domain::user::UserEvent;
@@ -36,10 +36,10 @@ pub(super) fn user(event: &UserEvent) -> v2::UserEventV2<'_> {
     }
 }
 
-fn personal(value: &Personal) -> v2::PersonalV2<'_> {
+fn personal(value: &PersonalValue) -> v2::PersonalV2<'_> {
     match value {
-        Personal::Sealed(bytes) => v2::PersonalV2::Sealed(v2::SealedV2(Cow::Borrowed(bytes))),
-        Personal::Plain(text) => v2::PersonalV2::Plain(Cow::Borrowed(text)),
+        PersonalValue::Sealed(bytes) => v2::PersonalV2::Sealed(v2::SealedV2(Cow::Borrowed(bytes))),
+        PersonalValue::Plain(text) => v2::PersonalV2::Plain(Cow::Borrowed(text)),
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn publisher(event: &PublisherEvent) -> v1::PublisherEventV1<'_> {
         PublisherEvent::PublisherRevised { change } => {
             v1::PublisherEventV1::PublisherRevised { change: publisher_fields(change) }
         }
-        PublisherEvent::PublisherAdministered { facts } => {
+        PublisherEvent::PublisherAdministered { admin_fields: facts } => {
             v1::PublisherEventV1::PublisherAdministered { created_at_micros: facts.created_at.map(Timestamp::micros) }
         }
         PublisherEvent::MemberAdded { user, role } => {

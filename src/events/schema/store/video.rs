@@ -6,7 +6,9 @@ use super::image::{name, source};
 use super::media::picture;
 use super::{some_text, text, v1, v2};
 use crate::domain::music::{MusicStream, MusicWork};
-use crate::domain::video::{Clip, Creation, Document, Extend, Generate, Multiframe, VideoJob, VideoWork, Watermark};
+use crate::domain::video::{
+    AttachedDocument, Clip, Creation, ExtendJob, GenerateJob, MultiframeJob, VideoJob, VideoWork, Watermark,
+};
 
 pub(super) fn work(work: &VideoWork) -> v2::WorkV2<'_> {
     v2::WorkV2::Video(Box::new(v2::VideoWorkV2 {
@@ -35,7 +37,7 @@ fn job(job: &VideoJob) -> v2::VideoJobV2<'_> {
     }
 }
 
-fn generate(job: &Generate) -> v2::GenerateV2<'_> {
+fn generate(job: &GenerateJob) -> v2::GenerateV2<'_> {
     v2::GenerateV2 {
         model: name(job.model.as_str()),
         resolution: name(job.resolution.as_str()),
@@ -60,7 +62,7 @@ fn watermark(mark: &Watermark) -> v2::WatermarkV2<'_> {
     v2::WatermarkV2 { position: name(mark.position.as_str()), image: mark.image.as_ref().map(source) }
 }
 
-fn extend(job: &Extend) -> v2::ExtendV2<'_> {
+fn extend(job: &ExtendJob) -> v2::ExtendV2<'_> {
     v2::ExtendV2 {
         model: name(job.model.as_str()),
         resolution: name(job.resolution.as_str()),
@@ -68,12 +70,12 @@ fn extend(job: &Extend) -> v2::ExtendV2<'_> {
         prompt: some_text(job.prompt.as_ref()),
         creation: job.video.creation.0.into(),
         url: Cow::Borrowed(job.video.url.as_str()),
-        clip: job.video.kept.as_ref().map(clip),
-        at_vendor: some_text(job.video.at_vendor.as_ref()),
+        clip: job.video.stored.as_ref().map(clip),
+        at_vendor: some_text(job.video.vendor_id.as_ref()),
     }
 }
 
-fn multiframe(job: &Multiframe) -> v2::MultiframeV2<'_> {
+fn multiframe(job: &MultiframeJob) -> v2::MultiframeV2<'_> {
     let key_frames = job.key_frames.iter().map(|frame| v2::KeyFrameV2 {
         image: source(&frame.image),
         seconds: frame.seconds.get(),
@@ -87,7 +89,7 @@ fn multiframe(job: &Multiframe) -> v2::MultiframeV2<'_> {
     }
 }
 
-fn document(document: Document) -> v2::DocumentV2 {
+fn document(document: AttachedDocument) -> v2::DocumentV2 {
     v2::DocumentV2 { digest: v1::StoredSha256(document.digest.0), bytes: document.bytes }
 }
 
@@ -100,7 +102,7 @@ pub(super) fn creation(creation: &Creation) -> v2::CreationV2<'_> {
         video: clip(&creation.video),
         cover: creation.cover.as_ref().map(picture),
         watermarked: creation.watermarked.as_ref().map(clip),
-        at_vendor: some_text(creation.at_vendor.as_ref()),
+        at_vendor: some_text(creation.vendor_id.as_ref()),
     }
 }
 

@@ -39,7 +39,7 @@ fn open(directory: &std::path::Path) -> (SledLog, OpenReport) {
 fn open_from(directory: &std::path::Path, anchor: Option<&Anchor>) -> (SledLog, OpenReport) {
     let mut options = SledLogOptions::new(directory);
     options.journal.segment_bytes = 16 * 1024;
-    SledLog::open_from(&options, &Surroundings::manual(AT, 1), anchor, |_| {}).unwrap()
+    SledLog::open_from(&options, &Environment::manual(AT, 1), anchor, |_| {}).unwrap()
 }
 
 /// Damages sled under an open log; returns which of `read_all` and `read_stream` report damage.

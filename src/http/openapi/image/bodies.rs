@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::schema::{Documented, Field, body, field, field_of};
+use super::super::schema::{Documented, SchemaField, field, field_with_schema, request_object};
 use crate::domain::image::{
-    Dial, Factor, LightSettings, OptimizedFor, Percent, PortraitBeautifier, PortraitStyle, PrecisionFlavor, Prompt,
-    Relight, RelightEngine, RelightStyle, ScaleFactor, SkinEnhance, SkinFocus, SkinMode, StyleEngine, StyleFlavor,
-    StyleTransfer, TransferLightA, TransferLightB, Upscale, UpscaleEngine, UpscalePrecision,
+    ImagePrompt, LightSettings, OptimizedFor, Percent, PortraitBeautifier, PortraitStyle, PrecisionFlavor,
+    PrecisionScaleFactor, PrecisionUpscaleJob, RelightEngine, RelightJob, RelightStyle, ScaleFactor, SignedStrength,
+    SkinEnhanceJob, SkinFocus, SkinMode, StyleEngine, StyleFlavor, StyleTransferJob, TransferLightA, TransferLightB,
+    UpscaleEngine, UpscaleJob,
 };
 use crate::domain::value::Link;
 
@@ -23,158 +24,163 @@ pub(super) fn components() -> Vec<(&'static str, Value)> {
 }
 
 fn upscale() -> Value {
-    let usual = Upscale::default();
-    let dial = |name, about| field::<Dial>(name, about);
-    body([
+    let usual = UpscaleJob::default();
+    let dial = |name, about| field::<SignedStrength>(name, about);
+    request_object([
         dial("creativity", "Amount of new detail."),
-        chosen::<UpscaleEngine>(
+        enum_field::<UpscaleEngine>(
             "engine",
             "Upscaling engine, which determines how edges and fine detail are rendered.",
             usual.engine.as_str(),
         ),
         dial("fractality", "Strength of the prompt and intricacy per square pixel."),
         dial("hdr", "Level of definition and detail."),
-        image("Picture to upscale."),
-        chosen::<OptimizedFor>(
+        image_field("Picture to upscale."),
+        enum_field::<OptimizedFor>(
             "optimized_for",
             "Content that the upscaler is optimized for.",
             usual.optimized_for.as_str(),
         ),
-        prompt("Prompt that guides the upscale."),
+        prompt_field("Prompt that guides the upscale."),
         dial("resemblance", "Resemblance to the original."),
-        chosen::<ScaleFactor>("scale_factor", "Factor by which each side grows.", usual.scale_factor.as_str()),
-        webhook("URL of a webhook for every change of status; empty means none."),
+        enum_field::<ScaleFactor>("scale_factor", "Factor by which each side grows.", usual.scale_factor.as_str()),
+        webhook_field("URL of a webhook for every change of status; empty means none."),
     ])
 }
 
 fn precision() -> Value {
-    let usual = UpscalePrecision::default();
-    body([
-        chosen::<PrecisionFlavor>(
+    let usual = PrecisionUpscaleJob::default();
+    request_object([
+        enum_field::<PrecisionFlavor>(
             "flavor",
             "Kind of processing: general, for photographs, or with noise reduction.",
             usual.flavor.as_str(),
         ),
-        image("Picture to upscale."),
-        field::<Factor>("scale_factor", "Factor by which each side grows.").with("default", usual.scale_factor.get()),
-        percent("sharpen", "Sharpness of edges.", usual.sharpen),
-        percent("smart_grain", "Amount of fine grain.", usual.smart_grain),
-        percent("ultra_detail", "Amount of new detail.", usual.ultra_detail),
-        webhook("URL of a webhook for the end of the task; empty means none."),
+        image_field("Picture to upscale."),
+        field::<PrecisionScaleFactor>("scale_factor", "Factor by which each side grows.")
+            .with("default", usual.scale_factor.get()),
+        percent_field("sharpen", "Sharpness of edges.", usual.sharpen),
+        percent_field("smart_grain", "Amount of fine grain.", usual.smart_grain),
+        percent_field("ultra_detail", "Amount of new detail.", usual.ultra_detail),
+        webhook_field("URL of a webhook for the end of the task; empty means none."),
     ])
 }
 
 fn style() -> Value {
-    let usual = StyleTransfer::default();
-    body([
-        chosen::<StyleEngine>("engine", "Engine preset, which determines the look.", usual.engine.as_str()),
-        flag("fixed_generation", "`true` to get identical bytes for identical requests.", usual.fixed_generation),
-        chosen::<StyleFlavor>(
+    let usual = StyleTransferJob::default();
+    request_object([
+        enum_field::<StyleEngine>("engine", "Engine preset, which determines the look.", usual.engine.as_str()),
+        flag_field("fixed_generation", "`true` to get identical bytes for identical requests.", usual.fixed_generation),
+        enum_field::<StyleFlavor>(
             "flavor",
             "Style flavor, which determines how the style is applied.",
             usual.flavor.as_str(),
         ),
-        image("Picture to transform."),
-        flag("is_portrait", "`true` to process the picture as a portrait.", usual.portrait.is_some()),
+        image_field("Picture to transform."),
+        flag_field("is_portrait", "`true` to process the picture as a portrait.", usual.portrait.is_some()),
         field::<PortraitBeautifier>(
             "portrait_beautifier",
             "Skin smoothing of portraits; ignored unless `is_portrait`.",
         ),
-        chosen::<PortraitStyle>(
+        enum_field::<PortraitStyle>(
             "portrait_style",
             "Style of portraits; ignored unless `is_portrait`.",
             PortraitStyle::Standard.as_str(),
         ),
-        prompt("Prompt that guides the style."),
-        picture("reference_image", "Picture whose style is applied."),
-        percent("structure_strength", "Percentage of the original structure that is kept.", usual.structure_strength),
-        percent("style_strength", "Percentage of the style that is applied.", usual.style_strength),
-        webhook("URL of a webhook for every change of status; empty means none."),
+        prompt_field("Prompt that guides the style."),
+        picture_field("reference_image", "Picture whose style is applied."),
+        percent_field(
+            "structure_strength",
+            "Percentage of the original structure that is kept.",
+            usual.structure_strength,
+        ),
+        percent_field("style_strength", "Percentage of the style that is applied.", usual.style_strength),
+        webhook_field("URL of a webhook for every change of status; empty means none."),
     ])
 }
 
 fn creative_skin() -> Value {
-    body(skin(SkinMode::Creative))
+    request_object(skin(SkinMode::Creative))
 }
 
 fn faithful_skin() -> Value {
-    let detail = percent("skin_detail", "Percentage of the skin texture that is kept.", SkinMode::DETAIL_DEFAULT);
+    let detail = percent_field("skin_detail", "Percentage of the skin texture that is kept.", SkinMode::DETAIL_DEFAULT);
     let mode = SkinMode::Faithful { detail: SkinMode::DETAIL_DEFAULT };
-    body(skin(mode).into_iter().chain([detail]))
+    request_object(skin(mode).into_iter().chain([detail]))
 }
 
 fn flexible_skin() -> Value {
     let focus =
-        chosen::<SkinFocus>("optimized_for", "Aspect of the picture to improve.", SkinFocus::EnhanceSkin.as_str());
+        enum_field::<SkinFocus>("optimized_for", "Aspect of the picture to improve.", SkinFocus::EnhanceSkin.as_str());
     let mode = SkinMode::Flexible { focus: SkinFocus::EnhanceSkin };
-    body(skin(mode).into_iter().chain([focus]))
+    request_object(skin(mode).into_iter().chain([focus]))
 }
 
-fn skin(mode: SkinMode) -> [Field; 4] {
-    let usual = SkinEnhance::of(mode);
+fn skin(mode: SkinMode) -> [SchemaField; 4] {
+    let usual = SkinEnhanceJob::new(mode);
     [
-        image("Picture to enhance."),
-        percent("sharpen", "Sharpness of edges.", usual.sharpen),
-        percent("smart_grain", "Amount of fine grain.", usual.smart_grain),
-        webhook("URL of a webhook for every change of status; empty means none."),
+        image_field("Picture to enhance."),
+        percent_field("sharpen", "Sharpness of edges.", usual.sharpen),
+        percent_field("smart_grain", "Amount of fine grain.", usual.smart_grain),
+        webhook_field("URL of a webhook for every change of status; empty means none."),
     ]
 }
 
 fn relight() -> Value {
-    let usual = Relight::default();
+    let usual = RelightJob::default();
     let instead = |other| format!("Mutually exclusive with `{other}`.");
-    body([
-        field_of("advanced_settings", "Tone, engine and how the light is transferred.", light_settings()),
-        flag("change_background", "`true` to relight the background too.", usual.change_background),
-        image("Picture to relight."),
-        flag(
+    request_object([
+        field_with_schema("advanced_settings", "Tone, engine and how the light is transferred.", light_settings()),
+        flag_field("change_background", "`true` to relight the background too.", usual.change_background),
+        image_field("Picture to relight."),
+        flag_field(
             "interpolate_from_original",
             "`true` to keep the result close to the original.",
             usual.interpolate_from_original,
         ),
-        percent(
+        percent_field(
             "light_transfer_strength",
             "Percentage of the light that is transferred.",
             usual.light_transfer_strength,
         ),
-        flag("preserve_details", "`true` to restore small text and texture.", usual.preserve_details),
-        prompt("Prompt that describes the light."),
-        chosen::<RelightStyle>("style", "Style of the light.", usual.style.as_str()),
-        picture(
+        flag_field("preserve_details", "`true` to restore small text and texture.", usual.preserve_details),
+        prompt_field("Prompt that describes the light."),
+        enum_field::<RelightStyle>("style", "Style of the light.", usual.style.as_str()),
+        picture_field(
             "transfer_light_from_lightmap",
             &format!(
                 "Light map: white areas are lit, black ones are not. {}",
                 instead("transfer_light_from_reference_image")
             ),
         ),
-        picture(
+        picture_field(
             "transfer_light_from_reference_image",
             &format!("Picture whose light is transferred. {}", instead("transfer_light_from_lightmap")),
         ),
-        webhook("URL of a webhook for every change of status; empty means none."),
+        webhook_field("URL of a webhook for every change of status; empty means none."),
     ])
 }
 
 fn light_settings() -> Value {
     let usual = LightSettings::default();
-    let tone = |name, about: &str, usual| percent(name, &format!("{about} 50 leaves it unchanged."), usual);
-    body([
+    let tone = |name, about: &str, usual| percent_field(name, &format!("{about} 50 leaves it unchanged."), usual);
+    request_object([
         tone("blacks", "Level of the darkest parts.", usual.blacks),
         tone("brightness", "Overall brightness.", usual.brightness),
         tone("contrast", "Contrast between bright and dark parts.", usual.contrast),
-        chosen::<RelightEngine>(
+        enum_field::<RelightEngine>(
             "engine",
             "Relight engine, which determines how the light is computed.",
             usual.engine.as_str(),
         ),
-        flag("fixed_generation", "`true` to get identical bytes for identical requests.", usual.fixed_generation),
+        flag_field("fixed_generation", "`true` to get identical bytes for identical requests.", usual.fixed_generation),
         tone("saturation", "Saturation of colours.", usual.saturation),
-        chosen::<TransferLightA>(
+        enum_field::<TransferLightA>(
             "transfer_light_a",
             "Strength of the light transfer.",
             usual.transfer_light_a.as_str(),
         ),
-        chosen::<TransferLightB>(
+        enum_field::<TransferLightB>(
             "transfer_light_b",
             "Tone curve of the light transfer, from dark to bright.",
             usual.transfer_light_b.as_str(),
@@ -183,34 +189,34 @@ fn light_settings() -> Value {
     ])
 }
 
-fn image(about: &str) -> Field {
-    picture("image", about).required()
+fn image_field(about: &str) -> SchemaField {
+    picture_field("image", about).required()
 }
 
-fn picture(name: &'static str, about: &str) -> Field {
+fn picture_field(name: &'static str, about: &str) -> SchemaField {
     let about = format!(
         "{about} PNG, JPEG, WebP, GIF, BMP or TIFF, as base64, as a data URI with base64, or as an http(s) URL \
          without user name and password."
     );
-    field_of(name, &about, json!({"type": "string", "minLength": 1}))
+    field_with_schema(name, &about, json!({"type": "string", "minLength": 1}))
 }
 
-fn prompt(about: &str) -> Field {
-    field::<Prompt>("prompt", about)
+fn prompt_field(about: &str) -> SchemaField {
+    field::<ImagePrompt>("prompt", about)
 }
 
-fn webhook(about: &str) -> Field {
+fn webhook_field(about: &str) -> SchemaField {
     field::<Link>("webhook_url", about)
 }
 
-fn chosen<T: Documented>(name: &'static str, about: &str, usual: &'static str) -> Field {
+fn enum_field<T: Documented>(name: &'static str, about: &str, usual: &'static str) -> SchemaField {
     field::<T>(name, about).with("default", usual)
 }
 
-fn percent(name: &'static str, about: &str, usual: Percent) -> Field {
+fn percent_field(name: &'static str, about: &str, usual: Percent) -> SchemaField {
     field::<Percent>(name, about.trim()).with("default", usual.get())
 }
 
-fn flag(name: &'static str, about: &str, usual: bool) -> Field {
+fn flag_field(name: &'static str, about: &str, usual: bool) -> SchemaField {
     field::<bool>(name, about).with("default", usual)
 }

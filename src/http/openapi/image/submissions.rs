@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::super::operation::{Operation, post};
-use super::created;
+use super::created_example;
 use crate::http::error::Code;
 
-const EVERY_CHANGE: &str = "The webhook receives every change of status, signed according to Standard Webhooks.";
+const WEBHOOK_EVERY_CHANGE: &str =
+    "The webhook receives every change of status, signed according to Standard Webhooks.";
 
 pub(super) fn operations() -> Vec<Operation> {
     let mut operations = vec![upscale(), upscale_precisely(), transfer_style(), relight()];
@@ -17,9 +18,9 @@ pub(super) fn operations() -> Vec<Operation> {
 fn upscale() -> Operation {
     let path = "/proxy/imagevendor/v1/ai/image-upscaler";
     let example = json!({"image": PIXEL, "scale_factor": "2x", "optimized_for": "soft_portraits"});
-    wrapped(submission(path, "upscaleImage", "Upscale an image", "UpscaleBody", &example))
-        .about(EVERY_CHANGE)
-        .fails(Code::InvalidInput, TOO_LARGE)
+    with_enveloped_response(submission(path, "upscaleImage", "Upscale an image", "UpscaleBody", &example))
+        .description(WEBHOOK_EVERY_CHANGE)
+        .error(Code::InvalidInput, INVALID_OR_TOO_LARGE)
 }
 
 fn upscale_precisely() -> Operation {
@@ -32,12 +33,12 @@ fn upscale_precisely() -> Operation {
         "PrecisionBody",
         &example,
     );
-    wrapped(operation)
-        .about(
+    with_enveloped_response(operation)
+        .description(
             "Upscales an image and can add detail. The webhook receives only the end of the task, signed according to \
              Standard Webhooks.",
         )
-        .fails(Code::InvalidInput, TOO_LARGE)
+        .error(Code::InvalidInput, INVALID_OR_TOO_LARGE)
 }
 
 fn transfer_style() -> Operation {
@@ -45,24 +46,24 @@ fn transfer_style() -> Operation {
     let example =
         json!({"image": PIXEL, "reference_image": "https://pictures.example/harbour.webp", "engine": "softy"});
     submission(path, "transferStyle", "Transfer a style to an image", "StyleTransferBody", &example)
-        .about(format!(
+        .description(format!(
             "Applies the style of a reference picture, or without one the style of engine, flavor and prompt. The \
-             response is the task itself, not wrapped in `data`. {EVERY_CHANGE}"
+             response is the task itself, not wrapped in `data`. {WEBHOOK_EVERY_CHANGE}"
         ))
-        .shows("The task.", "ImageTask", &created())
-        .waits()
-        .fails(Code::InvalidInput, WRONG)
+        .ok_response("The task.", "ImageTask", &created_example())
+        .prefer_wait()
+        .error(Code::InvalidInput, INVALID_INPUT)
 }
 
 fn relight() -> Operation {
     let path = "/proxy/imagevendor/v1/ai/image-relight";
     let example = json!({"image": PIXEL, "prompt": "late sun from the left", "advanced_settings": {"whites": 60}});
-    wrapped(submission(path, "relightImage", "Relight an image", "RelightBody", &example))
-        .about(format!(
+    with_enveloped_response(submission(path, "relightImage", "Relight an image", "RelightBody", &example))
+        .description(format!(
             "Changes the lighting of an image to that of a reference picture or a light map, or according to prompt \
-             and style alone. {EVERY_CHANGE}"
+             and style alone. {WEBHOOK_EVERY_CHANGE}"
         ))
-        .fails(
+        .error(
             Code::InvalidInput,
             "a field is invalid; both a reference picture and a light map are given; or a picture cannot be decoded, \
              or exceeds 50 MB or 100 megapixels",
@@ -72,7 +73,7 @@ fn relight() -> Operation {
 fn enhance_skin() -> [Operation; 3] {
     let mode = |path, id, summary, body, example: Value| {
         let operation = submission(path, id, summary, body, &example);
-        wrapped(operation).about(EVERY_CHANGE).fails(Code::InvalidInput, WRONG)
+        with_enveloped_response(operation).description(WEBHOOK_EVERY_CHANGE).error(Code::InvalidInput, INVALID_INPUT)
     };
     [
         mode(
@@ -102,22 +103,22 @@ fn enhance_skin() -> [Operation; 3] {
 /// Declares a submission with the parts that all submissions share.
 fn submission(path: &'static str, id: &'static str, summary: &'static str, body: &str, example: &Value) -> Operation {
     post(path, id, summary)
-        .takes(body, example)
-        .fails(Code::ApprovalRequired, "the service requires approved accounts")
-        .fails(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")
-        .fails(Code::QuotaExceeded, "the caller has reached the daily limit of tasks")
-        .fails(
+        .json_body(body, example)
+        .error(Code::ApprovalRequired, "the service requires approved accounts")
+        .error(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")
+        .error(Code::QuotaExceeded, "the caller has reached the daily limit of tasks")
+        .error(
             Code::TooManyCallbacks,
             "the task has a webhook, and the account has reached the limit of undelivered webhooks",
         )
 }
 
-fn wrapped(operation: Operation) -> Operation {
-    operation.shows("The task.", "ImageTaskData", &json!({"data": created()})).waits()
+fn with_enveloped_response(operation: Operation) -> Operation {
+    operation.ok_response("The task.", "ImageTaskData", &json!({"data": created_example()})).prefer_wait()
 }
 
-const WRONG: &str = "a field is invalid, or a picture cannot be decoded, or exceeds 50 MB or 100 megapixels";
-const TOO_LARGE: &str = "a field is invalid; or the image cannot be decoded, or exceeds 50 MB or 100 megapixels, or \
+const INVALID_INPUT: &str = "a field is invalid, or a picture cannot be decoded, or exceeds 50 MB or 100 megapixels";
+const INVALID_OR_TOO_LARGE: &str = "a field is invalid; or the image cannot be decoded, or exceeds 50 MB or 100 megapixels, or \
                          its result exceeds 25.3 megapixels";
 
 /// A picture of one pixel.

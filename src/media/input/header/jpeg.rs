@@ -2,13 +2,13 @@
 
 use image::metadata::Orientation;
 
-use super::{Header, Memory, u16_be};
+use super::{DecodeMemory, PictureHeader, u16_be};
 use crate::domain::image::ImageFormat;
 
 /// Prefix of EXIF in a segment.
 const EXIF: &[u8] = b"Exif\0\0";
 
-pub(super) fn read(bytes: &[u8]) -> Option<Header> {
+pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
     let mut frame = None;
     let mut orientation = Orientation::NoTransforms;
     let mut at = 2;
@@ -25,7 +25,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
         let end = at + usize::from(u16_be(bytes, at)?);
         let segment = bytes.get(at + 2..end).unwrap_or_default();
         match marker {
-            0xC0..=0xC3 | 0xC5..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF => frame = Frame::read(segment),
+            0xC0..=0xC3 | 0xC5..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF => frame = JpegFrame::read(segment),
             0xE1 => {
                 let exif = segment.strip_prefix(EXIF);
                 orientation = exif.and_then(Orientation::from_exif_chunk).unwrap_or(orientation);
@@ -36,18 +36,18 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
     }
     let frame = frame?;
 
-    let coefficients = if is_buffered(bytes) { frame.coefficient_bytes() } else { 0 };
+    let coefficients = if may_buffer_coefficients(bytes) { frame.coefficient_bytes() } else { 0 };
     let rows = u64::from(frame.width) * 64 * frame.components;
     // The file is copied; its metadata is copied at most twice.
     let decoder = 3 * bytes.len() as u64 + coefficients + rows;
     let source = if frame.components == 1 { 1 } else { 3 };
-    let memory = Memory { decoder, source, output: 3 };
+    let memory = DecodeMemory { decoder, source, output: 3 };
     let width = frame.width;
     let height = frame.height;
-    Some(Header { format: ImageFormat::Jpeg, width, height, orientation, memory })
+    Some(PictureHeader { format: ImageFormat::Jpeg, width, height, orientation, memory })
 }
 
-struct Frame {
+struct JpegFrame {
     width: u32,
     height: u32,
     components: u64,
@@ -55,7 +55,7 @@ struct Frame {
     sampling: u64,
 }
 
-impl Frame {
+impl JpegFrame {
     fn read(segment: &[u8]) -> Option<Self> {
         let height = u16_be(segment, 1)?.into();
         let width = u16_be(segment, 3)?.into();
@@ -72,11 +72,11 @@ impl Frame {
 }
 
 /// Returns the memory to decode the largest JPEG stream embedded anywhere in another file.
-pub(super) fn embedded_bytes(bytes: &[u8]) -> u64 {
+pub(super) fn embedded_decode_memory(bytes: &[u8]) -> u64 {
     let begins_frame = |pair: &[u8]| matches!(*pair, [0xFF, 0xC0..=0xC2]);
     let frames = bytes.windows(2).enumerate().filter(|(_, pair)| begins_frame(pair)).filter_map(|(at, _)| {
         let segment = bytes.get(at + 4..)?;
-        let frame = Frame::read(segment)?;
+        let frame = JpegFrame::read(segment)?;
         // Bytes that only look like a frame have another length, or another depth than 8 bits.
         let is_frame = u64::from(u16_be(bytes, at + 2)?) == 8 + 3 * frame.components && segment.first() == Some(&8);
         is_frame.then(|| frame.coefficient_bytes() + frame.coefficient_bytes() / 2)
@@ -88,7 +88,7 @@ pub(super) fn embedded_bytes(bytes: &[u8]) -> u64 {
 /// scans.
 ///
 /// A thumbnail in the metadata counts too, so the estimate may be too high but never too low.
-fn is_buffered(bytes: &[u8]) -> bool {
+fn may_buffer_coefficients(bytes: &[u8]) -> bool {
     let is = |marker: u8| move |pair: &&[u8]| **pair == [0xFF, marker];
     bytes.windows(2).any(|pair| is(0xC2)(&pair)) || bytes.windows(2).filter(is(0xDA)).nth(1).is_some()
 }

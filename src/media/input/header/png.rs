@@ -2,16 +2,16 @@
 
 use image::metadata::Orientation;
 
-use super::{Header, Memory, PNG_METADATA_MAX, u32_be};
+use super::{DecodeMemory, PNG_METADATA_MAX, PictureHeader, u32_be};
 use crate::domain::image::ImageFormat;
 
-const SIGNATURE: usize = 8;
+const SIGNATURE_BYTES: usize = 8;
 /// Length, name and checksum around the content of a chunk.
-const AROUND: usize = 12;
+const CHUNK_OVERHEAD: usize = 12;
 
-pub(super) fn read(bytes: &[u8]) -> Option<Header> {
-    let first = SIGNATURE + 8;
-    if bytes.get(SIGNATURE + 4..first)? != b"IHDR" {
+pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
+    let first = SIGNATURE_BYTES + 8;
+    if bytes.get(SIGNATURE_BYTES + 4..first)? != b"IHDR" {
         return None;
     }
     let width = u32_be(bytes, first)?;
@@ -27,7 +27,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
         _ => return None,
     };
 
-    let chunks = Chunks::walk(bytes);
+    let chunks = PngChunks::scan(bytes);
     let channels = if has_palette { 3 } else { stored } + u64::from(chunks.has_transparency);
     let source = channels.min(4);
     let output = if matches!(source, 2 | 4) { 4 } else { 3 };
@@ -36,8 +36,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
     // Some rows wait to be unfiltered, in a buffer that grows by doubling, and one row is converted.
     let waiting = (12 * row).min((3 * row).saturating_mul(height.into())) + (1 << 19);
     let decoder = waiting + line_bytes(width) + 2 * PNG_METADATA_MAX as u64;
-    let memory = Memory { decoder, source, output };
-    Some(Header { format: ImageFormat::Png, width, height, orientation: chunks.orientation, memory })
+    let memory = DecodeMemory { decoder, source, output };
+    Some(PictureHeader { format: ImageFormat::Png, width, height, orientation: chunks.orientation, memory })
 }
 
 /// Returns the maximum size of a converted row in bytes.
@@ -46,18 +46,18 @@ pub(in crate::media::input) fn line_bytes(width: u32) -> u64 {
 }
 
 /// Information from the chunks before the pixels.
-struct Chunks {
+struct PngChunks {
     has_transparency: bool,
     orientation: Orientation,
 }
 
-impl Chunks {
-    fn walk(bytes: &[u8]) -> Self {
+impl PngChunks {
+    fn scan(bytes: &[u8]) -> Self {
         let mut chunks = Self { has_transparency: false, orientation: Orientation::NoTransforms };
-        let mut at = SIGNATURE;
+        let mut at = SIGNATURE_BYTES;
 
         while let Some((length, name)) = u32_be(bytes, at).zip(bytes.get(at + 4..at + 8)) {
-            let end = (at + AROUND).saturating_add(length as usize);
+            let end = (at + CHUNK_OVERHEAD).saturating_add(length as usize);
             match name {
                 b"tRNS" => chunks.has_transparency = true,
                 b"eXIf" => {

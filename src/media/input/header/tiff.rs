@@ -2,20 +2,20 @@
 
 use image::metadata::Orientation;
 
-use super::{Header, Memory, jpeg, u16_be, u16_le, u32_be, u32_le};
+use super::{DecodeMemory, PictureHeader, jpeg, u16_be, u16_le, u32_be, u32_le};
 use crate::domain::image::ImageFormat;
 
 /// Memory of the decoder per value of a tag, in bytes: as read and as stored.
-const VALUE: u64 = 64;
+const MEMORY_PER_VALUE: u64 = 64;
 /// Tags whose values are skipped: XMP, IPTC, Photoshop and EXIF.
-const SKIPPED: [u16; 5] = [700, 33723, 34377, 34665, 37724];
+const SKIPPED_TAGS: [u16; 5] = [700, 33723, 34377, 34665, 37724];
 /// Reads numbers in the byte order of the file.
-struct Numbers<'a> {
+struct TiffReader<'a> {
     bytes: &'a [u8],
     is_big_endian: bool,
 }
 
-impl Numbers<'_> {
+impl TiffReader<'_> {
     fn u16(&self, at: usize) -> Option<u16> {
         if self.is_big_endian { u16_be(self.bytes, at) } else { u16_le(self.bytes, at) }
     }
@@ -34,8 +34,8 @@ impl Numbers<'_> {
     }
 }
 
-pub(super) fn read(bytes: &[u8]) -> Option<Header> {
-    let numbers = Numbers { bytes, is_big_endian: bytes.first()? == &b'M' };
+pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
+    let numbers = TiffReader { bytes, is_big_endian: bytes.first()? == &b'M' };
     let page = numbers.u32(4)? as usize;
     let mut width = 0;
     let mut height = 0;
@@ -48,7 +48,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
     for entry in 0..usize::from(numbers.u16(page)?) {
         let at = page.checked_add(2 + 12 * entry)?;
         let tag = numbers.u16(at)?;
-        if SKIPPED.contains(&tag) {
+        if SKIPPED_TAGS.contains(&tag) {
             continue;
         }
         values += u64::from(numbers.u32(at + 4)?);
@@ -60,8 +60,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
             259 => compression = value?,
             262 => photometric = value?,
             274 => {
-                let told = value.and_then(|value| Orientation::from_exif(u8::try_from(value).ok()?));
-                orientation = told.unwrap_or(Orientation::NoTransforms);
+                let parsed = value.and_then(|value| Orientation::from_exif(u8::try_from(value).ok()?));
+                orientation = parsed.unwrap_or(Orientation::NoTransforms);
             }
             277 => samples = value?,
             _ => {}
@@ -76,9 +76,9 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
     let has_alpha = !is_cmyk && matches!(samples, 2 | 4);
     let buffer = u64::from(width).saturating_mul(u64::from(height)).saturating_mul(stored);
     // JPEG streams are copied and decoded completely; they may be larger than their strip.
-    let apart = if matches!(compression, 6 | 7) { jpeg::embedded_bytes(bytes) } else { 0 };
+    let apart = if matches!(compression, 6 | 7) { jpeg::embedded_decode_memory(bytes) } else { 0 };
     // The stored picture, and the values of the tags.
-    let decoder = buffer.saturating_add(apart).saturating_add(VALUE.saturating_mul(values));
-    let memory = Memory { decoder, source, output: if has_alpha { 4 } else { 3 } };
-    Some(Header { format: ImageFormat::Tiff, width, height, orientation, memory })
+    let decoder = buffer.saturating_add(apart).saturating_add(MEMORY_PER_VALUE.saturating_mul(values));
+    let memory = DecodeMemory { decoder, source, output: if has_alpha { 4 } else { 3 } };
+    Some(PictureHeader { format: ImageFormat::Tiff, width, height, orientation, memory })
 }

@@ -2,12 +2,12 @@
 
 use image::metadata::Orientation;
 
-use super::{Header, Memory, u16_le, u32_le};
+use super::{DecodeMemory, PictureHeader, u16_le, u32_le};
 use crate::domain::image::{INPUT_PIXELS_MAX, ImageFormat};
 
 /// Properties of the bitstream of a frame.
 #[derive(Clone, Copy)]
-struct Bitstream {
+struct WebpBitstream {
     width: u64,
     height: u64,
     /// Memory to decode it, without the resulting pixels.
@@ -17,9 +17,9 @@ struct Bitstream {
 }
 
 /// A chunk: its name, its content, and the offset of the next one.
-type Chunk<'a> = (&'a [u8], &'a [u8], usize);
+type WebpChunk<'a> = (&'a [u8], &'a [u8], usize);
 
-fn chunk(bytes: &[u8], at: usize) -> Option<Chunk<'_>> {
+fn read_chunk(bytes: &[u8], at: usize) -> Option<WebpChunk<'_>> {
     let name = bytes.get(at..at + 4)?;
     let length = u32_le(bytes, at + 4)? as usize;
     let end = (at + 8).checked_add(length)?;
@@ -32,33 +32,33 @@ fn u24(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from(u32::from_le_bytes([a, b, c, 0])))
 }
 
-pub(super) fn read(bytes: &[u8]) -> Option<Header> {
-    let (name, content, next) = chunk(bytes, 12)?;
+pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
+    let (name, content, next) = read_chunk(bytes, 12)?;
     if name == b"VP8X" {
-        return extended(bytes, content, next);
+        return read_extended(bytes, content, next);
     }
-    let frame = bitstream(name, content)?;
-    header(bytes, (frame.width, frame.height), frame.has_alpha, frame.pixels_apart() + frame.decoder)
+    let frame = read_bitstream(name, content)?;
+    build_header(bytes, (frame.width, frame.height), frame.has_alpha, frame.separate_pixel_bytes() + frame.decoder)
 }
 
-impl Bitstream {
+impl WebpBitstream {
     /// Returns the size of a separate pixel buffer: lossless pixels are decoded as RGBA, those without alpha
     /// separately.
-    fn pixels_apart(&self) -> u64 {
+    fn separate_pixel_bytes(&self) -> u64 {
         if self.is_lossless && !self.has_alpha { 4 * self.width * self.height } else { 0 }
     }
 }
 
-fn header(bytes: &[u8], (width, height): (u64, u64), has_alpha: bool, decoder: u64) -> Option<Header> {
+fn build_header(bytes: &[u8], (width, height): (u64, u64), has_alpha: bool, decoder: u64) -> Option<PictureHeader> {
     let channels = if has_alpha { 4 } else { 3 };
-    let memory = Memory { decoder: decoder + bytes.len() as u64, source: channels, output: channels };
-    let orientation = exif(bytes).and_then(Orientation::from_exif_chunk).unwrap_or(Orientation::NoTransforms);
+    let memory = DecodeMemory { decoder: decoder + bytes.len() as u64, source: channels, output: channels };
+    let orientation = find_exif(bytes).and_then(Orientation::from_exif_chunk).unwrap_or(Orientation::NoTransforms);
     let width = u32::try_from(width).ok()?;
     let height = u32::try_from(height).ok()?;
-    Some(Header { format: ImageFormat::Webp, width, height, orientation, memory })
+    Some(PictureHeader { format: ImageFormat::Webp, width, height, orientation, memory })
 }
 
-fn bitstream(name: &[u8], content: &[u8]) -> Option<Bitstream> {
+fn read_bitstream(name: &[u8], content: &[u8]) -> Option<WebpBitstream> {
     let length = content.len() as u64;
 
     match name {
@@ -66,38 +66,38 @@ fn bitstream(name: &[u8], content: &[u8]) -> Option<Bitstream> {
             let [width, height] = [u16_le(content, 6)?, u16_le(content, 8)?].map(|side| u64::from(side & 0x3FFF));
             // Whole blocks of luma and chroma, the state of a row of blocks, and copies of the compressed data.
             let decoder = (width + 16) * (height + 16) * 3 / 2 + 64 * width + 3 * length;
-            Some(Bitstream { width, height, decoder, has_alpha: false, is_lossless: false })
+            Some(WebpBitstream { width, height, decoder, has_alpha: false, is_lossless: false })
         }
         b"VP8L" => {
             let packed = u32_le(content, 1)?;
             let [width, height] = [packed, packed >> 14].map(|side| u64::from(side & 0x3FFF) + 1);
             let has_alpha = packed & (1 << 28) != 0;
-            let decoder = lossless(width * height, length);
-            Some(Bitstream { width, height, decoder, has_alpha, is_lossless: true })
+            let decoder = lossless_memory(width * height, length);
+            Some(WebpBitstream { width, height, decoder, has_alpha, is_lossless: true })
         }
         _ => None,
     }
 }
 
 /// Returns the memory of transforms and code selection, in blocks of at least 4 by 4 pixels, and of code tables.
-const fn lossless(pixels: u64, length: u64) -> u64 {
+const fn lossless_memory(pixels: u64, length: u64) -> u64 {
     pixels + 8 * length
 }
 
 /// Returns the memory of a compressed alpha channel, which is decoded as RGBA with alpha in green.
-const fn alpha(pixels: u64, length: u64) -> u64 {
-    5 * pixels + lossless(pixels, length)
+const fn alpha_memory(pixels: u64, length: u64) -> u64 {
+    5 * pixels + lossless_memory(pixels, length)
 }
 
 /// Reads a picture with a canvas. Like the decoder, it uses the first chunk of each kind.
-fn extended(bytes: &[u8], info: &[u8], first: usize) -> Option<Header> {
+fn read_extended(bytes: &[u8], info: &[u8], first: usize) -> Option<PictureHeader> {
     let flags = *info.first()?;
     let canvas = (u24(info, 4)? + 1, u24(info, 7)? + 1);
     let is_animated = flags & 0x02 != 0;
     let has_alpha = flags & 0x10 != 0;
     let find = |wanted: &[u8]| {
         let mut at = first;
-        while let Some((name, content, next)) = chunk(bytes, at) {
+        while let Some((name, content, next)) = read_chunk(bytes, at) {
             if name == wanted {
                 return Some(content);
             }
@@ -106,45 +106,45 @@ fn extended(bytes: &[u8], info: &[u8], first: usize) -> Option<Header> {
         None
     };
     if canvas.0 * canvas.1 > INPUT_PIXELS_MAX {
-        return header(bytes, canvas, has_alpha, 0);
+        return build_header(bytes, canvas, has_alpha, 0);
     }
 
     let decoder = if is_animated {
         let frame = find(b"ANMF")?;
         let size = (u24(frame, 6)? + 1, u24(frame, 9)? + 1);
-        4 * canvas.0 * canvas.1 + part(frame, 16, size, true)?
+        4 * canvas.0 * canvas.1 + animation_frame_memory(frame, 16, size, true)?
     } else if let Some(content) = find(b"VP8L") {
-        let frame = bitstream(b"VP8L", content)?;
+        let frame = read_bitstream(b"VP8L", content)?;
         (canvas == (frame.width, frame.height)).then_some(())?;
         frame.decoder + if has_alpha { 0 } else { 4 * canvas.0 * canvas.1 }
     } else {
-        let frame = bitstream(b"VP8 ", find(b"VP8 ")?)?;
+        let frame = read_bitstream(b"VP8 ", find(b"VP8 ")?)?;
         (canvas == (frame.width, frame.height)).then_some(())?;
         let alpha = find(b"ALPH").filter(|_| has_alpha);
-        frame.decoder + alpha.map_or(0, |content| self::alpha(canvas.0 * canvas.1, content.len() as u64))
+        frame.decoder + alpha.map_or(0, |content| self::alpha_memory(canvas.0 * canvas.1, content.len() as u64))
     };
-    header(bytes, canvas, has_alpha, decoder)
+    build_header(bytes, canvas, has_alpha, decoder)
 }
 
 /// Returns the memory of an animation frame, including its pixels.
-fn part(frame: &[u8], at: usize, size: (u64, u64), may_have_alpha: bool) -> Option<u64> {
-    let (name, content, next) = chunk(frame, at)?;
+fn animation_frame_memory(frame: &[u8], at: usize, size: (u64, u64), may_have_alpha: bool) -> Option<u64> {
+    let (name, content, next) = read_chunk(frame, at)?;
     let pixels = size.0 * size.1;
     if name == b"ALPH" && may_have_alpha {
-        return Some(alpha(pixels, content.len() as u64) + part(frame, next, size, false)?);
+        return Some(alpha_memory(pixels, content.len() as u64) + animation_frame_memory(frame, next, size, false)?);
     }
-    let inner = bitstream(name, content)?;
+    let inner = read_bitstream(name, content)?;
     (size == (inner.width, inner.height)).then_some(())?;
     Some(inner.decoder + 4 * pixels)
 }
 
 /// Returns the first EXIF chunk.
-fn exif(bytes: &[u8]) -> Option<&[u8]> {
-    let (name, _, mut at) = chunk(bytes, 12)?;
+fn find_exif(bytes: &[u8]) -> Option<&[u8]> {
+    let (name, _, mut at) = read_chunk(bytes, 12)?;
     if name != b"VP8X" {
         return None;
     }
-    while let Some((name, content, next)) = chunk(bytes, at) {
+    while let Some((name, content, next)) = read_chunk(bytes, at) {
         if name == b"EXIF" {
             return Some(content);
         }

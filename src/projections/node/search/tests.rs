@@ -18,10 +18,10 @@ fn registry(nodes: &[(&str, &str, &str, &[&str], &str)]) -> Nodes {
     for (id, name, author, tags, description) in nodes {
         let id = NodeId::parse(id).unwrap();
         let fields = NodeFields {
-            name: Some(Name::recorded((*name).to_owned())),
-            author: Some(Name::recorded((*author).to_owned())),
-            tags: Some(Labels::recorded(tags.iter().map(|tag| (*tag).to_owned()).collect())),
-            description: Some(Text::recorded((*description).to_owned())),
+            name: Some(Name::from_recorded((*name).to_owned())),
+            author: Some(Name::from_recorded((*author).to_owned())),
+            tags: Some(Labels::from_recorded(tags.iter().map(|tag| (*tag).to_owned()).collect())),
+            description: Some(Text::from_recorded((*description).to_owned())),
             ..NodeFields::default()
         };
         let publisher = PublisherId::parse("acme").unwrap();
@@ -32,7 +32,7 @@ fn registry(nodes: &[(&str, &str, &str, &[&str], &str)]) -> Nodes {
 }
 
 fn found_with(nodes: &Nodes, text: &str, change: impl FnOnce(&mut Selection)) -> Vec<String> {
-    let mut selection = Selection { search: Some(SearchText::parse(text).unwrap()), ..Selection::default() };
+    let mut selection = Selection { search: Some(SearchQuery::parse(text).unwrap()), ..Selection::default() };
     change(&mut selection);
     let query = NodeQuery { page: PageRequest { page: 1, limit: 100 }, selection };
     ids(&nodes.entries(nodes.list(&query, true))).iter().map(ToString::to_string).collect()
@@ -107,7 +107,8 @@ fn words_that_are_written_as_one_find_those_that_are_not_and_the_other_way_round
 fn two_words_as_one_are_forgotten_with_the_description() {
     let mut nodes = registry(&[("a", "a", "", &[], "face swap")]);
     assert_eq!(found(&nodes, "faceswap"), ["a"]);
-    let change = NodeFields { description: Some(Text::recorded("face to swap".to_owned())), ..NodeFields::default() };
+    let change =
+        NodeFields { description: Some(Text::from_recorded("face to swap".to_owned())), ..NodeFields::default() };
     nodes.apply("a", &NodeEvent::NodeRevised { change }, Timestamp::from_micros(2));
     assert_eq!((found(&nodes, "faceswap"), found(&nodes, "toswap")), (vec![], vec!["a".to_owned()]));
 }
@@ -143,12 +144,12 @@ fn of_what_fits_equally_the_most_downloaded_comes_first_and_then_the_id() {
 #[test]
 fn changes_of_nodes_and_publishers_are_found_at_once() {
     let mut nodes = registry(&[("a", "first", "", &[], ""), ("b", "other", "", &[], "")]);
-    let change = NodeFields { name: Some(Name::recorded("second".to_owned())), ..NodeFields::default() };
+    let change = NodeFields { name: Some(Name::from_recorded("second".to_owned())), ..NodeFields::default() };
     nodes.apply("a", &NodeEvent::NodeRevised { change }, Timestamp::from_micros(2));
     assert_eq!((found(&nodes, "first"), found(&nodes, "second")), (vec![], vec!["a".to_owned()]));
-    nodes.show_publisher("acme", Some(&publisher_profile("acme", false, 7)));
+    nodes.update_publisher("acme", Some(&publisher_profile("acme", false, 7)));
     assert_eq!(found(&nodes, "name 7"), ["a", "b"]);
-    nodes.show_publisher("acme", Some(&publisher_profile("acme", false, 8)));
+    nodes.update_publisher("acme", Some(&publisher_profile("acme", false, 8)));
     assert_eq!((found(&nodes, "name 7"), found(&nodes, "name 8").len()), (vec![], 2));
     nodes.apply("b", &NodeEvent::NodeBanned { reason: reason() }, Timestamp::from_micros(3));
     assert_eq!(found(&nodes, "acme"), ["a"]);
@@ -168,9 +169,9 @@ fn filters_narrow_what_is_found() {
 
 #[test]
 fn places_count_before_whole_words() {
-    let levels = [DESCRIPTION, AUTHOR, TAGS, NAMES].map(|place| [level(place, false), level(place, true)]);
+    let levels = [DESCRIPTION, AUTHOR, TAGS, NAMES].map(|place| [match_level(place, false), match_level(place, true)]);
     assert_eq!(levels.concat(), [1, 2, 3, 4, 5, 6, 7, 8]);
-    assert_eq!(level(NAMES | DESCRIPTION, true), 8);
+    assert_eq!(match_level(NAMES | DESCRIPTION, true), 8);
 }
 
 #[test]
@@ -181,14 +182,14 @@ fn an_index_forgets_what_is_gone() {
     };
     let nothing = NodeWords::default();
     let mut index = SearchIndex::default();
-    index.change(3, &nothing, &words(&["a", "b"]));
-    index.change(1, &nothing, &words(&["b", "c"]));
-    index.change(3, &words(&["a", "b"]), &words(&["b", "d"]));
+    index.update(3, &nothing, &words(&["a", "b"]));
+    index.update(1, &nothing, &words(&["b", "c"]));
+    index.update(3, &words(&["a", "b"]), &words(&["b", "d"]));
     let known: Vec<_> = index.nodes.iter().map(|(word, list)| (&**word, list.iter().collect::<Vec<_>>())).collect();
-    let (one, three) = (pack(1, NAMES), pack(3, NAMES));
+    let (one, three) = (pack_posting(1, NAMES), pack_posting(3, NAMES));
     assert_eq!(known, [("b", vec![one, three]), ("c", vec![one]), ("d", vec![three])]);
-    index.change(3, &words(&["b", "d"]), &nothing);
-    index.change(1, &words(&["b", "c"]), &nothing);
+    index.update(3, &words(&["b", "d"]), &nothing);
+    index.update(1, &words(&["b", "c"]), &nothing);
     assert_eq!(index, SearchIndex::default());
 }
 
@@ -203,8 +204,8 @@ fn a_publisher_is_found_by_its_new_name_only() {
 
 #[test]
 fn queries_are_short() {
-    assert!(SearchText::parse(&"ä".repeat(200)).is_ok());
-    assert!(SearchText::parse(&"a".repeat(201)).is_err());
-    assert!(SearchText::parse(" -- ").is_ok_and(|query| query.is_wordless() && !query.is_empty()));
-    assert!(SearchText::parse("").is_ok_and(|query| query.is_empty() && !query.is_wordless()));
+    assert!(SearchQuery::parse(&"ä".repeat(200)).is_ok());
+    assert!(SearchQuery::parse(&"a".repeat(201)).is_err());
+    assert!(SearchQuery::parse(" -- ").is_ok_and(|query| query.is_wordless() && !query.is_empty()));
+    assert!(SearchQuery::parse("").is_ok_and(|query| query.is_empty() && !query.is_wordless()));
 }

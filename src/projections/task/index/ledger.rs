@@ -2,7 +2,7 @@
 //!
 //! There is no separate account. Every task is an entry, and its status determines the state of its credits (ADR 15).
 
-use super::{Listed, NOT_ENDED};
+use super::{NOT_ENDED, TaskIndexEntry};
 use crate::domain::ids::TaskId;
 use crate::domain::task::{TaskKind, TaskStatus};
 use crate::domain::value::{Timestamp, named_values};
@@ -30,7 +30,7 @@ named_values! {
 
 /// The credits of one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct LedgerEntry {
     pub task: TaskId,
     pub kind: TaskKind,
     pub credits: Credits,
@@ -40,15 +40,15 @@ pub struct Entry {
     pub settled_at: Option<Timestamp>,
 }
 
-impl Listed {
+impl TaskIndexEntry {
     /// Returns the credits that the task holds or was charged; none if they were refunded.
     pub(super) fn spent(&self) -> u64 {
-        if EntryState::of(self.status) == EntryState::Refunded { 0 } else { u64::from(self.credits) }
+        if EntryState::from_status(self.status) == EntryState::Refunded { 0 } else { u64::from(self.credits) }
     }
 }
 
 impl EntryState {
-    const fn of(status: TaskStatus) -> Self {
+    const fn from_status(status: TaskStatus) -> Self {
         match status {
             TaskStatus::Created | TaskStatus::Queueing | TaskStatus::InProgress => Self::Held,
             TaskStatus::Completed => Self::Charged,
@@ -57,15 +57,15 @@ impl EntryState {
     }
 }
 
-impl Entry {
+impl LedgerEntry {
     /// Returns the entry of a task; `None` if it costs nothing.
-    pub(super) fn of(task: &Listed) -> Option<Self> {
+    pub(super) fn from_task(task: &TaskIndexEntry) -> Option<Self> {
         let settled_at = (task.ended_at != NOT_ENDED).then_some(task.ended_at);
         (task.credits > 0).then(|| Self {
             task: task.id,
             kind: task.kind,
             credits: task.credits,
-            state: EntryState::of(task.status),
+            state: EntryState::from_status(task.status),
             held_at: task.created_at,
             settled_at,
         })
@@ -80,7 +80,7 @@ impl Ledger {
     /// Moves the credits of a task according to its new status. A task ends only once, so its credits move only once.
     pub(super) fn settle(&mut self, credits: Credits, status: TaskStatus) {
         let credits = u64::from(credits);
-        let side = match EntryState::of(status) {
+        let side = match EntryState::from_status(status) {
             EntryState::Held => return,
             EntryState::Charged => &mut self.charged,
             EntryState::Refunded => &mut self.refunded,

@@ -3,11 +3,11 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, Source, Upscale};
-use crate::domain::task::{Stage, Submission, Work};
+use crate::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, PictureSource, UpscaleJob};
+use crate::domain::task::{Submission, TaskStage, TaskWork};
 
 /// Number of tasks: more than two blocks, with three owners. Every fourth task ended a second after its start.
-const TASKS: u64 = 2 * BLOCK as u64 + 100;
+const TASKS: u64 = 2 * BLOCK_TASKS as u64 + 100;
 
 fn user(number: u64) -> UserId {
     UserId(Uuid::from_u128(u128::from(number) + 1))
@@ -29,17 +29,17 @@ fn picture(number: u64) -> Picture {
 }
 
 fn submission(number: u64) -> Submission {
-    let job = ImageJob::Upscale(Upscale::default());
-    let work = ImageWork { job, image: Source::Kept(picture(number)), reference: None, seed: None };
-    Submission { task: task(number), owner: Some(user(number % 3)), work: Work::Image(work), webhook: None }
+    let job = ImageJob::Upscale(UpscaleJob::default());
+    let work = ImageWork { job, image: PictureSource::Stored(picture(number)), reference: None, seed: None };
+    Submission { task: task(number), owner: Some(user(number % 3)), work: TaskWork::Image(work), webhook: None }
 }
 
-fn index() -> Index {
-    let mut index = Index::default();
+fn index() -> TaskIndex {
+    let mut index = TaskIndex::default();
     for number in 0..TASKS {
         let mut record = TaskRecord {
             submission: submission(number),
-            stage: Stage::Waiting { attempts: 0 },
+            stage: TaskStage::Waiting { attempts: 0 },
             status: TaskStatus::Created,
             created_at: second(number),
             updated_at: second(number),
@@ -49,7 +49,7 @@ fn index() -> Index {
         if number % 4 == 0 {
             let results: Vec<_> = (1..=3).map(|nth| picture(number + nth * 1_000_000)).collect();
             (record.status, record.updated_at) = (TaskStatus::Completed, second(number + 1));
-            record.stage = Stage::Completed { results: results.clone().into() };
+            record.stage = TaskStage::Completed { results: results.clone().into() };
             index.apply(&record, &TaskEvent::TaskCompleted { results }, position);
         }
     }
@@ -57,10 +57,10 @@ fn index() -> Index {
 }
 
 /// Reads a whole list page by page.
-fn all(index: &Index, filter: &Filter, limit: usize, looked: usize) -> Vec<TaskId> {
+fn all(index: &TaskIndex, filter: &TaskFilter, limit: usize, looked: usize) -> Vec<TaskId> {
     let mut found = index.newest(filter, None, limit, looked);
     let mut tasks = found.tasks.clone();
-    while let Some(rest) = found.rest {
+    while let Some(rest) = found.continue_before {
         found = index.newest(filter, Some(rest), limit, looked);
         assert!(found.tasks.len() <= limit);
         tasks.extend(&found.tasks);
@@ -70,18 +70,18 @@ fn all(index: &Index, filter: &Filter, limit: usize, looked: usize) -> Vec<TaskI
 
 #[test]
 fn an_entry_is_as_large_as_it_is_said_to_be() {
-    assert_eq!(size_of::<Listed>(), 64);
+    assert_eq!(size_of::<TaskIndexEntry>(), 64);
 }
 
 #[test]
 fn pages_have_what_the_filter_lets_through_the_newest_first() {
     let index = index();
     let expected = |test: &dyn Fn(u64) -> bool| (0..TASKS).rev().filter(|n| test(*n)).map(task).collect::<Vec<_>>();
-    let of = |owner| Filter { owner: Some(user(owner)), ..Filter::default() };
-    let done = Filter { states: vec![TaskStatus::Completed], ..of(1) };
-    let range = Filter { from: Some(second(1000)), to: Some(second(1030)), ..Filter::default() };
+    let of = |owner| TaskFilter { owner: Some(user(owner)), ..TaskFilter::default() };
+    let done = TaskFilter { states: vec![TaskStatus::Completed], ..of(1) };
+    let range = TaskFilter { from: Some(second(1000)), to: Some(second(1030)), ..TaskFilter::default() };
     for (limit, looked) in [(100, 1000), (7, 5), (10_000, 10_000)] {
-        assert_eq!(all(&index, &Filter::default(), limit, looked), expected(&|_| true));
+        assert_eq!(all(&index, &TaskFilter::default(), limit, looked), expected(&|_| true));
         assert_eq!(all(&index, &of(2), limit, looked), expected(&|n| n % 3 == 2));
         assert_eq!(all(&index, &done, limit, looked), expected(&|n| n % 3 == 1 && n % 4 == 0));
         assert_eq!(all(&index, &range, limit, looked), expected(&|n| (1000..1030).contains(&n)));
@@ -105,11 +105,11 @@ fn files_are_needed_until_the_last_task_that_names_them_is_old() {
 #[test]
 fn a_snapshot_keeps_all_of_it() {
     let index = index();
-    let captured = index.captured();
-    let (owners, blocks, more) = captured.saved();
-    let mut restored = Index::default();
+    let captured = index.snapshot_copy();
+    let (owners, blocks, more) = captured.snapshot_parts();
+    let mut restored = TaskIndex::default();
     restored.restore_owners(owners.to_vec());
     restored.restore_blocks(blocks.cloned().collect());
-    restored.restore_more(more.clone().into_iter().collect());
+    restored.restore_extra_marks(more.clone().into_iter().collect());
     assert!(restored == index);
 }

@@ -8,7 +8,7 @@ fn all_wanted() -> Wanted {
 }
 
 fn key(name: &str) -> VendorKey {
-    Text::recorded(name.to_owned())
+    Text::from_recorded(name.to_owned())
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn jobs_wait_run_and_end_and_the_oldest_are_forgotten() {
     let jobs: Jobs<u32> = Jobs::new(2, 1, all_wanted());
     assert!(jobs.admit(&key("a"), None, "video").unwrap() && !jobs.admit(&key("a"), None, "video").unwrap());
     assert!(jobs.admit(&key("b"), None, "video").unwrap());
-    assert_eq!(jobs.admit(&key("c"), None, "video").unwrap_err().kind, ErrorKind::Busy);
+    assert_eq!(jobs.admit(&key("c"), None, "video").unwrap_err().kind, VendorErrorKind::Busy);
     assert_eq!(jobs.standing(&key("a")), Some(Standing::Waiting));
     jobs.begin(&key("a"));
     assert_eq!(jobs.standing(&key("a")), Some(Standing::Running { permille: 0 }));
@@ -79,7 +79,7 @@ fn accounts_take_turns_and_one_leaves_half_of_the_places() {
     for name in ["a", "b", "c"] {
         assert!(jobs.admit(&key(name), None, "video").unwrap());
     }
-    assert_eq!(jobs.admit(&key("d"), None, "video").unwrap_err().kind, ErrorKind::Busy);
+    assert_eq!(jobs.admit(&key("d"), None, "video").unwrap_err().kind, VendorErrorKind::Busy);
     assert!(jobs.admit(&key("e"), bob, "video").unwrap());
     assert_eq!(["a", "e", "b", "c"].map(|name| jobs.place(&key(name))), [1, 2, 3, 4].map(Some));
     // What has ended or is forgotten makes room.
@@ -87,7 +87,7 @@ fn accounts_take_turns_and_one_leaves_half_of_the_places() {
     jobs.forget(&key("b"));
     jobs.forget(&key("a"));
     assert!(["d", "f"].into_iter().all(|name| jobs.admit(&key(name), None, "video").unwrap()));
-    assert_eq!(jobs.admit(&key("g"), None, "video").unwrap_err().kind, ErrorKind::Busy);
+    assert_eq!(jobs.admit(&key("g"), None, "video").unwrap_err().kind, VendorErrorKind::Busy);
 }
 
 #[test]

@@ -5,17 +5,17 @@ use std::fmt::Write;
 use crate::domain::music::{MusicSeconds, MusicWork};
 
 /// Path below the vendor's base URL.
-pub(super) const PATH: &str = "/proxy/musicvendor/t2m/generate";
+pub(super) const GENERATE_PATH: &str = "/proxy/musicvendor/t2m/generate";
 
 /// Body of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Form {
+pub(super) struct MultipartBody {
     pub content_type: String,
     pub body: String,
 }
 
 /// Returns the form of a job. Its boundary is `mark`, extended until the prompt does not contain it.
-pub(super) fn form(work: &MusicWork, mark: &str) -> Form {
+pub(super) fn build_form(work: &MusicWork, mark: &str) -> MultipartBody {
     let mut boundary = mark.to_owned();
 
     while work.prompt.as_str().contains(&boundary) {
@@ -32,7 +32,7 @@ pub(super) fn form(work: &MusicWork, mark: &str) -> Form {
     }
 
     let _ = write!(body, "--{boundary}--\r\n");
-    Form { content_type: format!("multipart/form-data; boundary={boundary}"), body }
+    MultipartBody { content_type: format!("multipart/form-data; boundary={boundary}"), body }
 }
 
 #[cfg(test)]
@@ -50,10 +50,10 @@ mod tests {
         let asked: Vec<_> = jobs
             .into_iter()
             .map(|(prompt, seconds)| {
-                let prompt = MusicPrompt::recorded(prompt.to_owned());
+                let prompt = MusicPrompt::from_recorded(prompt.to_owned());
                 let seconds = seconds.map(|seconds| MusicSeconds::new(seconds).unwrap());
-                let Form { content_type, body } = form(&MusicWork { prompt, seconds }, "mark");
-                json!({"post": PATH, "content_type": content_type, "body": body})
+                let MultipartBody { content_type, body } = build_form(&MusicWork { prompt, seconds }, "mark");
+                json!({"post": GENERATE_PATH, "content_type": content_type, "body": body})
             })
             .collect();
 

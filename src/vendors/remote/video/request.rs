@@ -1,25 +1,30 @@
 //! Request for a video job: path and body of the seed's video interface. Pure.
 
-use super::super::request::{Request, members, segment, with};
+use super::super::request::{VendorRequest, encode_segment, to_json_fields, with_field};
 use crate::domain::task::TaskKind;
 use crate::domain::video::{Seed, VideoJob};
 
 /// Path below the vendor's base URL.
-const INTERFACE: &str = "/proxy/videovendor/";
+const VIDEO_API_PATH: &str = "/proxy/videovendor/";
 
 /// Returns the request for a job with base64 pictures. Every parameter is explicit, so that the vendor's defaults do
 /// not matter. The caller's payload is not sent. A video that this vendor made is identified by the vendor's own id.
-pub(super) fn request(job: &VideoJob<String>, images: &[String], seed: Seed, callback: Option<String>) -> Request {
-    let known_there = if let VideoJob::Extend(job) = job { job.video.at_vendor.as_ref() } else { None };
-    let body = members(&job.parameters(images, seed));
-    let body = with(body, "video_creation_id", known_there.map(|id| id.as_str().to_owned()));
-    let path = format!("{INTERFACE}{}", TaskKind::of_video(job).as_str());
-    Request { path, body: with(body, "callback_url", callback) }
+pub(super) fn build_request(
+    job: &VideoJob<String>,
+    images: &[String],
+    seed: Seed,
+    callback: Option<String>,
+) -> VendorRequest {
+    let known_there = if let VideoJob::Extend(job) = job { job.video.vendor_id.as_ref() } else { None };
+    let body = to_json_fields(&job.parameters(images, seed));
+    let body = with_field(body, "video_creation_id", known_there.map(|id| id.as_str().to_owned()));
+    let path = format!("{VIDEO_API_PATH}{}", TaskKind::from_video_job(job).as_str());
+    VendorRequest { path, body: with_field(body, "callback_url", callback) }
 }
 
 /// Returns the path for polling a job.
 pub(super) fn creations_path(id: &str) -> String {
-    format!("{INTERFACE}tasks/{}/creations", segment(id))
+    format!("{VIDEO_API_PATH}tasks/{}/creations", encode_segment(id))
 }
 
 #[cfg(test)]
@@ -30,36 +35,40 @@ mod tests {
     use crate::domain::ids::TaskId;
     use crate::domain::value::{CallbackUrl, Text};
     use crate::domain::video::{
-        AspectRatio, Extend, ExtendModel, ExtendResolution, Footage, Generate, KeyFrame, Multiframe, Seconds,
-        VideoModel, VideoPrompt, Watermark, WatermarkPosition,
+        AspectRatio, ExtendJob, ExtendModel, ExtendResolution, Footage, GenerateJob, KeyFrame, MultiframeJob,
+        VideoModel, VideoPrompt, VideoSeconds, Watermark, WatermarkPosition,
     };
 
     fn jobs() -> Vec<(VideoJob<String>, Vec<String>)> {
-        let prompt = || Some(VideoPrompt::recorded("waves at night".to_owned()));
+        let prompt = || Some(VideoPrompt::from_recorded("waves at night".to_owned()));
         let watermark = Watermark { position: WatermarkPosition::BottomLeft, image: Some("d20=".to_owned()) };
-        let full = Generate {
+        let full = GenerateJob {
             aspect_ratio: AspectRatio::parse("9:16").ok(),
-            voice_id: Some(Text::recorded("narrator".to_owned())),
+            voice_id: Some(Text::from_recorded("narrator".to_owned())),
             prompt: prompt(),
             watermark: Some(watermark),
             off_peak: true,
             priority: -3,
-            ..Generate::of(VideoModel::Vq2Pro)
+            ..GenerateJob::new(VideoModel::Vq2Pro)
         };
 
-        let url = CallbackUrl::recorded("https://media.example/x.mp4".to_owned());
-        let video =
-            |at_vendor| Footage { creation: TaskId(uuid::Uuid::nil()), url: url.clone(), kept: None, at_vendor };
-        let longer = |at_vendor| Extend {
+        let url = CallbackUrl::from_recorded("https://media.example/x.mp4".to_owned());
+        let video = |at_vendor| Footage {
+            creation: TaskId(uuid::Uuid::nil()),
+            url: url.clone(),
+            stored: None,
+            vendor_id: at_vendor,
+        };
+        let longer = |at_vendor| ExtendJob {
             model: ExtendModel::Vq2Pro,
             resolution: ExtendResolution::P1080,
-            seconds: Seconds::USUAL,
+            seconds: VideoSeconds::DEFAULT,
             prompt: prompt(),
             video: video(at_vendor),
         };
 
-        let frame = |image: &str, prompt| KeyFrame { image: image.to_owned(), seconds: Seconds::USUAL, prompt };
-        let joined = Multiframe {
+        let frame = |image: &str, prompt| KeyFrame { image: image.to_owned(), seconds: VideoSeconds::DEFAULT, prompt };
+        let joined = MultiframeJob {
             model: ExtendModel::Vq2Turbo,
             resolution: ExtendResolution::P720,
             start_image: Some("c3RhcnQ=".to_owned()),
@@ -68,9 +77,9 @@ mod tests {
 
         vec![
             (VideoJob::StartEnd(full), vec!["aW1hZ2U=".to_owned()]),
-            (VideoJob::Reference(Generate { prompt: prompt(), ..Generate::default() }), Vec::new()),
+            (VideoJob::Reference(GenerateJob { prompt: prompt(), ..GenerateJob::default() }), Vec::new()),
             (VideoJob::Extend(longer(None)), vec!["ZW5k".to_owned()]),
-            (VideoJob::Extend(longer(Some(Text::recorded("v-7".to_owned())))), Vec::new()),
+            (VideoJob::Extend(longer(Some(Text::from_recorded("v-7".to_owned())))), Vec::new()),
             (VideoJob::Multiframe(joined), Vec::new()),
         ]
     }
@@ -84,7 +93,7 @@ mod tests {
             .into_iter()
             .map(|(job, images)| {
                 let callback = Some("https://media.example/hints/t".to_owned());
-                let Request { path, body } = request(&job, &images, Seed::drawn(7), callback);
+                let VendorRequest { path, body } = build_request(&job, &images, Seed::from_random(7), callback);
                 json!({"post": path, "body": body, "get": creations_path("3f2c")})
             })
             .collect();

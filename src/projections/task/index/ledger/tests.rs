@@ -9,10 +9,10 @@ use super::*;
 use crate::domain::decider::Decider;
 use crate::domain::ids::{EventId, UserId};
 use crate::domain::task::{
-    Failure, Gateway, Results, Submission, Task, TaskCommand, TaskEvent, VendorKey, VendorReference, Work,
+    Gateway, Submission, Task, TaskCommand, TaskEvent, TaskFailure, TaskResults, TaskWork, VendorKey, VendorReference,
 };
 use crate::domain::value::{Digest, Text};
-use crate::domain::video::{Clip, Creation, Generate, Seed, VideoFormat, VideoJob, VideoWork};
+use crate::domain::video::{Clip, Creation, GenerateJob, Seed, VideoFormat, VideoJob, VideoWork};
 use crate::events::envelope::{Actor, RecordedEvent};
 use crate::events::stream::{Position, StreamId, Version};
 use crate::projections::task::Tasks;
@@ -65,31 +65,32 @@ fn second(number: usize) -> Timestamp {
 }
 
 fn command(op: Op) -> Option<(u8, TaskCommand)> {
-    let failure = || Failure { code: Text::recorded("x".to_owned()), message: Text::recorded("x".to_owned()) };
+    let failure =
+        || TaskFailure { code: Text::from_recorded("x".to_owned()), message: Text::from_recorded("x".to_owned()) };
     Some(match op {
         Op::Crash => return None,
         Op::Submit { task: number, owner, credits } => {
-            let job = VideoJob::StartEnd(Generate::default());
-            let (images, seed, payload, meta_data) = (Vec::new(), Seed::drawn(1), None, None);
-            let work = Work::Video(VideoWork { job, images, seed, payload, meta_data, credits: credits.into() });
+            let job = VideoJob::StartEnd(GenerateJob::default());
+            let (images, seed, payload, meta_data) = (Vec::new(), Seed::from_random(1), None, None);
+            let work = TaskWork::Video(VideoWork { job, images, seed, payload, meta_data, credits: credits.into() });
             let (task, owner) = (task(number), owner_of(owner));
             (number, TaskCommand::Submit(Submission { task, owner, work, webhook: None }))
         }
         Op::Start(task) => {
-            (task, TaskCommand::StartSubmission { key: VendorKey::recorded("k".to_owned()), repeatable: true })
+            (task, TaskCommand::StartSubmission { key: VendorKey::from_recorded("k".to_owned()), repeatable: true })
         }
         Op::Accept(task) => {
-            (task, TaskCommand::RecordAcceptance { reference: VendorReference::recorded("r".to_owned()) })
+            (task, TaskCommand::RecordAcceptance { reference: VendorReference::from_recorded("r".to_owned()) })
         }
-        Op::Begin(task) => (task, TaskCommand::RecordBegun),
+        Op::Begin(task) => (task, TaskCommand::RecordWorkStarted),
         Op::Complete(task) => {
             let video = Clip { digest: Digest([task; 32]), format: VideoFormat::Mp4, bytes: 1 };
-            let creation = Creation { video, cover: None, watermarked: None, at_vendor: None };
-            (task, TaskCommand::Complete { results: Results::Video(creation) })
+            let creation = Creation { video, cover: None, watermarked: None, vendor_id: None };
+            (task, TaskCommand::Complete { results: TaskResults::Video(creation) })
         }
         Op::Fail(task) => (task, TaskCommand::Fail { failure: failure() }),
         Op::Cancel(task) => (task, TaskCommand::Cancel),
-        Op::Forget(task) => (task, TaskCommand::RecordForgotten),
+        Op::Forget(task) => (task, TaskCommand::RecordLostJob),
     })
 }
 
@@ -152,7 +153,7 @@ impl World {
     fn crash(&mut self) {
         let mut tasks = Tasks::default();
         for recorded in &self.log {
-            let (Ok(id), Some(event)) = (TaskId::parse(recorded.stream.key()), Task::narrow(&recorded.event)) else {
+            let (Ok(id), Some(event)) = (TaskId::parse(recorded.stream.key()), Task::downcast(&recorded.event)) else {
                 panic!("an event of a task");
             };
             tasks.apply(id, event, recorded);
@@ -167,7 +168,7 @@ impl World {
             let place = usize::from(owner);
             let expected = Ledger { held, charged: self.charged[place], refunded: self.refunded[place] };
             assert_eq!(self.tasks.index.ledger_of(owner_of(owner)), expected);
-            let entries = self.tasks.index.entries_of(owner_of(owner), None, 100, 1000).tasks;
+            let entries = self.tasks.index.ledger_entries(owner_of(owner), None, 100, 1000).tasks;
             let sum =
                 |state| entries.iter().filter(|it| it.state == state).map(|it| u64::from(it.credits)).sum::<u64>();
             let of_entries = [EntryState::Held, EntryState::Charged, EntryState::Refunded].map(sum);

@@ -1,0 +1,270 @@
+//! The dispatcher: sends signed webhooks about task changes, in order per task, at least once (contract 8).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use zeroize::Zeroizing;
+
+use super::CommandContext;
+use super::concurrency_limit::{AccountConcurrencyLimit, ConcurrencyPermit};
+use super::error::CommandError;
+use super::reactor::{Reactor, Reschedule, WorkerSlots};
+use super::system::Dispatch;
+use crate::domain::delivery::{AttemptOutcome, DeliveryCommand};
+use crate::domain::ids::{EventId, TaskId, UserId};
+use crate::domain::personal::{PersonalField, PersonalValue};
+use crate::domain::task::{Gateway, TaskStatus};
+use crate::domain::video::AttachedDocument;
+use crate::domain::webhook_secret;
+use crate::environment::Environment;
+use crate::events::stream::Position;
+use crate::fairness::RoundRobinOrder;
+use crate::media::store::MediaStore;
+use crate::outbound::callback::{CallbackAttempt, CallbackSender};
+use crate::pii::Keyring;
+use crate::projections::ReadModels;
+use crate::projections::delivery::{DeliveryTurn, DueDelivery, WebhookContent};
+use crate::projections::task::{CreationsView, ImageTaskView, VideoTaskState};
+use crate::telemetry::trace::{AttributeValue, Span, Tracer};
+
+/// Rejected offers to one receiver, beyond those already in progress, after which the next receiver gets its turn.
+const REJECTED_OFFERS_MAX: usize = 16;
+/// Pause of a delivery whose attempt could not be made or recorded.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+
+/// Reactor that makes the deliveries.
+#[derive(Clone)]
+pub struct CallbackDispatcher {
+    dispatch: Dispatch,
+    models: ReadModels,
+    environment: Environment,
+    sender: CallbackSender,
+    tracer: Tracer,
+    /// Stores the payloads of callers.
+    store: MediaStore,
+    /// Opens the webhook secrets of accounts.
+    keyring: Keyring,
+    /// Base of the URLs in bodies, without a trailing slash.
+    public_url: String,
+    account_limit: AccountConcurrencyLimit,
+    turns: Arc<Mutex<RoundRobinOrder<DeliveryTurn>>>,
+    /// Rejected offers to one receiver after which the next one gets its turn.
+    rejected_offers_max: usize,
+    changes: tokio::sync::watch::Receiver<Position>,
+}
+
+/// Dependencies of the dispatcher for sending webhooks.
+pub struct CallbackDeps {
+    pub sender: CallbackSender,
+    /// Records a span for each attempt.
+    pub tracer: Tracer,
+    /// Stores the payloads of callers.
+    pub store: MediaStore,
+    /// Opens the webhook secrets of accounts.
+    pub keyring: Keyring,
+    /// Base of the URLs in bodies, without a trailing slash.
+    pub public_url: String,
+}
+
+/// Returns the status as far as progress is concerned: a terminal status shows none.
+fn visible_progress(status: TaskStatus) -> TaskStatus {
+    if status.is_terminal() { TaskStatus::Created } else { status }
+}
+
+/// A due delivery with its slot in the owner's concurrency limit.
+pub struct DeliveryWork {
+    due: DueDelivery,
+    _permit: ConcurrencyPermit,
+}
+
+impl CallbackDispatcher {
+    /// Returns a dispatcher of the due deliveries in `models`, with at most `per_account` concurrent deliveries per
+    /// account and `per_receiver` per receiver.
+    #[must_use]
+    pub fn new(
+        dispatch: Dispatch,
+        models: ReadModels,
+        environment: Environment,
+        deps: CallbackDeps,
+        (per_account, per_receiver): (usize, usize),
+    ) -> Self {
+        let changes = models.delivery_changes();
+        let account_limit = AccountConcurrencyLimit::new(per_account);
+        let CallbackDeps { sender, tracer, store, keyring, public_url } = deps;
+
+        // Offers of work in progress are rejected too.
+        let turns = Arc::default();
+        let rejected_offers_max = per_receiver + REJECTED_OFFERS_MAX;
+
+        Self {
+            dispatch,
+            models,
+            environment,
+            sender,
+            tracer,
+            store,
+            keyring,
+            public_url,
+            account_limit,
+            turns,
+            rejected_offers_max,
+            changes,
+        }
+    }
+
+    async fn attempt(&self, due: &DueDelivery, content: WebhookContent) -> AttemptOutcome {
+        let body = self.body_of(due.task, &content).await;
+        let url = content.url;
+        let webhook_id = due.id.webhook_id();
+        let secrets = self.secrets_of(due.owner).await;
+        let at = self.environment.now();
+        let span = self.tracer.start_call_span("POST callback", due.task.0);
+        let outcome = self.sender.send(CallbackAttempt { url, webhook_id, body: body.into(), at, secrets }).await;
+        if let Some(span) = span {
+            end_span(span, &outcome);
+        }
+        outcome
+    }
+
+    /// Returns the body: for an image task its status view, for a video task its creations view (contract 8).
+    async fn body_of(&self, task: TaskId, content: &WebhookContent) -> Vec<u8> {
+        let WebhookContent { subject, change, results, failure, .. } = content;
+        let results = results.as_ref();
+        let failure = failure.as_ref();
+        let written = if subject.gateway == Gateway::Image {
+            serde_json::to_vec(&ImageTaskView::new(task, change.to, results, failure, &self.public_url))
+        } else {
+            let status = change.to;
+            let reached = change.from;
+            let credits = subject.credits;
+            let moment = VideoTaskState {
+                task,
+                status,
+                reached: reached.max(visible_progress(status)),
+                credits,
+                results,
+                failure,
+            };
+            serde_json::to_vec(&CreationsView::new(moment, self.payload(subject.payload).await, &self.public_url))
+        };
+
+        written.expect("a struct of strings and numbers can be written as JSON")
+    }
+
+    /// Returns the caller's payload unchanged, if it is still stored.
+    async fn payload(&self, payload: Option<AttachedDocument>) -> Option<String> {
+        let store = self.store.clone();
+        let document = payload?;
+        tokio::task::spawn_blocking(move || store.read_document(&document).ok()).await.ok().flatten()
+    }
+
+    /// Returns the content from memory, or, after a failed attempt, from the log.
+    async fn content_of(&self, due: &DueDelivery) -> Option<WebhookContent> {
+        if let Some(content) = &due.content {
+            return Some(content.clone());
+        }
+
+        match self.models.delivery_notification(due.task, due.id).await {
+            Ok(Some(told)) => Some(told.content),
+            Ok(None) => {
+                tracing::error!(delivery = %due.id, task = %due.task, "the log does not say what is to be told");
+                None
+            }
+            Err(error) => {
+                tracing::warn!(delivery = %due.id, %error, "what is to be told could not be read");
+                None
+            }
+        }
+    }
+
+    /// Returns the account's valid signing secrets, newest first. A secret that cannot be opened does not block the
+    /// webhook, because the key of the service always signs it.
+    async fn secrets_of(&self, owner: Option<UserId>) -> Vec<Zeroizing<Vec<u8>>> {
+        let Some(owner) = owner else { return Vec::new() };
+        let sealed: Vec<PersonalValue> = {
+            let models = self.models.read();
+            let now = self.environment.now();
+            models.users.get(owner).map_or_else(Vec::new, |user| user.webhook_secrets.valid_at(now).cloned().collect())
+        };
+
+        if sealed.is_empty() {
+            return Vec::new();
+        }
+
+        let keyring = self.keyring.clone();
+        let opening = move || {
+            let open = |secret| keyring.read(owner, PersonalField::WebhookSecret, secret).map(Zeroizing::new);
+            let bytes = |text: Zeroizing<String>| webhook_secret::decode_secret(&text).map(Zeroizing::new);
+            sealed.iter().filter_map(|secret| open(secret).and_then(bytes)).collect()
+        };
+
+        tokio::task::spawn_blocking(opening).await.unwrap_or_default()
+    }
+}
+
+/// Ends the span of an attempt. It contains neither the URL nor the response, because they are private to the account.
+fn end_span(mut span: Span, outcome: &AttemptOutcome) {
+    match outcome {
+        AttemptOutcome::Answered { status, .. } => {
+            span.set_attribute("http.response.status_code", AttributeValue::Number((*status).into()));
+            if !(200..300).contains(status) {
+                span.set_failure(status.to_string());
+            }
+        }
+        AttemptOutcome::Unreachable { .. } => span.set_failure("unreachable"),
+    }
+}
+
+impl Reactor for CallbackDispatcher {
+    /// One delivery of a task at a time.
+    type Key = TaskId;
+    type Work = DeliveryWork;
+    const NAME: &'static str = "callback-dispatcher";
+
+    fn due(&self, slots: &mut WorkerSlots<TaskId>) -> Vec<(TaskId, DeliveryWork)> {
+        let mut permits = Vec::new();
+        let mut served = Vec::new();
+        let mut turns = self.turns.lock();
+        let now = self.environment.now();
+        let due = self.models.read().deliveries.due(now, &turns, self.rejected_offers_max, |task, owner, lane| {
+            let Some(share) = self.account_limit.try_acquire(owner).filter(|_| slots.try_reserve(&task, lane)) else {
+                return false;
+            };
+            permits.push(share);
+            served.push((lane.into(), owner));
+            true
+        });
+
+        for turn in served {
+            turns.record_served(turn);
+        }
+
+        due.into_iter().zip(permits).map(|(due, share)| (due.task, DeliveryWork { due, _permit: share })).collect()
+    }
+
+    async fn act(&self, DeliveryWork { due, _permit: _share }: DeliveryWork) -> Reschedule {
+        let Some(content) = self.content_of(&due).await else { return Reschedule::After(RETRY_PAUSE) };
+        let outcome = self.attempt(&due, content).await;
+        let DueDelivery { id, task, .. } = due;
+        let command =
+            DeliveryCommand::RecordAttempt { delivery: id, task, outcome, jitter: self.environment.random_f64() };
+        let causation = Some(EventId(id.0));
+        let at = self.environment.now();
+        let command_context = CommandContext::from_system(causation, at);
+
+        match self.dispatch.delivery(id, command, command_context).await {
+            Ok(_) | Err(CommandError::Rejected(_)) => Reschedule::WhenDue,
+            Err(error) => {
+                tracing::warn!(delivery = %id, %error, "could not record an attempt; the receiver will hear of it again");
+                Reschedule::After(RETRY_PAUSE)
+            }
+        }
+    }
+
+    async fn changed(&mut self) -> bool {
+        // An error means that the read models were dropped: the service is stopping.
+        let _ = self.changes.changed().await;
+        false
+    }
+}

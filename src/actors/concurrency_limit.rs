@@ -1,0 +1,72 @@
+//! Limits concurrent work per account, so that an account with many unresponsive receivers does not use all slots.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::domain::ids::UserId;
+
+/// Slots in use per account; all anonymous callers share one limit. Cheap to clone.
+#[derive(Clone)]
+pub struct AccountConcurrencyLimit {
+    permits_per_account: usize,
+    in_use: Arc<Mutex<HashMap<Option<UserId>, usize>>>,
+}
+
+/// One slot, released on drop.
+pub struct ConcurrencyPermit {
+    limit: AccountConcurrencyLimit,
+    account: Option<UserId>,
+}
+
+impl AccountConcurrencyLimit {
+    /// Returns a limit of `permits_per_account` slots per account.
+    #[must_use]
+    pub fn new(permits_per_account: usize) -> Self {
+        Self { permits_per_account, in_use: Arc::default() }
+    }
+
+    /// Takes a slot for this account, unless it uses all of its slots.
+    #[must_use]
+    pub fn try_acquire(&self, account: Option<UserId>) -> Option<ConcurrencyPermit> {
+        let mut taken = self.in_use.lock();
+        let own = taken.entry(account).or_default();
+        if *own >= self.permits_per_account {
+            return None;
+        }
+        *own += 1;
+        Some(ConcurrencyPermit { limit: self.clone(), account })
+    }
+}
+
+impl Drop for ConcurrencyPermit {
+    fn drop(&mut self) {
+        let mut taken = self.limit.in_use.lock();
+        let left = taken.remove(&self.account).unwrap_or(0).saturating_sub(1);
+        if left > 0 {
+            taken.insert(self.account, left);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn an_account_has_its_share_and_gets_it_back() {
+        let ada = Some(UserId(Uuid::from_u128(1)));
+        let bob = Some(UserId(Uuid::from_u128(2)));
+        let shares = AccountConcurrencyLimit::new(2);
+        let first = shares.try_acquire(ada).unwrap();
+        let second = shares.try_acquire(ada);
+        assert!(second.is_some() && shares.try_acquire(ada).is_none());
+        assert!(shares.try_acquire(bob).is_some());
+        drop(first);
+        assert!(shares.try_acquire(ada).is_some());
+        drop(second);
+        assert!(shares.in_use.lock().is_empty());
+    }
+}

@@ -1,0 +1,327 @@
+//! The music vendor behind a circuit breaker.
+//!
+//! Music is streamed while it is generated, so nothing waits and nothing is retried: an interrupted stream has failed,
+//! and this module decides which commands record that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::{BoxStream, unfold};
+
+use super::poller::VendorState;
+use super::poller::backoff::Backoff;
+use super::poller::breaker::{Admission, BreakerOptions};
+use super::poller::vendor_guard::VendorGuard;
+use crate::domain::ids::TaskId;
+use crate::domain::music::{MusicStreamItem, MusicWork};
+use crate::domain::task::{TaskCommand, TaskFailure, VendorKey};
+use crate::environment::Environment;
+use crate::vendors::music::{MusicStreamError, MusicVendor, VendorMusicStream};
+use crate::vendors::{VendorError, VendorErrorKind};
+
+/// No waiting: while the breaker is open, callers get the time after which to retry.
+const NO_BACKOFF: Backoff = Backoff { min: Duration::ZERO, max: Duration::ZERO };
+
+/// Plays music. Cheap to clone.
+#[derive(Clone)]
+pub struct GuardedMusicVendor {
+    vendor: Arc<dyn MusicVendor>,
+    gate: VendorGuard,
+}
+
+/// Permission for one call. If the call is a probe and is dropped before its outcome is known, the next caller gets the
+/// probe: a client that hangs up must not cause another pause for all others.
+pub struct CallPermit {
+    guard: VendorGuard,
+    is_probe: bool,
+}
+
+impl CallPermit {
+    fn record_success(&mut self) {
+        self.is_probe = false;
+        self.guard.record_success();
+    }
+
+    fn record_failure(&mut self, error: &VendorError) {
+        self.is_probe = false;
+        self.guard.record_failure(error);
+    }
+}
+
+impl Drop for CallPermit {
+    fn drop(&mut self) {
+        if self.is_probe {
+            self.guard.release_probe();
+        }
+    }
+}
+
+/// Premature end of music: the failure for the listener, and the commands to record, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MusicInterruption {
+    pub failure: TaskFailure,
+    pub commands: Vec<TaskCommand>,
+}
+
+impl From<TaskFailure> for MusicInterruption {
+    /// Fails the task without any other command.
+    fn from(failure: TaskFailure) -> Self {
+        Self { commands: vec![TaskCommand::Fail { failure: failure.clone() }], failure }
+    }
+}
+
+impl GuardedMusicVendor {
+    /// Returns a player of `vendor`. Without breaker options, calls are always admitted.
+    #[must_use]
+    pub fn new(vendor: Arc<dyn MusicVendor>, breaker: Option<BreakerOptions>, environment: Environment) -> Self {
+        let guard = VendorGuard::new(vendor.name(), breaker, NO_BACKOFF, environment);
+        Self { vendor, gate: guard }
+    }
+
+    /// Returns the observable state of the vendor.
+    #[must_use]
+    pub fn vendor_state(&self) -> VendorState {
+        self.gate.state()
+    }
+
+    /// Asks the breaker for a call.
+    ///
+    /// # Errors
+    /// Returns the time to wait while the breaker is open or held.
+    pub fn admit(&self) -> Result<CallPermit, Duration> {
+        let leave = |is_probe| CallPermit { guard: self.gate.clone(), is_probe };
+        match self.gate.admission() {
+            Admission::Allow => Ok(leave(false)),
+            // Music vendors have no health check: the next stream is the probe.
+            Admission::Probe => Ok(leave(true)),
+            Admission::Wait(wait) => Err(wait),
+        }
+    }
+
+    /// Returns `true` if the same job yields the same music at no cost, so it can be generated again for another
+    /// listener.
+    #[must_use]
+    pub fn is_repeatable(&self) -> bool {
+        !self.vendor.is_remote()
+    }
+
+    /// Returns the command to record before the call: for a remote vendor, the intent to submit.
+    #[must_use]
+    pub fn start_command(&self, task: TaskId) -> TaskCommand {
+        if self.vendor.is_remote() {
+            TaskCommand::StartSubmission { key: VendorKey::from_recorded(task.to_string()), repeatable: false }
+        } else {
+            TaskCommand::RecordWorkStarted
+        }
+    }
+
+    /// Returns the music of a task. It is generated while it is read, at most one moment ahead; dropping the stream
+    /// stops the work.
+    #[must_use]
+    pub fn play(
+        &self,
+        permit: CallPermit,
+        task: TaskId,
+        work: MusicWork,
+    ) -> BoxStream<'static, Result<MusicStreamItem, MusicInterruption>> {
+        let stream = MonitoredMusicStream { stream: self.vendor.play(task, work), permit };
+        let next = async |heard: Option<MonitoredMusicStream>| {
+            let mut heard = heard?;
+            let moment = heard.next().await?;
+            let rest = moment.is_ok().then_some(heard);
+            Some((moment, rest))
+        };
+
+        unfold(Some(stream), next).boxed()
+    }
+}
+
+/// A stream of music that reports its outcome to the breaker.
+struct MonitoredMusicStream {
+    stream: VendorMusicStream,
+    permit: CallPermit,
+}
+
+impl MonitoredMusicStream {
+    /// Only the end of a stream counts as a success: a vendor that breaks off every stream is not healthy.
+    async fn next(&mut self) -> Option<Result<MusicStreamItem, MusicInterruption>> {
+        let moment = self.stream.next().await;
+        match &moment {
+            Some(Ok(_)) => {}
+            None | Some(Err(MusicStreamError::Failed(_))) => self.permit.record_success(),
+            Some(Err(MusicStreamError::NotAccepted(error))) => self.permit.record_failure(error),
+            Some(Err(MusicStreamError::Interrupted(failure))) => {
+                self.permit.record_failure(&VendorError::new(VendorErrorKind::Unknown, failure.message.as_str()));
+            }
+        }
+        moment.map(|moment| moment.map_err(interruption_of))
+    }
+}
+
+/// Returns what to record of music that ended prematurely. A call is never repeated, whatever its outcome: the listener
+/// already has the response to this one.
+fn interruption_of(stopped: MusicStreamError) -> MusicInterruption {
+    let error = match stopped {
+        MusicStreamError::Failed(failure) | MusicStreamError::Interrupted(failure) => return failure.into(),
+        MusicStreamError::NotAccepted(error) => error,
+    };
+
+    let failure = |code: &str| TaskFailure::new(code, &error.message);
+
+    match error.kind {
+        VendorErrorKind::Refused => {
+            let failure = failure("vendor_refused");
+            MusicInterruption { commands: vec![TaskCommand::RecordRefusal { failure: failure.clone() }], failure }
+        }
+        VendorErrorKind::Unknown => {
+            let failure = failure("outcome_unknown");
+            let unknown = TaskCommand::RecordUnknownOutcome { reason: failure.message.clone(), repeatable: false };
+            MusicInterruption { failure, commands: vec![unknown] }
+        }
+        VendorErrorKind::Unreached | VendorErrorKind::Busy | VendorErrorKind::Unserved => {
+            let failure = failure("vendor_unavailable");
+            let undelivered = TaskCommand::RecordUndelivered { reason: failure.message.clone() };
+            MusicInterruption { commands: vec![undelivered, TaskCommand::Fail { failure: failure.clone() }], failure }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actors::poller::breaker::CircuitState;
+    use crate::domain::music::MusicPrompt;
+    use crate::domain::value::Timestamp;
+    use futures_util::stream;
+    use parking_lot::Mutex;
+    use uuid::Uuid;
+
+    /// A vendor that returns these items, one list per stream.
+    struct ScriptedMusicVendor(Mutex<Vec<Vec<Result<MusicStreamItem, MusicStreamError>>>>);
+
+    impl MusicVendor for ScriptedMusicVendor {
+        fn name(&self) -> &'static str {
+            "told"
+        }
+
+        fn is_remote(&self) -> bool {
+            true
+        }
+
+        fn play(&self, _task: TaskId, _work: MusicWork) -> VendorMusicStream {
+            stream::iter(self.0.lock().remove(0)).boxed()
+        }
+    }
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    fn musician(
+        streams: Vec<Vec<Result<MusicStreamItem, MusicStreamError>>>,
+        environment: Environment,
+    ) -> GuardedMusicVendor {
+        let options = BreakerOptions { failures: 2, pause: MINUTE, pause_max: MINUTE };
+        GuardedMusicVendor::new(Arc::new(ScriptedMusicVendor(Mutex::new(streams))), Some(options), environment)
+    }
+
+    fn work() -> MusicWork {
+        MusicWork { prompt: MusicPrompt::from_recorded("x".to_owned()), seconds: None }
+    }
+
+    async fn circuits(streams: Vec<Vec<Result<MusicStreamItem, MusicStreamError>>>) -> Vec<CircuitState> {
+        let count = streams.len();
+        let musician = musician(streams, Environment::system());
+        let mut circuits = Vec::new();
+        for _ in 0..count {
+            let leave = CallPermit { guard: musician.gate.clone(), is_probe: false };
+            let _: Vec<_> = musician.play(leave, TaskId(Uuid::nil()), work()).collect().await;
+            circuits.push(musician.vendor_state().circuit());
+        }
+        assert_eq!(musician.admit().is_err(), circuits.last() == Some(&CircuitState::Open));
+        circuits
+    }
+
+    fn failure() -> TaskFailure {
+        TaskFailure::new("c", "m")
+    }
+
+    fn untaken(kind: VendorErrorKind) -> Vec<Result<MusicStreamItem, MusicStreamError>> {
+        vec![Err(MusicStreamError::NotAccepted(VendorError::new(kind, "m")))]
+    }
+
+    #[test]
+    fn what_a_vendor_says_is_told_without_what_moves_a_cursor() {
+        for kind in [VendorErrorKind::Refused, VendorErrorKind::Unknown, VendorErrorKind::Unreached] {
+            let told = interruption_of(MusicStreamError::NotAccepted(VendorError::new(kind, "no\u{1b}[2J credit")));
+            assert_eq!(told.failure.message.as_str(), "no[2J credit", "{kind:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn streams_that_break_off_open_the_circuit_and_one_that_ends_closes_it() {
+        let taken = || Ok(MusicStreamItem::Length { millis: 1 });
+        let broken = || vec![taken(), Err(MusicStreamError::Interrupted(failure()))];
+        assert_eq!(
+            circuits(vec![broken(), untaken(VendorErrorKind::Unknown)]).await,
+            [CircuitState::Closed, CircuitState::Open]
+        );
+        let well =
+            [vec![taken()], vec![taken(), Err(MusicStreamError::Failed(failure()))], untaken(VendorErrorKind::Refused)];
+        for answered in well {
+            assert_eq!(circuits(vec![broken(), answered, broken()]).await, [CircuitState::Closed; 3]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_listener_who_hangs_up_leaves_the_probe_to_the_next() {
+        // Given a vendor whose breaker was open, and a caller that gets the probe
+        let clock = Environment::manual(Timestamp::from_micros(0), 1);
+        let taken = || Ok(MusicStreamItem::Length { millis: 1 });
+        let streams = [
+            untaken(VendorErrorKind::Unknown),
+            untaken(VendorErrorKind::Unknown),
+            vec![],
+            vec![taken(), taken()],
+            vec![taken()],
+        ];
+        let musician = musician(streams.into(), clock.clone());
+        let ask = async || {
+            let leave = musician.admit().ok()?;
+            Some(musician.play(leave, TaskId(Uuid::nil()), work()))
+        };
+
+        for _ in 0..2 {
+            let _: Vec<_> = ask().await.expect("leave").collect().await;
+        }
+        assert!(ask().await.is_none());
+        clock.advance(MINUTE);
+
+        // When callers hang up before the first sound, before the end, or before asking
+        drop(ask().await.expect("leave"));
+
+        let mut cut_off = ask().await.expect("leave");
+        assert!(cut_off.next().await.is_some() && ask().await.is_none(), "one at a time");
+        drop(cut_off);
+        drop(musician.admit().expect("leave"));
+
+        // Then the next caller gets the probe, and the end of its stream closes the circuit
+        let heard: Vec<_> = ask().await.expect("leave").collect().await;
+        assert_eq!((heard.len(), musician.vendor_state().circuit()), (1, CircuitState::Closed));
+    }
+
+    #[test]
+    fn what_became_of_a_call_is_recorded_and_never_that_it_may_be_made_again() {
+        let recorded = |kind| interruption_of(MusicStreamError::NotAccepted(VendorError::new(kind, "m")));
+        for kind in [VendorErrorKind::Unreached, VendorErrorKind::Busy, VendorErrorKind::Unserved] {
+            let MusicInterruption { failure, commands } = recorded(kind);
+            assert_eq!(failure.code.as_str(), "vendor_unavailable");
+            assert!(matches!(commands[..], [TaskCommand::RecordUndelivered { .. }, TaskCommand::Fail { .. }]));
+        }
+        let MusicInterruption { failure, commands } = recorded(VendorErrorKind::Unknown);
+        assert_eq!(failure.code.as_str(), "outcome_unknown");
+        assert!(matches!(commands[..], [TaskCommand::RecordUnknownOutcome { repeatable: false, .. }]));
+        let MusicInterruption { failure, commands } = recorded(VendorErrorKind::Refused);
+        assert_eq!(failure.code.as_str(), "vendor_refused");
+        assert!(matches!(commands[..], [TaskCommand::RecordRefusal { .. }]));
+    }
+}

@@ -1,0 +1,65 @@
+//! Pauses between attempts. Each is jittered, so that tasks that began together do not retry together. Pure: callers
+//! pass a random number from 0 to 1.
+
+use std::time::Duration;
+
+/// Shortest and longest pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    pub min: Duration,
+    pub max: Duration,
+}
+
+impl Backoff {
+    /// Returns the pause after this many consecutive failures (from 1): exponential backoff.
+    #[must_use]
+    pub fn after_failures(self, failures: u32, random: f64) -> Duration {
+        let doublings = failures.saturating_sub(1).min(20);
+        with_half_jitter(self.min.saturating_mul(1 << doublings).clamp(self.min, self.max), random)
+    }
+
+    /// Returns the pause between two polls of a task of this age: half its age, so that short jobs are polled often and
+    /// long ones seldom.
+    #[must_use]
+    pub fn poll_interval(self, age: Duration, random: f64) -> Duration {
+        with_half_jitter((age / 2).clamp(self.min, self.max), random)
+    }
+}
+
+/// Returns a duration between half of `rest` and all of it.
+fn with_half_jitter(rest: Duration, random: f64) -> Duration {
+    rest.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0)
+}
+
+/// Returns up to a tenth more than `rest`, so that callers do not retry at the same moment.
+#[must_use]
+pub fn add_jitter(rest: Duration, random: f64) -> Duration {
+    rest.mul_f64(1.0 + random.clamp(0.0, 1.0) / 10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAUSES: Backoff = Backoff { min: Duration::from_secs(2), max: Duration::from_mins(5) };
+
+    #[test]
+    fn each_failure_doubles_the_rest_up_to_the_longest() {
+        let whole = |failures| PAUSES.after_failures(failures, 1.0).as_secs();
+        assert_eq!([1, 2, 3, 4, 9, u32::MAX].map(whole), [2, 4, 8, 16, 300, 300]);
+        assert_eq!(PAUSES.after_failures(3, 0.0).as_secs(), 4);
+        assert_eq!(PAUSES.after_failures(0, 1.0).as_secs(), 2);
+    }
+
+    #[test]
+    fn old_tasks_are_asked_after_seldom() {
+        let whole = |age| PAUSES.poll_interval(Duration::from_secs(age), 1.0).as_secs();
+        assert_eq!([0, 4, 60, 86_400].map(whole), [2, 2, 30, 300]);
+    }
+
+    #[test]
+    fn what_was_asked_for_is_never_cut() {
+        let asked = Duration::from_secs(10);
+        assert_eq!([0.0, 1.0].map(|chance| add_jitter(asked, chance).as_secs()), [10, 11]);
+    }
+}

@@ -1,0 +1,125 @@
+//! Reasons for which a task is paused, as shown to its owner. The owner sees only the category of a vendor's error: the
+//! exact message is recorded and logged, and may contain details meant for the operator.
+
+use std::time::Duration;
+
+use super::{Poller, Reschedule};
+use crate::actors::task_progress::TaskBlocker;
+use crate::domain::ids::TaskId;
+use crate::domain::task::{TaskFailure, TaskRecord};
+use crate::projections::task::TaskEntry;
+use crate::vendors::VendorErrorKind;
+
+/// Reason why a task is paused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum BlockedReason {
+    /// An input named by the owner is unavailable: the failure that the task would end with.
+    InputUnavailable(TaskFailure),
+    /// The service cannot store the inputs.
+    InputStorageFailed,
+    /// The service cannot record the outcome.
+    RecordingFailed,
+    /// A call to the vendor failed.
+    VendorError(VendorErrorKind),
+    /// The vendor does not know the task, possibly temporarily.
+    UnknownToVendor,
+    /// The circuit breaker admits no call.
+    CircuitOpen,
+    /// The results cannot be fetched.
+    ResultsUnavailable(TaskFailure),
+}
+
+impl BlockedReason {
+    fn into_failure(self) -> TaskFailure {
+        let (code, message) = match self {
+            Self::InputUnavailable(failure) => return failure,
+            Self::InputStorageFailed => ("input_not_taken_in", "the service cannot take in its inputs at this time"),
+            Self::RecordingFailed => ("not_recorded", "the service cannot record changes at this time"),
+            Self::CircuitOpen => {
+                ("vendor_paused", "the vendor had trouble or asked for it, and is left alone for a while")
+            }
+            Self::VendorError(VendorErrorKind::Busy) => ("vendor_busy", "the vendor has no room at this time"),
+            Self::VendorError(VendorErrorKind::Unreached) => {
+                ("vendor_unreachable", "the vendor cannot be reached at this time")
+            }
+            Self::VendorError(VendorErrorKind::Unserved) => {
+                ("vendor_unavailable", "the vendor does not serve this service")
+            }
+            Self::VendorError(VendorErrorKind::Unknown | VendorErrorKind::Refused) => {
+                ("vendor_unanswered", "the vendor was asked and gave no answer that says how the task stands")
+            }
+            Self::UnknownToVendor => ("vendor_unanswered", "the vendor does not know the task at this time"),
+            Self::ResultsUnavailable(failure) => {
+                let message = "the vendor is done, and its results cannot be brought home yet";
+                return TaskFailure::new(failure.code.as_str(), message);
+            }
+        };
+
+        TaskFailure::new(code, message)
+    }
+}
+
+impl Poller {
+    /// Pauses a blocked task and records the reason for its owner. An open breaker does not replace an earlier reason,
+    /// which is more specific.
+    pub(super) fn block(&self, task: TaskId, entry: &TaskEntry, reason: BlockedReason, rest: Duration) -> Reschedule {
+        let now = self.environment.now();
+        let rest = self.limit_to_deadline(&entry.record, rest);
+        // `vendor_busy` is outdated once the breaker opens.
+        let before = self
+            .task_progress
+            .blocker(task)
+            .filter(|before| reason == BlockedReason::CircuitOpen && !before.counts_as_queued);
+        let counts_as_queued = reason == BlockedReason::VendorError(VendorErrorKind::Busy);
+        let blocker = before.unwrap_or_else(|| TaskBlocker {
+            reason: reason.into_failure(),
+            counts_as_queued,
+            since: now,
+            next_attempt_at: now,
+        });
+        self.task_progress.block(task, TaskBlocker { next_attempt_at: now.saturating_add(rest), ..blocker });
+        Reschedule::After(rest)
+    }
+
+    /// Limits a pause to the time left until the deadline. A task past its deadline keeps the pause.
+    pub(super) fn limit_to_deadline(&self, record: &TaskRecord, rest: Duration) -> Duration {
+        let age = self.environment.now().since(record.created_at);
+        let left = self.options.deadline_of(record).checked_sub(age).filter(|left| !left.is_zero());
+        left.map_or(rest, |left| rest.min(left))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_of_all_causes_are_known_and_of_results_nothing_else_is_told() {
+        let results = ["result_unavailable", "result_unwritable", "result_invalid"];
+        let results = results
+            .map(|code| BlockedReason::ResultsUnavailable(TaskFailure::new(code, "certificate of results.internal")));
+        let kinds = [
+            VendorErrorKind::Busy,
+            VendorErrorKind::Unreached,
+            VendorErrorKind::Unserved,
+            VendorErrorKind::Unknown,
+            VendorErrorKind::Refused,
+        ];
+        let input = BlockedReason::InputUnavailable(TaskFailure::new(
+            "input_unavailable",
+            "an input could not be fetched: no connection",
+        ));
+        let others = [
+            BlockedReason::InputStorageFailed,
+            BlockedReason::RecordingFailed,
+            BlockedReason::UnknownToVendor,
+            BlockedReason::CircuitOpen,
+            input,
+        ];
+        for cause in others.into_iter().chain(kinds.map(BlockedReason::VendorError)).chain(results) {
+            let reason = cause.into_failure();
+            assert!(TaskBlocker::CODES.contains(&reason.code.as_str()), "{reason:?}");
+            assert!(!reason.message.as_str().contains("internal"), "{reason:?}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The guard of a vendor: its circuit breaker, and the pauses of tasks that cannot proceed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::backoff::{Backoff, add_jitter};
+use super::breaker::{Admission, BreakerOptions, CircuitBreaker, CircuitState};
+use crate::domain::ids::TaskId;
+use crate::environment::Environment;
+use crate::vendors::{VendorError, VendorErrorKind};
+
+/// Longest pause that a vendor may ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
+
+/// Maximum number of tasks whose failures are counted.
+const FAILURE_COUNTERS_MAX: usize = 65_536;
+
+/// Observable state of a vendor. Cheap to clone.
+#[derive(Clone)]
+pub struct VendorState {
+    pub name: &'static str,
+    breaker: Option<Arc<Mutex<CircuitBreaker>>>,
+    environment: Environment,
+}
+
+impl VendorState {
+    /// Returns the state of the circuit breaker; always closed if there is none.
+    #[must_use]
+    pub fn circuit(&self) -> CircuitState {
+        self.breaker.as_ref().map_or(CircuitState::Closed, |breaker| breaker.lock().circuit(self.environment.now()))
+    }
+}
+
+/// Guard of one vendor. Cheap to clone.
+#[derive(Clone)]
+pub(in crate::actors) struct VendorGuard {
+    state: VendorState,
+    retry: Backoff,
+    environment: Environment,
+    /// Notified when the breaker closes, so that waiting tasks proceed.
+    closed: Arc<Notify>,
+    /// Consecutive failed polls per task.
+    failures: Arc<Mutex<HashMap<TaskId, u32>>>,
+}
+
+impl VendorGuard {
+    /// Returns a guard. Without breaker options, every call is admitted.
+    pub(in crate::actors) fn new(
+        name: &'static str,
+        breaker: Option<BreakerOptions>,
+        retry: Backoff,
+        environment: Environment,
+    ) -> Self {
+        let breaker = breaker.map(|options| Arc::new(Mutex::new(CircuitBreaker::new(options))));
+        let state = VendorState { name, breaker, environment: environment.clone() };
+        Self { state, retry, environment, closed: Arc::default(), failures: Arc::default() }
+    }
+
+    pub(in crate::actors) fn state(&self) -> VendorState {
+        self.state.clone()
+    }
+
+    /// Decides whether the vendor may be called.
+    pub(in crate::actors) fn admission(&self) -> Admission {
+        let breaker = self.state.breaker.as_ref();
+        breaker.map_or(Admission::Allow, |breaker| breaker.lock().admit(self.environment.now()))
+    }
+
+    /// Ends a probe without an outcome.
+    pub(in crate::actors) fn release_probe(&self) {
+        if let Some(breaker) = &self.state.breaker {
+            breaker.lock().release_probe(self.environment.now());
+        }
+    }
+
+    /// Completes when the breaker closes.
+    pub(in crate::actors) async fn wait_until_closed(&self) {
+        self.closed.notified().await;
+    }
+
+    /// Records a successful call.
+    pub(in crate::actors) fn record_success(&self) {
+        if self.state.breaker.as_ref().is_some_and(|breaker| breaker.lock().record_success()) {
+            tracing::info!(vendor = self.state.name, "the vendor is back: the circuit is closed");
+            self.closed.notify_one();
+        }
+    }
+
+    /// Records a failed call. A refusal is a response of a working vendor and counts as a success. A busy vendor that
+    /// names a pause is held for that time and has not failed.
+    pub(in crate::actors) fn record_failure(&self, error: &VendorError) {
+        if error.kind == VendorErrorKind::Refused {
+            return self.record_success();
+        }
+
+        let Some(breaker) = &self.state.breaker else { return };
+        let now = self.environment.now();
+        let mut breaker = breaker.lock();
+
+        if let Some(pause) = error.retry_after {
+            breaker.hold(now, pause.min(RETRY_AFTER_MAX));
+            if error.kind == VendorErrorKind::Busy {
+                return;
+            }
+        }
+
+        if breaker.record_failure(now) {
+            let vendor = self.state.name;
+            let reason = error.message.as_str();
+            tracing::error!(vendor, reason, "the vendor keeps failing: the circuit is open, and tasks wait");
+        }
+    }
+
+    /// Returns the pause of a task that was not admitted. It is short during a probe.
+    pub(in crate::actors) fn admission_delay(&self, wait: Duration) -> Duration {
+        let probing = self.state.circuit() == CircuitState::HalfOpen;
+        let wait = if probing { wait.min(self.retry.min) } else { wait };
+        add_jitter(wait, self.environment.random_f64())
+    }
+
+    /// Returns the pause after this many consecutive failures.
+    pub(in crate::actors) fn backoff_after(&self, failures: u32) -> Duration {
+        self.retry.after_failures(failures, self.environment.random_f64())
+    }
+
+    /// Returns the pause that the vendor asked for, or the one after this many failures.
+    pub(in crate::actors) fn retry_delay(&self, error: &VendorError, failures: u32) -> Duration {
+        let asked =
+            error.retry_after.map(|asked| add_jitter(asked.min(RETRY_AFTER_MAX), self.environment.random_f64()));
+        asked.unwrap_or_else(|| self.backoff_after(failures))
+    }
+
+    /// Counts a failed poll of a task and returns the number of consecutive ones.
+    pub(in crate::actors) fn count_failure(&self, task: TaskId) -> u32 {
+        let mut failures = self.failures.lock();
+        // Cancelled tasks leave their counters behind, so all are cleared when the map is full.
+        if failures.len() >= FAILURE_COUNTERS_MAX {
+            failures.clear();
+        }
+        let count = failures.entry(task).or_default();
+        *count = count.saturating_add(1);
+        *count
+    }
+
+    pub(in crate::actors) fn reset_failures(&self, task: TaskId) {
+        self.failures.lock().remove(&task);
+    }
+}

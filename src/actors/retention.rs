@@ -1,0 +1,80 @@
+//! The sweeper: removes files of media tasks that ended before the retention period (contract 5: `media.retention`).
+//!
+//! The log alone determines the files to remove: those that are not used by any task that is unfinished or ended within
+//! the retention. A sweep interrupted by a crash is repeated, a shared file stays as long as the younger task needs it,
+//! and unreferenced files are removed too. No event is recorded, because the end of the retention follows from the log.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::reactor::{Reactor, Reschedule, WorkerSlots};
+use crate::domain::value::Timestamp;
+use crate::environment::Environment;
+use crate::media::store::MediaStore;
+use crate::projections::ReadModels;
+use crate::projections::task::index::mark_of;
+
+/// Shortest and longest time between two sweeps; in between, a tenth of the retention.
+const SWEEP_INTERVAL_BOUNDS: (Duration, Duration) = (Duration::from_mins(1), Duration::from_hours(1));
+
+/// Reactor that removes expired files.
+#[derive(Clone)]
+pub struct RetentionSweeper {
+    store: MediaStore,
+    models: ReadModels,
+    environment: Environment,
+    retention: Duration,
+    /// Earliest time of the next sweep.
+    due_at: Arc<Mutex<Timestamp>>,
+}
+
+impl RetentionSweeper {
+    /// Returns a sweeper of a store. Files stay for `retention` after the end of the last task that uses them.
+    #[must_use]
+    pub fn new(store: MediaStore, models: ReadModels, environment: Environment, retention: Duration) -> Self {
+        let due_at = Arc::new(Mutex::new(environment.now().saturating_add(SWEEP_INTERVAL_BOUNDS.0)));
+        Self { store, models, environment, retention, due_at }
+    }
+
+    /// Removes the expired files. Blocks on the disk.
+    fn sweep(&self) {
+        let retention = i64::try_from(self.retention.as_micros()).unwrap_or(i64::MAX);
+        let since = Timestamp::from_micros(self.environment.now().micros().saturating_sub(retention));
+        // Works on a copy, so that writers do not wait.
+        let index = self.models.read().tasks.index.snapshot_copy();
+        let needed = index.marks_since(since);
+        match self.store.sweep(&|digest| needed.contains(&mark_of(digest))) {
+            Ok(swept) if swept.files == 0 => {}
+            Ok(swept) => tracing::info!(swept.files, swept.bytes, "files of tasks that ended long ago were removed"),
+            Err(error) => tracing::warn!(%error, "files of tasks that ended long ago cannot be removed"),
+        }
+    }
+}
+
+impl Reactor for RetentionSweeper {
+    type Key = ();
+    type Work = ();
+    const NAME: &'static str = "sweeper";
+
+    fn due(&self, slots: &mut WorkerSlots<()>) -> Vec<((), ())> {
+        let is_due = self.environment.now() >= *self.due_at.lock();
+        if is_due && slots.try_reserve(&(), Self::NAME) { vec![((), ())] } else { Vec::new() }
+    }
+
+    async fn act(&self, (): ()) -> Reschedule {
+        let sweeper = self.clone();
+        if tokio::task::spawn_blocking(move || sweeper.sweep()).await.is_err() {
+            tracing::error!("a sweep of files died");
+        }
+        let pause = (self.retention / 10).clamp(SWEEP_INTERVAL_BOUNDS.0, SWEEP_INTERVAL_BOUNDS.1);
+        *self.due_at.lock() = self.environment.now().saturating_add(pause);
+        Reschedule::WhenDue
+    }
+
+    /// Sweeps are not urgent: the reactor's own timer is enough.
+    async fn changed(&mut self) -> bool {
+        std::future::pending().await
+    }
+}

@@ -1,0 +1,216 @@
+//! Progress of running tasks, and the reasons why others are blocked.
+//!
+//! Progress changes too often for the log (DESIGN 3), so only the last report is kept, in memory. After a restart it is
+//! unknown until the next attempt.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::domain::ids::TaskId;
+use crate::domain::task::TaskFailure;
+use crate::domain::value::Timestamp;
+use crate::vendors::JobProgress;
+
+/// Maximum number of tasks. The one that was reported least recently is evicted: ended tasks are no longer reported.
+const TRACKED_TASKS_MAX: usize = 65_536;
+
+/// Progress of a task at its vendor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportedProgress {
+    /// The task is queued at this place, counted from 1.
+    Queued { queue_position: u32 },
+    /// The task is done to this many thousandths.
+    Running { permille: u16 },
+}
+
+/// Reason why a task is blocked, shown to its owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskBlocker {
+    pub reason: TaskFailure,
+    /// `true` if the task counts as queued.
+    pub counts_as_queued: bool,
+    /// Time at which the task was blocked first.
+    pub since: Timestamp,
+    /// Latest time of the next attempt.
+    pub next_attempt_at: Timestamp,
+}
+
+impl TaskBlocker {
+    /// All reason codes.
+    pub const CODES: [&'static str; 11] = [
+        "input_unavailable",
+        "input_not_taken_in",
+        "not_recorded",
+        "vendor_unreachable",
+        "vendor_busy",
+        "vendor_unavailable",
+        "vendor_unanswered",
+        "vendor_paused",
+        "result_unavailable",
+        "result_unwritable",
+        "result_invalid",
+    ];
+}
+
+/// State of one task.
+#[derive(Debug, Default)]
+struct TaskProgressEntry {
+    reported: Option<ReportedProgress>,
+    blocker: Option<TaskBlocker>,
+    /// Position in the order of reports.
+    reported_at_turn: u64,
+}
+
+#[derive(Debug, Default)]
+struct TaskProgressTable {
+    tasks: HashMap<TaskId, TaskProgressEntry>,
+    /// The same tasks, least recently reported first.
+    by_recency: BTreeMap<u64, TaskId>,
+    last_turn: u64,
+}
+
+impl TaskProgressTable {
+    /// Returns the state of a task that is reported now.
+    fn touch(&mut self, task: TaskId) -> &mut TaskProgressEntry {
+        self.last_turn += 1;
+        if self.tasks.len() >= TRACKED_TASKS_MAX
+            && !self.tasks.contains_key(&task)
+            && let Some((_, oldest)) = self.by_recency.pop_first()
+        {
+            self.tasks.remove(&oldest);
+        }
+        let entry = self.tasks.entry(task).or_default();
+        self.by_recency.remove(&entry.reported_at_turn);
+        self.by_recency.insert(self.last_turn, task);
+        entry.reported_at_turn = self.last_turn;
+        entry
+    }
+}
+
+/// Progress of unfinished tasks. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct TaskProgress(Arc<Mutex<TaskProgressTable>>);
+
+impl TaskProgress {
+    /// Records the progress reported by a vendor. Progress never decreases, even if the vendor starts over.
+    pub fn record(&self, task: TaskId, progress: &JobProgress) {
+        let reported = match progress {
+            JobProgress::Queued { queue_position: Some(place) } => ReportedProgress::Queued { queue_position: *place },
+            JobProgress::Running { permille: Some(permille) } => ReportedProgress::Running { permille: *permille },
+            _ => return,
+        };
+
+        let mut known = self.0.lock();
+        let current = &mut known.touch(task).reported;
+
+        *current = Some(match (*current, reported) {
+            (Some(ReportedProgress::Running { permille: before }), ReportedProgress::Running { permille }) => {
+                ReportedProgress::Running { permille: permille.max(before) }
+            }
+            (Some(made @ ReportedProgress::Running { .. }), ReportedProgress::Queued { .. }) => made,
+            (None | Some(ReportedProgress::Queued { .. }), told) => told,
+        });
+    }
+
+    /// Marks the task as blocked.
+    pub fn block(&self, task: TaskId, hindrance: TaskBlocker) {
+        self.0.lock().touch(task).blocker = Some(hindrance);
+    }
+
+    /// Marks the task as unblocked.
+    pub fn unblock(&self, task: TaskId) {
+        if let Some(kept) = self.0.lock().tasks.get_mut(&task) {
+            kept.blocker = None;
+        }
+    }
+
+    /// Returns the reason why a task is blocked, if it is.
+    #[must_use]
+    pub fn blocker(&self, task: TaskId) -> Option<TaskBlocker> {
+        self.0.lock().tasks.get(&task)?.blocker.clone()
+    }
+
+    /// Returns how many thousandths of a task are done, if known.
+    #[must_use]
+    pub fn permille(&self, task: TaskId) -> Option<u16> {
+        match self.reported(task) {
+            Some(ReportedProgress::Running { permille }) => Some(permille),
+            _ => None,
+        }
+    }
+
+    /// Returns the task's place in the queue of its vendor, if known.
+    #[must_use]
+    pub fn queue_position(&self, task: TaskId) -> Option<u32> {
+        match self.reported(task) {
+            Some(ReportedProgress::Queued { queue_position: place }) => Some(place),
+            _ => None,
+        }
+    }
+
+    fn reported(&self, task: TaskId) -> Option<ReportedProgress> {
+        self.0.lock().tasks.get(&task)?.reported
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    fn task(number: u128) -> TaskId {
+        TaskId(Uuid::from_u128(number))
+    }
+
+    #[test]
+    fn a_task_waits_and_then_only_goes_forward() {
+        let live = TaskProgress::default();
+        let waits = |place| live.record(task(1), &JobProgress::Queued { queue_position: place });
+        let made = |permille| live.record(task(1), &JobProgress::Running { permille });
+        waits(None);
+        assert_eq!((live.queue_position(task(1)), live.permille(task(1))), (None, None));
+        waits(Some(2));
+        waits(Some(1));
+        assert_eq!((live.queue_position(task(1)), live.permille(task(1))), (Some(1), None));
+
+        for (told, shown) in [(Some(10), 10), (Some(400), 400), (None, 400), (Some(20), 400)] {
+            made(told);
+            waits(Some(3));
+            assert_eq!((live.queue_position(task(1)), live.permille(task(1))), (None, Some(shown)));
+        }
+
+        assert_eq!(live.permille(task(2)), None);
+    }
+
+    #[test]
+    fn what_hinders_a_task_is_known_until_it_goes_on_and_takes_nothing_of_its_progress() {
+        let live = TaskProgress::default();
+        let at = Timestamp::from_micros(1);
+        let reason = TaskFailure::new("vendor_busy", "no room");
+        let hindrance = TaskBlocker { reason, counts_as_queued: true, since: at, next_attempt_at: at };
+        live.record(task(1), &JobProgress::Running { permille: Some(400) });
+        live.block(task(1), hindrance.clone());
+        assert_eq!((live.blocker(task(1)), live.permille(task(1))), (Some(hindrance), Some(400)));
+        live.unblock(task(1));
+        live.unblock(task(2));
+        assert_eq!((live.blocker(task(1)), live.permille(task(1))), (None, Some(400)));
+    }
+
+    #[test]
+    fn of_many_tasks_those_are_forgotten_of_which_nothing_was_told_for_longest() {
+        // Given as many tasks as are kept, of which the first is reported once more
+        let live = TaskProgress::default();
+        let tell = |number: usize| live.record(task(number as u128), &JobProgress::Running { permille: Some(400) });
+        (0..TRACKED_TASKS_MAX).for_each(tell);
+        tell(0);
+        // When one more task is reported
+        tell(TRACKED_TASKS_MAX);
+        // Then only the second one, reported least recently, is evicted
+        let known = |number: usize| live.permille(task(number as u128)).is_some();
+        let forgotten: Vec<_> = (0..=TRACKED_TASKS_MAX).filter(|number| !known(*number)).collect();
+        assert_eq!(forgotten, [1]);
+        assert_eq!(live.0.lock().by_recency.len(), TRACKED_TASKS_MAX);
+    }
+}

@@ -1,0 +1,53 @@
+//! Webhooks of vendors: each only causes an earlier poll of its task. Their content is not trusted.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::domain::ids::TaskId;
+use crate::vendors::webhook_ticket::WebhookTicketKey;
+
+/// Maximum number of waiting hints; further ones are dropped, and those tasks are polled on schedule.
+const PENDING_MAX: usize = 65_536;
+
+/// Passes hints to the pollers. Cheap to clone.
+#[derive(Clone)]
+pub struct VendorWebhooks {
+    key: WebhookTicketKey,
+    pending: Arc<Mutex<HashSet<TaskId>>>,
+    arrival: Arc<Notify>,
+}
+
+impl VendorWebhooks {
+    /// Returns hints whose tickets are signed with `key`.
+    #[must_use]
+    pub fn new(key: WebhookTicketKey) -> Self {
+        Self { key, pending: Arc::default(), arrival: Arc::default() }
+    }
+
+    /// Records a hint; `false` if the ticket belongs to no task.
+    #[must_use]
+    pub fn accept(&self, ticket: &str) -> bool {
+        let Some(task) = self.key.verify(ticket) else { return false };
+        let mut waiting = self.pending.lock();
+        if waiting.len() < PENDING_MAX {
+            waiting.insert(task);
+        }
+        drop(waiting);
+        // A poller that is not waiting now will look soon anyway.
+        self.arrival.notify_waiters();
+        true
+    }
+
+    /// Removes and returns the hinted tasks for which `is_own` returns `true`.
+    pub(super) fn drain(&self, is_own: impl Fn(&TaskId) -> bool) -> Vec<TaskId> {
+        self.pending.lock().extract_if(|task| is_own(task)).collect()
+    }
+
+    /// Completes after the next hint.
+    pub(super) async fn received(&self) {
+        self.arrival.notified().await;
+    }
+}

@@ -1,0 +1,37 @@
+//! Ends music streams that a stop or crash interrupted: their listeners are gone, and they are not repeated.
+
+use crate::actors::CommandContext;
+use crate::actors::system::Dispatch;
+use crate::domain::task::{Gateway, TaskCommand, TaskFailure, TaskStage};
+use crate::domain::value::Text;
+use crate::environment::Environment;
+use crate::projections::ReadModels;
+
+/// Reason recorded for such a stream.
+const INTERRUPTED_REASON: &str = "the service stopped while the stream was being sent; it was not made again";
+
+/// Fails every unfinished stream. If that cannot be recorded, the next start does it.
+pub(super) async fn fail_interrupted(dispatch: &Dispatch, models: &ReadModels, environment: &Environment) {
+    let unfinished: Vec<_> = {
+        let models = models.read();
+        let unfinished = models.tasks.unfinished(Gateway::Music);
+        unfinished.map(|(task, entry)| (task, entry.last_event, final_command(&entry.record.stage))).collect()
+    };
+    for (task, last_event, command) in unfinished {
+        let command_context = CommandContext::from_system(Some(last_event), environment.now());
+        if let Err(error) = dispatch.task(task, command, command_context).await {
+            tracing::warn!(%task, %error, "a stream that was interrupted could not be ended");
+        }
+    }
+}
+
+/// Returns the command for a stage. During a submission, the vendor may already have begun.
+fn final_command(stage: &TaskStage) -> TaskCommand {
+    let unknown = "the service stopped while it asked the vendor, which may have begun; it is not asked again";
+    match stage {
+        TaskStage::Submitting { .. } => {
+            TaskCommand::RecordUnknownOutcome { reason: Text::from_recorded(unknown.to_owned()), repeatable: false }
+        }
+        _ => TaskCommand::Fail { failure: TaskFailure::interrupted(INTERRUPTED_REASON) },
+    }
+}

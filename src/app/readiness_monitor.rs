@@ -1,0 +1,115 @@
+//! Logs readiness changes: not ready, not ready for another reason, ready again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::StartError;
+use crate::http::server::{Readiness, ReadinessFailure, ReadinessFailureKind};
+
+/// Interval of the checks.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Thread that checks readiness. A separate thread, because a writing thread cannot notice that the disk hangs.
+pub(super) struct ReadinessMonitor {
+    stop_requested: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl ReadinessMonitor {
+    /// Starts the checks.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn start(readiness: &Readiness) -> Result<Self, StartError> {
+        let readiness = Arc::clone(readiness);
+        let stop_requested = Arc::new(AtomicBool::new(false));
+        let is_ending = Arc::clone(&stop_requested);
+        let watch = move || {
+            let mut told = LastReported::default();
+            while !is_ending.load(Ordering::Acquire) {
+                if let Some(news) = told.update(readiness()) {
+                    news.log();
+                }
+                thread::park_timeout(CHECK_INTERVAL);
+            }
+        };
+
+        let thread = thread::Builder::new().name("lookout".to_owned()).spawn(watch);
+        let thread = thread.map_err(|error| StartError::part("the thread that looks after the service", &error))?;
+        Ok(Self { stop_requested, thread })
+    }
+
+    /// Stops the checks. Must be called before the checked parts stop.
+    pub fn stop(self) {
+        self.stop_requested.store(true, Ordering::Release);
+        self.thread.thread().unpark();
+        if self.thread.join().is_err() {
+            tracing::error!("the thread that looks after the service panicked");
+        }
+    }
+}
+
+/// Last logged reason for not being ready; `None` while ready.
+#[derive(Default)]
+struct LastReported(Option<ReadinessFailureKind>);
+
+/// Change to log.
+#[derive(Debug, PartialEq, Eq)]
+enum ReadinessTransition {
+    NotReady { reason: String },
+    ReadyAgain,
+}
+
+impl LastReported {
+    fn update(&mut self, now: Result<(), ReadinessFailure>) -> Option<ReadinessTransition> {
+        match now {
+            Ok(()) => self.0.take().map(|_| ReadinessTransition::ReadyAgain),
+            // `Space` logs a full disk itself.
+            Err(ReadinessFailure { kind: ReadinessFailureKind::Full, .. }) => None,
+            Err(ReadinessFailure { kind: by, .. }) if self.0 == Some(by) => None,
+            Err(ReadinessFailure { kind: by, reason, .. }) => {
+                self.0 = Some(by);
+                Some(ReadinessTransition::NotReady { reason })
+            }
+        }
+    }
+}
+
+impl ReadinessTransition {
+    fn log(&self) {
+        match self {
+            Self::NotReady { reason } => tracing::warn!(reason, "not ready"),
+            Self::ReadyAgain => tracing::info!("ready again"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_is_told_when_it_begins_and_that_none_is_left() {
+        let unready = |by, reason: &str| {
+            Err(ReadinessFailure { kind: by, public_message: String::new(), reason: reason.to_owned() })
+        };
+        let not_ready = |reason: &str| Some(ReadinessTransition::NotReady { reason: reason.to_owned() });
+        let mut told = LastReported::default();
+
+        for (now, news) in [
+            (Ok(()), None),
+            (unready(ReadinessFailureKind::Hanging, "the disk hangs for 6 s"), not_ready("the disk hangs for 6 s")),
+            (unready(ReadinessFailureKind::Hanging, "the disk hangs for 7 s"), None),
+            (unready(ReadinessFailureKind::Full, "no room"), None),
+            (unready(ReadinessFailureKind::ReadOnly, "a sync failed"), not_ready("a sync failed")),
+            (Ok(()), Some(ReadinessTransition::ReadyAgain)),
+            (Ok(()), None),
+            (unready(ReadinessFailureKind::Full, "no room"), None),
+            (Ok(()), None),
+        ] {
+            assert_eq!(told.update(now), news);
+        }
+    }
+}

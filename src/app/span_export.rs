@@ -1,0 +1,54 @@
+//! Traces: the tracer and the exporter, if a collector is configured.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::StartError;
+use crate::config::Settings;
+use crate::environment::Environment;
+use crate::outbound::span_exporter::SpanExporter;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::trace::{TraceSources, Tracer};
+
+/// Time that a stop waits for the last spans to be sent.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Background task that sends spans.
+pub(super) struct SpanExportTask(Option<(watch::Sender<bool>, JoinHandle<()>)>);
+
+/// Returns a tracer, which is disabled if no collector is configured, and its exporter.
+pub(super) fn build_tracer(
+    settings: &Settings,
+    environment: &Environment,
+    metrics: &Metrics,
+) -> Result<(Tracer, SpanExportTask), StartError> {
+    let own = &settings.telemetry;
+    let Some(endpoint) = &own.otlp_endpoint else { return Ok((Tracer::default(), SpanExportTask(None))) };
+    let collector = SpanExporter::new(endpoint, own.service_name.clone());
+    let collector = collector.map_err(|error| StartError::part("the collector of traces", &error))?;
+    let clock = environment.clone();
+    let random = environment.clone();
+    let sources = TraceSources {
+        now: Arc::new(move || u64::try_from(clock.now().micros()).unwrap_or(0).saturating_mul(1000)),
+        random_bytes: Arc::new(move || random.random_bytes()),
+    };
+
+    let tracer = Tracer::new(sources, own.sample_percent, metrics.clone());
+    let (stop, stopping) = watch::channel(false);
+    let work = actix_web::rt::spawn(collector.run(tracer.clone(), stopping));
+    Ok((tracer, SpanExportTask(Some((stop, work)))))
+}
+
+impl SpanExportTask {
+    /// Sends the remaining spans, for a limited time.
+    pub(super) async fn stop(self) {
+        let Some((stop, work)) = self.0 else { return };
+        stop.send_replace(true);
+        if tokio::time::timeout(FLUSH_TIMEOUT, work).await.is_err() {
+            tracing::warn!("the last spans were not sent to the collector in time");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The first half of a start: the quick checks that can reject it, then the steps that may take long.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use tokio::sync::oneshot;
+
+use super::StartError;
+use super::address_file::remove_address_file;
+use super::bootstrap::{AdminTokenSource, load_admin_token};
+use super::files::{open_archives, open_keyring, open_store, open_webhook_key};
+use super::missing_log_guard::check_log_exists;
+use super::recovery::{OpenedLog, SnapshotPolicy, log_options, open_models, with_sync_metrics};
+use super::tariff::open_tariff;
+use super::upload_key::{create_upload_key, read_upload_key};
+use crate::config::{PrivateRule, Settings};
+use crate::data_dir::DataDir;
+use crate::domain::video::Tariff;
+use crate::environment::Environment;
+use crate::events::sled_log::SledLog;
+use crate::events::stream::Position;
+use crate::http::server::IdempotencyKeys;
+use crate::media::archive::store::ArchiveStore;
+use crate::media::archive::upload_token::UploadKey;
+use crate::media::store::MediaStore;
+use crate::outbound::signature::WebhookKey;
+use crate::pii::Keyring;
+use crate::projections::node::view::Links;
+use crate::projections::read_models::Models;
+use crate::telemetry::metrics::Metrics;
+
+/// State of a start once the directory is locked and the port is bound.
+pub(super) struct BoundService {
+    pub settings: Settings,
+    pub environment: Environment,
+    pub data: DataDir,
+    pub tariff: Tariff,
+    pub listener: TcpListener,
+    pub address: SocketAddr,
+    pub public_url: String,
+    pub token: String,
+    pub admin_token: AdminTokenSource,
+}
+
+/// State of a start once the log and the files beside it are open.
+pub(super) struct OpenedService {
+    pub bound: BoundService,
+    pub store: MediaStore,
+    pub upload_key: UploadKey,
+    pub keys: IdempotencyKeys,
+    /// Key that signs webhooks, and its public half as text.
+    pub webhook_key: (WebhookKey, String),
+    pub metrics: Metrics,
+    pub log: Arc<SledLog>,
+    pub models: Models,
+    pub reports: Vec<String>,
+    /// Position of the snapshot used by this start.
+    pub snapshot_position: Position,
+    pub personal: Keyring,
+    pub archives: ArchiveStore,
+}
+
+impl BoundService {
+    pub(super) fn new(settings: Settings, environment: Environment) -> Result<Self, StartError> {
+        let root = &settings.data_dir;
+        // A directory in use is reported before a port in use; a new directory is created only after the port is bound.
+        let held = root.is_dir().then(|| open_data_dir(root)).transpose()?;
+        let tariff = open_tariff(settings.video.pricing.as_deref())?;
+        let (listener, address) = listen(settings.listen)?;
+        let data = held.map_or_else(|| open_data_dir(root), Ok)?;
+        let (token, admin_token) = load_admin_token(&data, settings.admin_token.as_ref(), &environment)?;
+        log_egress_rule(&settings);
+        let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        Ok(Self { settings, environment, data, tariff, listener, address, public_url, token, admin_token })
+    }
+
+    /// Opens everything on a separate thread: replaying a long log takes time, and meanwhile probes and signals must be
+    /// handled. If this future is dropped, the thread continues until the program ends, which is as harmless as a
+    /// crash.
+    pub(super) async fn open_in_background(self) -> Result<OpenedService, StartError> {
+        let (told, opened) = oneshot::channel();
+        let thread = thread::Builder::new().name("opening".to_owned()).spawn(move || drop(told.send(self.open())));
+        let thread = thread.map_err(|error| StartError::part("the thread that opens the log", &error))?;
+        match opened.await {
+            Ok(opened) => opened,
+            Err(_) => std::panic::resume_unwind(thread.join().expect_err("it tells before it ends, unless it panics")),
+        }
+    }
+
+    fn open(self) -> Result<OpenedService, StartError> {
+        let Self { data, settings, environment, public_url, .. } = &self;
+        let store = open_store(data, environment, settings.media.decode_memory)?;
+        let upload_key = read_upload_key(data)?;
+        let keys =
+            IdempotencyKeys::open(data, environment).map_err(|error| StartError::part("idempotency keys", &error))?;
+        let webhook_key = open_webhook_key(data, environment)?;
+        let metrics = Metrics::default();
+        let snapshots = SnapshotPolicy::from_settings(data.root(), settings);
+        let log_settings = with_sync_metrics(log_options(data.root(), settings), &metrics);
+        let links = Links { public_url: public_url.clone() };
+        let opened = open_models(&log_settings, snapshots.as_ref(), environment, &links);
+        let OpenedLog { log, models, mut reports, snapshot_position } =
+            opened.map_err(|error| StartError::Log(error.to_string()))?;
+        let upload_key = upload_key.map_or_else(|| create_upload_key(data, &*log, &models.users, environment), Ok)?;
+        let personal = open_keyring(data, &models, &keys);
+        let archives = open_archives(data, &models, environment, &mut reports)?;
+
+        Ok(OpenedService {
+            bound: self,
+            store,
+            upload_key,
+            keys,
+            webhook_key,
+            metrics,
+            log,
+            models,
+            reports,
+            snapshot_position,
+            personal,
+            archives,
+        })
+    }
+}
+
+/// Locks the data directory and checks that its log exists, unless it was never used.
+///
+/// # Errors
+/// Returns [`StartError`] if the directory is in use, unusable, or has lost its log.
+pub fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
+    let data = DataDir::open(root)?;
+    // Left by a crashed service, which no longer listens there.
+    remove_address_file(&data);
+    check_log_exists(data.root())?;
+    if let Some(command) = data.chmod_advice() {
+        tracing::warn!("others can read what is kept in the data directory; if they should not: {command}");
+    }
+    Ok(data)
+}
+
+/// Logs the effective rule for private addresses and the setting that determines it.
+fn log_egress_rule(settings: &Settings) {
+    let PrivateRule { is_allowed, reason } = settings.private_rule();
+    tracing::info!(private = if is_allowed { "allowed" } else { "denied" }, reason, "egress rule");
+}
+
+/// Binds the listener and returns it with its actual address. The token is created later: a start that fails to bind
+/// would never display it.
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let refused = |reason| StartError::Listen { address, reason };
+    let listener = TcpListener::bind(address).map_err(refused)?;
+    let bound = listener.local_addr().map_err(refused)?;
+    Ok((listener, bound))
+}

@@ -1,0 +1,102 @@
+//! Redaction of erased users: personal data that older releases recorded in plain text is hidden (ADR 11).
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::source::{EventSource, EventSourceError};
+use crate::domain::event::Event;
+use crate::domain::ids::UserId;
+use crate::domain::personal::{PersonalField, PersonalValue};
+use crate::domain::user::UserEvent;
+use crate::events::envelope::RecordedEvent;
+use crate::events::stream::{Position, StreamId};
+
+/// Returns `true` if a user was erased at any time.
+pub type ErasureCheck = Arc<dyn Fn(UserId) -> Result<bool, EventSourceError> + Send + Sync>;
+
+/// The users erased by the events of a log without a writer. Reads the log once, on first use.
+pub struct ErasedUserScan {
+    source: Arc<dyn EventSource>,
+    found: Mutex<Option<Arc<HashSet<UserId>>>>,
+}
+
+impl ErasedUserScan {
+    /// Reads nothing yet.
+    #[must_use]
+    pub fn new(source: Arc<dyn EventSource>) -> Self {
+        Self { source, found: Mutex::default() }
+    }
+
+    /// Returns all erased users. Blocks; the first call reads the whole log.
+    ///
+    /// # Errors
+    /// If the events cannot be read to their end: an unread one may erase a user.
+    pub fn users(&self) -> Result<Arc<HashSet<UserId>>, EventSourceError> {
+        let mut known = self.found.lock();
+        if let Some(found) = &*known {
+            return Ok(Arc::clone(found));
+        }
+
+        let mut found = HashSet::new();
+        self.source.scan(Position(0), &mut |event| {
+            if matches!(event.event, Event::User(UserEvent::UserErased)) {
+                found.extend(user_of(&event.stream));
+            }
+            ControlFlow::Continue(())
+        })?;
+
+        let found = Arc::new(found);
+        *known = Some(Arc::clone(&found));
+        Ok(found)
+    }
+}
+
+fn user_of(stream: &StreamId) -> Option<UserId> {
+    UserId::parse(stream.key()).ok()
+}
+
+/// The user about whom an event contains personal data in plain text.
+#[must_use]
+pub fn user_in_plain_text(event: &RecordedEvent) -> Option<UserId> {
+    let Event::User(of_user) = &event.event else { return None };
+    let said = match of_user {
+        UserEvent::UserCreated(opening) => [&opening.email, &opening.name],
+        UserEvent::UserRevised { change } => [&change.email, &change.name],
+        _ => return None,
+    };
+    let plain = said.into_iter().flatten().any(|value| matches!(value, PersonalValue::Plain(_)));
+    user_of(&event.stream).filter(|_| plain)
+}
+
+/// Removes plain text from the fields of such an event.
+pub(super) fn redact(data: &mut Value) {
+    // The fields of a revision are one level deeper.
+    let place = if data.get("change").is_some() { "/change" } else { "" };
+    let Some(Value::Object(fields)) = data.pointer_mut(place) else { return };
+
+    for field in [PersonalField::Email, PersonalField::Name] {
+        if let Some(value) = fields.get_mut(field.as_str()).filter(|value| value.get("sealed").is_none()) {
+            *value = json!({"erased": true});
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_read_is_taken_out() {
+        let mut created = json!({"id": "x", "email": {"plain": "a@b"}, "name": {"sealed": "AA=="}, "is_admin": true});
+        redact(&mut created);
+        let expected = json!({"id": "x", "email": {"erased": true}, "name": {"sealed": "AA=="}, "is_admin": true});
+        assert_eq!(created, expected);
+        let mut revised = json!({"change": {"name": {"plain": "Ada"}}});
+        redact(&mut revised);
+        assert_eq!(revised, json!({"change": {"name": {"erased": true}}}));
+    }
+}

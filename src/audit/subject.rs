@@ -1,0 +1,110 @@
+//! Subjects of audit queries: a kind and an id, in the form of a stream name.
+
+use std::fmt;
+
+use crate::domain::ids::{DeliveryId, NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
+use crate::domain::value::InvalidValue;
+use crate::events::stream::StreamId;
+
+/// One subject, such as `publisher/acme`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AuditSubject(StreamId);
+
+impl AuditSubject {
+    /// Parses `kind/id`.
+    ///
+    /// # Errors
+    /// If the kind is unknown, or the id is not valid for that kind.
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
+        let (kind, id) = text.split_once('/').unwrap_or((text, ""));
+        let kind = parse_kind(kind)?;
+        if id.is_empty() {
+            return Err(InvalidValue::new(format!("must name one thing, such as {}", example(kind))));
+        }
+
+        let stream = match kind {
+            StreamKind::User => StreamId::from(&UserId::parse(id)?),
+            StreamKind::Publisher => StreamId::from(&PublisherId::parse(id)?),
+            StreamKind::Token => StreamId::from(&TokenId::parse(id)?),
+            StreamKind::Node => StreamId::from(&NodeId::parse(id)?.key()),
+            StreamKind::Task => StreamId::from(&TaskId::parse(id)?),
+            StreamKind::Delivery => StreamId::from(&DeliveryId::parse(id)?),
+        };
+
+        Ok(Self(stream))
+    }
+
+    /// The subject of a stream.
+    #[must_use]
+    pub fn from_stream(stream: StreamId) -> Self {
+        Self(stream)
+    }
+
+    /// The stream of the subject.
+    #[must_use]
+    pub fn stream(&self) -> &StreamId {
+        &self.0
+    }
+
+    /// The kind of the subject.
+    #[must_use]
+    pub fn kind(&self) -> StreamKind {
+        self.0.kind()
+    }
+
+    /// The id, as in the name of the stream.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.0.key()
+    }
+}
+
+impl fmt::Display for AuditSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Parses the kind of a subject.
+///
+/// # Errors
+/// If there is no such kind; the error lists all kinds.
+pub fn parse_kind(text: &str) -> Result<StreamKind, InvalidValue> {
+    let found = StreamKind::ALL.into_iter().find(|kind| kind.as_str() == text);
+    found.ok_or_else(|| {
+        let kinds: Vec<_> = StreamKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        InvalidValue::new(format!("must begin with one of these kinds and a slash: {}", kinds.join(", ")))
+    })
+}
+
+fn example(kind: StreamKind) -> String {
+    let id = match kind {
+        StreamKind::Publisher => "acme",
+        StreamKind::Node => "face-tools",
+        _ => "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10",
+    };
+    format!("{}/{id}", kind.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thing_is_named_as_its_stream_is() {
+        let named = |text: &str| AuditSubject::parse(text).map(|thing| thing.to_string());
+        assert_eq!(named("publisher/acme"), Ok("publisher/acme".to_owned()));
+        assert_eq!(named("node/Face-Tools"), Ok("node/face-tools".to_owned()));
+        assert!(named("user/00000000-0000-4000-8000-000000000001").is_ok());
+    }
+
+    #[test]
+    fn what_names_nothing_is_told_what_would() {
+        let told = |text: &str| AuditSubject::parse(text).unwrap_err().to_string();
+        for bad in ["", "nodes/a", "acme", "Node/a"] {
+            assert!(told(bad).ends_with("user, publisher, token, node, task, delivery"), "{bad}: {}", told(bad));
+        }
+        assert_eq!(told("node"), "must name one thing, such as node/face-tools");
+        assert_eq!(told("user/ann"), UserId::parse("ann").unwrap_err().to_string());
+    }
+}

@@ -1,0 +1,441 @@
+//! Creation of backups: the journal up to a signed HEAD first, then the files. The files that the journal's events
+//! refer to were on disk before those events.
+
+use std::collections::HashSet;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::BackupError;
+use super::manifest::{self, BackupDirectory, BackupFile, Manifest};
+use super::pool::{BackupFilePool, private_directory};
+use crate::domain::value::Digest;
+use crate::environment::Environment;
+use crate::events::journal::{
+    self, ChainHash, Checkpoint, CommitDecoder, JournalDamage, JournalError, JournalHead, ScanVisitor, ScannedRecord,
+    scan,
+};
+use crate::events::stream::Position;
+use crate::events::verify::Finding;
+use crate::media::content_check::{self, CONTENT_DIRECTORIES};
+use crate::verification::ProgressCallback;
+use crate::verification::directory::{DirectoryUse, directory_use};
+use crate::verification::export::{ExportError, SignedLogHead, read_signed_head};
+
+/// Parts of a data directory that are not copied: they are recreated, belong to the running process, or are incomplete.
+const EXCLUDED: [&str; 4] = ["lock", "address", "answers", "snapshots"];
+const URL_KEY: &str = "url-key";
+/// Directories that are copied completely.
+const TREES: [&str; 1] = ["personal"];
+
+/// Result of a backup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackupReport {
+    pub position: Position,
+    /// Files of the backup and their bytes.
+    pub files: u64,
+    pub bytes: u64,
+    /// Files that had to be copied, and their bytes.
+    pub copied_files: u64,
+    pub copied_bytes: u64,
+    /// Files of older backups that were removed.
+    pub removed: u64,
+    /// Damaged files without an earlier copy. They are not in the backup.
+    pub findings: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+/// Copies the data directory `root` to the backup directory `to`.
+///
+/// # Errors
+/// If the backup cannot be made. The previous backup is then unchanged.
+pub fn create(
+    root: &Path,
+    to: &Path,
+    environment: &Environment,
+    progress: ProgressCallback<'_>,
+) -> Result<BackupReport, BackupError> {
+    // Held to the end, so that no service starts on the directory while it is copied.
+    let in_use = directory_use(root)?;
+    let running = matches!(in_use, DirectoryUse::Running);
+
+    ensure_separate(root, to)?;
+    let _lock = lock(to)?;
+    let older = Manifest::read(to)?;
+    let log = root.join("log");
+    let vouched = read_signed_head(&log)?;
+    let total = total_bytes(root)?;
+
+    let mut taking = BackupWriter {
+        root,
+        pool: BackupFilePool::open(to),
+        manifest_files: Vec::new(),
+        directories: Vec::new(),
+        findings: Vec::new(),
+        notes: Vec::new(),
+        done: 0,
+        total,
+        progress,
+    };
+
+    let head = match taking.copy_journal(&log, &vouched, running, older.as_ref()) {
+        Ok(head) => head,
+        Err(refused) => {
+            taking.pool.remove_added();
+            return Err(refused);
+        }
+    };
+
+    let SignedLogHead { key, log: id, .. } = vouched;
+    taking.store_file("log/journal/HEAD", &journal::encode_head_file(&key, id, &head), 0o600, None)?;
+    taking.store_file("log/signing.key", &key.to_bytes(), 0o600, None)?;
+
+    taking.copy_top_level()?;
+    taking.preserve_url_key(older.as_ref());
+    for area in CONTENT_DIRECTORIES {
+        taking.copy_area(area)?;
+    }
+    for tree in TREES {
+        taking.copy_tree(Path::new(tree))?;
+    }
+    taking.note_repaired();
+
+    let BackupWriter { pool, manifest_files: files, directories, findings, notes, .. } = taking;
+    let checkpoint = Checkpoint { log: id, head, at_micros: environment.now().micros() }.sign(&key);
+    let manifest = Manifest { checkpoint, directories, files };
+    manifest.write(to, &key).map_err(BackupError::file(&to.join(manifest::MANIFEST_FILE)))?;
+
+    let named: HashSet<Digest> = manifest.files.iter().filter_map(BackupFile::digest).collect();
+    let removed = pool.remove_unlisted(&named).map_err(BackupError::file(to))?;
+    let files = manifest.files.len() as u64;
+    let bytes = manifest.files.iter().map(|entry| entry.bytes).sum();
+    let (copied_files, copied_bytes) = pool.written;
+    Ok(BackupReport { position: head.position, files, bytes, copied_files, copied_bytes, removed, findings, notes })
+}
+
+fn ensure_separate(root: &Path, to: &Path) -> Result<(), BackupError> {
+    let absolute = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
+    let root = absolute(root).map_err(BackupError::file(root))?;
+    let to = absolute(to).map_err(BackupError::file(to))?;
+    if to.starts_with(&root) || root.starts_with(&to) {
+        let what = format!(
+            "the backup {} and the data directory {} lie in each other: they would be lost together",
+            to.display(),
+            root.display()
+        );
+        return Err(BackupError::Refused(what));
+    }
+    Ok(())
+}
+
+/// Creates the backup directory and locks it. A directory with other content is rejected.
+fn lock(to: &Path) -> Result<File, BackupError> {
+    let failed = || BackupError::file(to);
+    private_directory(to).map_err(failed())?;
+    let known = ["lock", "files", manifest::MANIFEST_FILE, "manifest.draft"];
+
+    for entry in fs::read_dir(to).map_err(failed())? {
+        let name = entry.map_err(failed())?.file_name();
+        if !known.iter().any(|known| name == *known) {
+            let what = format!("{} is no backup directory: there is {} in it", to.display(), name.display());
+            return Err(BackupError::Refused(what));
+        }
+    }
+
+    let lock = File::options().create(true).truncate(false).write(true).open(to.join("lock")).map_err(failed())?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => {
+            Err(BackupError::Refused(format!("another backup to {} is going on", to.display())))
+        }
+        Err(TryLockError::Error(error)) => Err(failed()(error)),
+    }
+}
+
+fn total_bytes(root: &Path) -> Result<u64, BackupError> {
+    let journal = root.join("log/journal");
+    let mut bytes: u64 = scan::segments(&journal)?.iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum();
+    for area in CONTENT_DIRECTORIES {
+        let files = content_check::list_files(root, area).map_err(BackupError::file(root))?;
+        bytes += files.iter().filter_map(|(path, _)| Some(fs::metadata(path).ok()?.len())).sum::<u64>();
+    }
+    Ok(bytes)
+}
+
+struct BackupWriter<'t> {
+    root: &'t Path,
+    pool: BackupFilePool,
+    manifest_files: Vec<BackupFile>,
+    directories: Vec<BackupDirectory>,
+    findings: Vec<String>,
+    notes: Vec<String>,
+    done: u64,
+    total: u64,
+    progress: ProgressCallback<'t>,
+}
+
+impl BackupWriter<'_> {
+    /// Verifies the journal and copies its segments without trailing zeros; up to HEAD if a service is writing to it.
+    fn copy_journal(
+        &mut self,
+        log: &Path,
+        vouched: &SignedLogHead,
+        running: bool,
+        older: Option<&Manifest>,
+    ) -> Result<JournalHead, BackupError> {
+        let older = older.map(|manifest| *manifest.checkpoint.checkpoint());
+        if let Some(older) = older.filter(|older| older.log != vouched.log) {
+            return Err(BackupError::Refused(format!(
+                "the backup is of another log ({}), this one is {}",
+                older.log, vouched.log
+            )));
+        }
+
+        let nothing = JournalHead { position: Position(0), chain: ChainHash::genesis(vouched.log) };
+        let met = older.is_none_or(|older| older.head == nothing);
+        let segments = scan::segments(&log.join("journal"))?;
+        self.add_directory("log")?;
+        self.add_directory("log/journal")?;
+
+        let mut copying = SegmentCopier {
+            taking: self,
+            older: older.map(|older| older.head),
+            is_older_found: met,
+            head: vouched.head,
+            is_head_found: vouched.head == nothing,
+            damage: None,
+            last: None,
+        };
+
+        let end = scan::scan(&segments, vouched.log, Some(vouched.head), running, &mut copying)?;
+        let SegmentCopier { is_older_found: met, is_head_found: head_met, damage, last, .. } = copying;
+
+        if let Some(damage) = damage {
+            return Err(ExportError::Damaged(damage).into());
+        }
+        if !head_met {
+            // A signature would certify a history that was never acknowledged.
+            return Err(ExportError::diverged(vouched.head.position).into());
+        }
+
+        if let Some(older) = older.filter(|_| !met) {
+            let taken = older.head.position;
+            let reached = end.head.position;
+            let what = format!(
+                "the backup was taken at position {taken} of another history than this one, which ends at {reached}: take this one to \
+                 another directory"
+            );
+            return Err(BackupError::Refused(what));
+        }
+
+        if let Some(entry) =
+            last.and_then(|last| self.manifest_files.iter_mut().find(|entry| entry.path == last.0).zip(Some(last.1)))
+        {
+            entry.0.padded_to = Some(entry.1);
+        }
+
+        Ok(end.head)
+    }
+
+    fn store_file(&mut self, path: &str, bytes: &[u8], mode: u32, padded_to: Option<u64>) -> Result<(), BackupError> {
+        let digest = self.pool.store(bytes).map_err(BackupError::file(&self.root.join(path)))?;
+        self.add_file(path, digest, bytes.len() as u64, mode, padded_to);
+        Ok(())
+    }
+
+    fn add_file(&mut self, path: &str, digest: Digest, bytes: u64, mode: u32, padded_to: Option<u64>) {
+        let path = path.to_owned();
+        let sha256 = digest.to_string();
+        let mode = format!("{:o}", mode & 0o777);
+        self.manifest_files.push(BackupFile { path, sha256, bytes, mode, padded_to });
+    }
+
+    fn add_directory(&mut self, path: &str) -> Result<(), BackupError> {
+        let full = self.root.join(path);
+        let mode = mode_of(&full).map_err(BackupError::file(&full))?;
+        self.directories.push(BackupDirectory { path: path.to_owned(), mode: format!("{mode:o}") });
+        Ok(())
+    }
+
+    fn advance(&mut self, bytes: u64) {
+        self.done += bytes;
+        (self.progress)(self.done.min(self.total), self.total);
+    }
+
+    /// Copies the files in the data directory itself, which are the service's secrets.
+    fn copy_top_level(&mut self) -> Result<(), BackupError> {
+        let root = self.root;
+        let known: Vec<&str> =
+            CONTENT_DIRECTORIES.iter().chain(&TREES).filter_map(|path| path.split('/').next()).collect();
+
+        for (name, path) in entries(root).map_err(BackupError::file(root))? {
+            if EXCLUDED.contains(&name.as_str()) || name == "log" || known.contains(&name.as_str()) || is_draft(&path) {
+                continue;
+            }
+            if path.is_file() {
+                self.copy_file(&name)?;
+            } else {
+                self.notes.push(format!("{} is not part of a backup", path.display()));
+            }
+        }
+
+        Ok(())
+    }
+
+    /// Keeps the previous backup's copy of the URL key if the data directory lacks it: account ids of an issuer derive
+    /// from this key, and the copy may be the last one.
+    fn preserve_url_key(&mut self, older: Option<&Manifest>) {
+        let find = |files: &[BackupFile]| files.iter().find(|entry| entry.path == URL_KEY).cloned();
+        if find(&self.manifest_files).is_some() {
+            return;
+        }
+
+        let Some(entry) = older.and_then(|older| find(&older.files)) else {
+            let note = "is not in the data directory, and no backup before has it: ids of accounts of an issuer are made with it";
+            return self.notes.push(format!("{URL_KEY} {note}"));
+        };
+
+        let gone = "is not in the data directory any more";
+        if entry.digest().is_none_or(|digest| self.pool.intact_bytes(&digest).is_none()) {
+            return self.findings.push(format!("{URL_KEY}: it {gone}, and the copy of the backup before is damaged"));
+        }
+
+        self.notes.push(format!("{URL_KEY} {gone}: the copy of the backup before stays"));
+        self.manifest_files.push(entry);
+    }
+
+    /// Copies a small file. Skips it if it has disappeared since it was listed.
+    fn copy_file(&mut self, path: &str) -> Result<(), BackupError> {
+        let full = self.root.join(path);
+        match fs::read(&full).and_then(|bytes| Ok((bytes, mode_of(&full)?))) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(BackupError::file(&full)(error)),
+            Ok((bytes, mode)) => self.store_file(path, &bytes, mode, None),
+        }
+    }
+
+    /// Copies new files of a content-addressed area. For a damaged file, an intact copy of the previous backup is kept.
+    fn copy_area(&mut self, area: &str) -> Result<(), BackupError> {
+        let root = self.root;
+        for (path, digest) in content_check::list_files(root, area).map_err(BackupError::file(&root.join(area)))? {
+            let relative = relative(root, &path);
+            let Ok(metadata) = fs::metadata(&path) else { continue };
+            let mode = metadata.permissions().mode();
+            self.advance(metadata.len());
+
+            if let Some(bytes) = self.pool.intact_bytes(&digest) {
+                self.add_file(&relative, digest, bytes, mode, None);
+                continue;
+            }
+
+            match self.pool.copy(&path, Some(digest)) {
+                Ok((found, bytes)) if found == digest => self.add_file(&relative, digest, bytes, mode, None),
+                Ok(_) => self
+                    .findings
+                    .push(format!("{}: it does not hold what its name says, and is not in the backup", path.display())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(BackupError::file(&path)(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the copies in the backup that were found damaged and rewritten.
+    fn note_repaired(&mut self) {
+        let mended = self
+            .manifest_files
+            .iter()
+            .filter(|entry| entry.digest().is_some_and(|it| self.pool.repaired.contains(&it)));
+        let told =
+            mended.map(|entry| format!("{}: its copy in the backup was damaged, and was written anew", entry.path));
+        self.notes.extend(told);
+    }
+
+    /// Copies everything below a directory.
+    fn copy_tree(&mut self, path: &Path) -> Result<(), BackupError> {
+        let full = self.root.join(path);
+        if !full.is_dir() {
+            return Ok(());
+        }
+
+        self.add_directory(&path.to_string_lossy())?;
+        for (name, entry) in entries(&full).map_err(BackupError::file(&full))? {
+            let inner = path.join(name);
+            if entry.is_dir() {
+                self.copy_tree(&inner)?;
+            } else if !is_draft(&entry) {
+                self.copy_file(&inner.to_string_lossy())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn entries(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        entries.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
+    }
+    entries.sort();
+    Ok(entries)
+}
+
+fn is_draft(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "draft" || extension == "part" || extension == "tmp")
+}
+
+fn mode_of(path: &Path) -> io::Result<u32> {
+    Ok(fs::metadata(path)?.permissions().mode() & 0o777)
+}
+
+fn relative(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+/// Copies segments during a walk.
+struct SegmentCopier<'c, 't> {
+    taking: &'c mut BackupWriter<'t>,
+    /// Head of the previous backup; `is_older_found` is `true` once the journal is found to contain it.
+    older: Option<JournalHead>,
+    is_older_found: bool,
+    /// The signed HEAD; `is_head_found` is `true` once the journal is found to contain it.
+    head: JournalHead,
+    is_head_found: bool,
+    damage: Option<Finding>,
+    /// The last segment and its length with the zeros.
+    last: Option<(String, u64)>,
+}
+
+impl ScanVisitor<CommitDecoder> for SegmentCopier<'_, '_> {
+    fn visit_record(&mut self, record: &ScannedRecord<'_>) {
+        self.is_older_found |= self.older == Some(record.end);
+        self.is_head_found |= self.head == record.end;
+    }
+
+    fn visit_damage(&mut self, damage: JournalDamage) {
+        self.damage.get_or_insert(damage.into());
+    }
+
+    fn visit_segment(&mut self, path: &Path, used: &[u8]) -> Result<(), JournalError> {
+        let length = fs::metadata(path).map_or(used.len() as u64, |file| file.len());
+        self.taking.advance(length);
+
+        if self.damage.is_some() {
+            return Ok(());
+        }
+
+        let refused = JournalError::io("back up", path);
+        let digest = match self.taking.pool.store(used) {
+            Ok(digest) => digest,
+            Err(error) => return Err(refused(error)),
+        };
+
+        let relative = relative(self.taking.root, path);
+        let mode = mode_of(path).unwrap_or(0o600);
+        self.taking.add_file(&relative, digest, used.len() as u64, mode, None);
+        self.last = Some((relative, length));
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! Queries of either source, with the same JSON results.
+
+use serde::Serialize;
+use serde_json::Value;
+use url::form_urlencoded;
+
+use super::target::{AuditTarget, ServiceClient};
+use super::too_many_events;
+use crate::audit::filter::StreamFilter;
+use crate::audit::page::LIMIT_MAX;
+use crate::audit::point_in_time::PointInTime;
+use crate::audit::subject::AuditSubject;
+use crate::audit::{Audit, AuditError, Position};
+use crate::cli::CliError;
+
+/// Result of a query.
+type AuditQueryResult<T> = std::result::Result<T, CliError>;
+
+/// Query string of the parameters that have a value.
+pub(super) fn query_string(pairs: &[(&str, &str)]) -> String {
+    let given = pairs.iter().filter(|(_, value)| !value.is_empty());
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish()
+}
+
+/// Calls `each` for every event of a resource with its changes.
+pub(super) fn history(
+    place: &AuditTarget,
+    thing: &AuditSubject,
+    mut each: impl FnMut(Value) -> anyhow::Result<()>,
+) -> AuditQueryResult<()> {
+    let mut after = Position(0);
+    loop {
+        let page = match place {
+            // A data directory is read completely for every query, so one query must do.
+            AuditTarget::Stopped { audit, .. } => {
+                json(&audit.history(thing, after, usize::MAX).map_err(cli_error_from)?)?
+            }
+            AuditTarget::Running(service) => {
+                let query = query_string(&[("after", &after.to_string()), ("limit", &LIMIT_MAX.to_string())]);
+                get_subject(service, thing, &format!("/admin/history/{}?{query}", path(thing)))?
+            }
+        };
+        let next = page["next"].as_u64();
+        let Value::Object(mut page) = page else { return Ok(()) };
+        if let Some(Value::Array(entries)) = page.remove("entries") {
+            entries.into_iter().try_for_each(&mut each)?;
+        }
+        match next {
+            Some(next) => after = Position(next),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Returns the state of a resource at a point in time.
+pub(super) fn as_of(
+    place: &AuditTarget,
+    thing: &AuditSubject,
+    moment: PointInTime,
+    text: &str,
+) -> AuditQueryResult<Value> {
+    match place {
+        AuditTarget::Stopped { audit, .. } => {
+            let position = resolve_position(audit, moment)?;
+            json(&audit.as_of(thing, position).map_err(cli_error_from)?)
+        }
+        AuditTarget::Running(service) => {
+            let name = if matches!(moment, PointInTime::Position(_)) { "position" } else { "time" };
+            get_subject(service, thing, &format!("/admin/as-of/{}?{}", path(thing), query_string(&[(name, text)])))
+        }
+    }
+}
+
+/// Arguments of a diff.
+pub(super) struct DiffQuery {
+    pub(super) from: PointInTime,
+    pub(super) to: PointInTime,
+    pub(super) streams: StreamFilter,
+    /// The arguments as given: `from`, `to` and `stream`.
+    pub(super) texts: [String; 3],
+}
+
+/// Calls `each` for every changed resource; returns both positions and the number of resources.
+pub(super) fn diff(
+    place: &AuditTarget,
+    asked: &DiffQuery,
+    mut each: impl FnMut(Value) -> anyhow::Result<()>,
+) -> AuditQueryResult<(u64, u64, usize)> {
+    let (mut after, mut count) = (None::<String>, 0);
+    loop {
+        let page = match place {
+            AuditTarget::Stopped { audit, .. } => {
+                let (from, to) = (resolve_position(audit, asked.from)?, resolve_position(audit, asked.to)?);
+                if from > to {
+                    let told = format!("FROM is position {from}, and must not be after TO, which is position {to}");
+                    return Err(CliError::Usage(told));
+                }
+                json(&audit.diff((from, to), &asked.streams, after.as_deref(), LIMIT).map_err(cli_error_from)?)?
+            }
+            AuditTarget::Running(service) => {
+                let [from, to, stream] = &asked.texts;
+                let (after, limit) = (after.as_deref().unwrap_or_default(), LIMIT.to_string());
+                let pairs =
+                    [("from", from.as_str()), ("to", to), ("stream", stream), ("after", after), ("limit", &limit)];
+                service.get(&format!("/admin/diff?{}", query_string(&pairs)))?
+            }
+        };
+        let (from, to) = (page["from"].as_u64().unwrap_or(0), page["to"].as_u64().unwrap_or(0));
+        let next = page["next"].as_str().map(str::to_owned);
+        let Value::Object(mut page) = page else { return Ok((from, to, count)) };
+        if let Some(Value::Array(things)) = page.remove("things") {
+            count += things.len();
+            things.into_iter().try_for_each(&mut each)?;
+        }
+        if next.is_none() {
+            return Ok((from, to, count));
+        }
+        after = next;
+    }
+}
+
+/// Resources per page.
+const LIMIT: usize = 1000;
+
+fn path(thing: &AuditSubject) -> String {
+    // Ids contain only characters that are valid in paths.
+    format!("{}/{}", thing.kind().as_str(), thing.id())
+}
+
+/// Queries a resource of a service.
+fn get_subject(service: &ServiceClient, thing: &AuditSubject, path: &str) -> AuditQueryResult<Value> {
+    let reply = crate::app::block_on(service.api().get(path)).map_err(|failure| service.unreachable_error(&failure))?;
+    match reply.status {
+        200 => Ok(reply.json()),
+        404 => Err(cli_error_from(AuditError::UnknownSubject(thing.clone()))),
+        _ => Err(service.response_error(&reply, path)),
+    }
+}
+
+fn resolve_position(audit: &Audit, moment: PointInTime) -> AuditQueryResult<Position> {
+    audit.position_at(moment).map_err(cli_error_from)
+}
+
+/// Invalid queries are wrong usage; queries that cannot be answered are failures.
+pub(super) fn cli_error_from(why: AuditError) -> CliError {
+    match why {
+        AuditError::BeyondEnd { .. } => CliError::Usage(why.to_string()),
+        AuditError::TooMany { events, .. } => too_many_events(events),
+        AuditError::UnknownSubject(_) | AuditError::Source(_) => anyhow::Error::from(why).into(),
+    }
+}
+
+fn json(answer: &impl Serialize) -> AuditQueryResult<Value> {
+    Ok(serde_json::to_value(answer).map_err(anyhow::Error::from)?)
+}

@@ -1,0 +1,87 @@
+//! Values that shells complete, and suggestions for misspelled commands.
+
+use std::env;
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command, CommandFactory, Error};
+
+use crate::config::edit_distance;
+
+/// Maximum edit distance of a suggestion.
+const SUGGESTION_DISTANCE_MAX: usize = 2;
+
+/// Value parser that offers these values for completion and accepts any other; the settings validate it.
+#[derive(Clone)]
+pub(super) struct SuggestedValues(pub(super) &'static [&'static str]);
+
+impl TypedValueParser for SuggestedValues {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(PossibleValue::new)))
+    }
+}
+
+/// Adds suggestions to the error for an unknown command. clap itself does not suggest short words with swapped letters.
+pub(super) fn with_suggestions<C: CommandFactory>(error: Error) -> Error {
+    with_suggestions_from(error, &C::command(), env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()))
+}
+
+fn with_suggestions_from(mut error: Error, all: &Command, arguments: impl Iterator<Item = String>) -> Error {
+    let wrong = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(wrong)) if error.kind() == ErrorKind::InvalidSubcommand => wrong.clone(),
+        _ => return error,
+    };
+    if error.get(ContextKind::SuggestedSubcommand).is_none() {
+        // Search among the subcommands of the last known command.
+        let before = arguments.take_while(|argument| *argument != wrong);
+        let within = before.fold(all, |command, word| command.find_subcommand(&word).unwrap_or(command));
+        let names = within.get_subcommands().map(Command::get_name);
+        let near: Vec<_> =
+            names.filter(|name| edit_distance(&wrong, name) <= SUGGESTION_DISTANCE_MAX).map(str::to_owned).collect();
+        if !near.is_empty() {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
+        }
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::CliArguments;
+
+    fn told(words: &[&str]) -> String {
+        let error = CliArguments::try_parse_from(["mediary"].iter().chain(words)).unwrap_err();
+        let arguments = words.iter().map(|&word| word.to_owned());
+        with_suggestions_from(error, &CliArguments::command(), arguments).to_string()
+    }
+
+    #[test]
+    fn a_command_with_letters_in_other_places_is_found() {
+        assert!(told(&["audit", "lgo"]).contains("a similar subcommand exists: 'log'"), "{}", told(&["audit", "lgo"]));
+        assert!(told(&["--data-dir", "audit", "srvee"]).contains("'serve'"));
+        assert!(!told(&["audit", "bananas"]).contains("similar"), "{}", told(&["audit", "bananas"]));
+    }
+
+    #[test]
+    fn levels_of_the_log_are_offered_and_any_filter_is_taken() {
+        for level in ["warn", "info,mediary::http=debug"] {
+            let parsed = CliArguments::try_parse_from(["mediary", "--log-level", level]).unwrap();
+            assert_eq!(parsed.settings.log_level.as_deref(), Some(level));
+        }
+        let mut script = Vec::new();
+        clap_complete::generate(clap_complete::Shell::Fish, &mut CliArguments::command(), "mediary", &mut script);
+        let script = String::from_utf8(script).unwrap();
+        let offers = |flag: &str, value: &str| script.lines().any(|line| line.contains(flag) && line.contains(value));
+        assert!(offers("log-level", "debug") && offers("log-format", "json"), "{script}");
+    }
+}

@@ -1,0 +1,141 @@
+//! Suggestions for the name of a setting that does not exist.
+
+/// Number of suggested names, and of related names shown if none is similar.
+const SUGGESTED_MAX: usize = 3;
+const RELATED_MAX: usize = 8;
+
+/// Points to the complete list, which is available even with invalid settings.
+const ALL: &str = "`mediary config --reference` lists all";
+
+/// Returns the known names most similar to `key`, settings formatted by `written` and sections by `opened`. If none is
+/// similar, returns some that share a word with it.
+pub(super) fn suggest(
+    key: &str,
+    known: &[&str],
+    written: impl Fn(&str) -> String,
+    opened: impl Fn(&str) -> String,
+) -> String {
+    let near = nearest(key, known);
+    let names: Vec<_> =
+        near.iter().map(|name| if known.contains(name) { written(name) } else { opened(name) }).collect();
+
+    match names.as_slice() {
+        [] => related_settings(key, known, written),
+        [name] => format!("did you mean {name}? {ALL}"),
+        [names @ .., last] => format!("did you mean {} or {last}? {ALL}", names.join(", ")),
+    }
+}
+
+/// Returns settings and sections within a small edit distance, the most similar first. The key of a setting may lack
+/// its section.
+fn nearest<'k>(key: &str, known: &[&'k str]) -> Vec<&'k str> {
+    let mut sections: Vec<_> =
+        known.iter().filter_map(|known| known.rsplit_once('.')).map(|(section, _)| section).collect();
+    sections.dedup();
+
+    // A key within an existing section means one of its settings.
+    sections.retain(|section| key.strip_prefix(section).is_none_or(|rest| !rest.starts_with('.')));
+
+    let settings = known.iter().map(|known| {
+        let name = known.rsplit('.').next().unwrap_or(known);
+        (edit_distance(key, known).min(edit_distance(key, name)), *known)
+    });
+
+    let sections = sections.into_iter().map(|section| (edit_distance(key, section), section));
+    let mut near: Vec<_> = settings.chain(sections).filter(|(distance, _)| *distance <= distance_max(key)).collect();
+
+    // Names of equal distance stay in the order of the documentation.
+    near.sort_by_key(|(distance, _)| *distance);
+
+    let least = near.first().map_or(0, |(distance, _)| *distance);
+    near.into_iter().filter(|(distance, _)| *distance <= least + 1).map(|(_, name)| name).take(SUGGESTED_MAX).collect()
+}
+
+/// Returns the largest distance at which a name still counts as similar.
+fn distance_max(key: &str) -> usize {
+    (key.chars().count() / 4).clamp(1, 4)
+}
+
+/// Returns the settings that share a word with `key`.
+fn related_settings(key: &str, known: &[&str], written: impl Fn(&str) -> String) -> String {
+    let words = |key: &str| key.split(['.', '_']).map(str::to_owned).collect::<Vec<_>>();
+    let wanted = words(key);
+    let alike = known.iter().filter(|known| words(known).iter().any(|word| wanted.contains(word)));
+    let alike: Vec<_> = alike.map(|known| written(known)).collect();
+    match alike.len() {
+        0 => ALL.to_owned(),
+        1..=RELATED_MAX => format!("there are {}; {ALL}", alike.join(", ")),
+        _ => format!("there are {}, …; {ALL}", alike[..RELATED_MAX].join(", ")),
+    }
+}
+
+/// Returns the edit distance: the number of insertions, deletions, replacements and swaps of neighbours.
+#[must_use]
+pub fn edit_distance(one: &str, other: &str) -> usize {
+    let one: Vec<char> = one.chars().collect();
+    let other: Vec<char> = other.chars().collect();
+    let mut rows = vec![(0..=other.len()).collect::<Vec<_>>()];
+
+    for i in 1..=one.len() {
+        let mut row = vec![i];
+        for j in 1..=other.len() {
+            let changed = rows[i - 1][j - 1] + usize::from(one[i - 1] != other[j - 1]);
+            let swapped = i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
+            let swapped = if swapped { rows[i - 2][j - 2] + 1 } else { changed };
+            row.push(changed.min(swapped).min(rows[i - 1][j] + 1).min(row[j - 1] + 1));
+        }
+        rows.push(row);
+    }
+
+    rows[one.len()][other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 6] =
+        ["listen", "data_dir", "tasks.deadline", "limits.reads_burst", "limits.reads_per_minute", "log.level"];
+
+    fn hint(key: &str) -> String {
+        suggest(key, &KNOWN, str::to_owned, |section| format!("[{section}]"))
+    }
+
+    #[test]
+    fn the_nearest_names_are_suggested_first() {
+        assert_eq!(hint("lisetn"), "did you mean listen? `mediary config --reference` lists all");
+        assert_eq!(hint("datadir"), "did you mean data_dir? `mediary config --reference` lists all");
+        assert_eq!(
+            hint("limits.read_burst"),
+            "did you mean limits.reads_burst? `mediary config --reference` lists all"
+        );
+    }
+
+    #[test]
+    fn a_section_that_is_misspelt_or_missing_is_found() {
+        assert_eq!(hint("task"), "did you mean [tasks]? `mediary config --reference` lists all");
+        assert_eq!(hint("deadline"), "did you mean tasks.deadline? `mediary config --reference` lists all");
+        assert_eq!(
+            suggest("tasks_deadline", &KNOWN, |_| "THAT".to_owned(), str::to_owned),
+            "did you mean THAT? `mediary config --reference` lists all"
+        );
+    }
+
+    #[test]
+    fn where_none_is_near_a_few_are_told_that_have_a_word_in_common() {
+        let limits = "there are limits.reads_burst, limits.reads_per_minute; `mediary config --reference` lists all";
+        assert_eq!(hint("limits.bananas"), limits);
+        assert_eq!(hint("colour"), "`mediary config --reference` lists all");
+        let many: Vec<_> = (0..20).map(|nth| format!("limits.{}", "x".repeat(nth + 9))).collect();
+        let told =
+            suggest("limits.a", &many.iter().map(String::as_str).collect::<Vec<_>>(), str::to_owned, str::to_owned);
+        assert!(told.contains(", …; ") && told.matches("limits.").count() == RELATED_MAX, "{told}");
+    }
+
+    #[test]
+    fn distances_count_letters() {
+        for (one, other, expected) in [("", "abc", 3), ("abc", "acb", 1), ("abc", "abd", 1), ("kitten", "sitting", 3)] {
+            assert_eq!((edit_distance(one, other), edit_distance(other, one)), (expected, expected), "{one} {other}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Tests of the monitoring of disk space.
+
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::io::Errno;
+
+use super::*;
+
+/// Creates a monitor that reads the free bytes from `free`.
+fn space(reserve: u64, free: &Arc<AtomicU64>) -> DiskSpace {
+    let free = Arc::clone(free);
+    let measure = move |_: &Path| Ok(FileSystemSpace { device: 1, free: free.load(Ordering::SeqCst) });
+    DiskSpace::with_measure(Path::new("a"), reserve, Arc::new(measure))
+}
+
+/// Sets the last measurement and refusal back in time.
+fn later(space: &DiskSpace) {
+    let mut state = space.0.state.lock();
+    state.measured_at = None;
+    state.last_refusal =
+        state.last_refusal.take().map(|(at, reason)| (at.checked_sub(MEASURE_INTERVAL).unwrap_or(at), reason));
+}
+
+#[test]
+fn less_than_the_reserve_is_a_shortage_until_there_is_room() {
+    let free = Arc::new(AtomicU64::new(64 * MIB));
+    let space = space(64 * MIB, &free);
+    assert_eq!(space.check(), Ok(()));
+    free.store(12 * MIB + 7, Ordering::SeqCst);
+    assert_eq!(space.check(), Ok(()), "looked at once a second only");
+    later(&space);
+    let shortage = space.check().unwrap_err().to_string();
+    let said = "no room on the disk: 12 MiB are free, and 64 MiB are kept in reserve (storage.reserve_mib)";
+    assert_eq!(shortage, said);
+    assert_eq!(space.state().free_bytes, Some(12 * MIB + 7));
+    free.store(64 * MIB, Ordering::SeqCst);
+    later(&space);
+    assert_eq!((space.check(), space.state().state), (Ok(()), StorageStatus::Ok));
+}
+
+#[test]
+fn what_takes_much_at_once_must_leave_the_reserve() {
+    let free = Arc::new(AtomicU64::new(100 * MIB));
+    let reason =
+        space(64 * MIB, &free).check_available(DataDirPart::Log, "a segment", 64 * MIB).unwrap_err().to_string();
+    assert!(reason.contains("100 MiB are free, a segment takes 64 MiB, and 64 MiB are kept"), "{reason}");
+    assert_eq!(space(36 * MIB, &free).check_available(DataDirPart::Log, "a segment", 64 * MIB), Ok(()));
+    let without = space(0, &free);
+    assert_eq!(without.check_available(DataDirPart::Log, "a segment", u64::MAX), Ok(()), "switched off");
+    assert_eq!(without.state().free_bytes, Some(100 * MIB), "but told");
+}
+
+#[test]
+fn what_comes_in_is_promised_its_room_and_gives_back_what_it_did_not_take() {
+    let free = Arc::new(AtomicU64::new(200 * MIB));
+    let space = space(64 * MIB, &free);
+    // Given two incoming archives of known size
+    let mut first = space.claim("the archive", 100 * MIB).unwrap();
+    let second = space.claim("the archive", 30 * MIB).unwrap();
+    // Then a third is refused, even after the first was written but not yet measured
+    let refusal = || space.claim("the archive", 10 * MIB).err().map(|shortage| shortage.to_string());
+    let told = refusal().unwrap();
+    assert!(told.contains("200 MiB are free, the archive takes 10 MiB, others take 130 MiB, and 64 MiB"), "{told}");
+    first.consume(100 * MIB).unwrap();
+    free.store(100 * MIB, Ordering::SeqCst);
+    assert!(refusal().is_some_and(|told| told.contains("100 MiB are free")), "{:?}", refusal());
+    // nor can the first exceed its size
+    assert!(first.consume(7 * MIB).is_err() && first.consume(6 * MIB).is_ok());
+    // The log can use claimed space
+    assert_eq!(space.check_available(DataDirPart::Log, "a segment", 20 * MIB), Ok(()));
+    drop((first, second));
+    assert_eq!(refusal(), None, "what was promised is free again");
+}
+
+#[test]
+fn what_was_promised_room_goes_on_until_the_reserve_is_touched() {
+    let free = Arc::new(AtomicU64::new(200 * MIB));
+    let space = space(64 * MIB, &free);
+    // Given a claim that is larger than the free space, because the log has grown
+    let mut claim = space.claim("the archive", 100 * MIB).unwrap();
+    free.store(120 * MIB, Ordering::SeqCst);
+    later(&space);
+    // Then the archive continues, because another one may release its claim
+    claim.consume(30 * MIB).unwrap();
+    // An extension is refused with its size
+    let told = claim.consume(80 * MIB).unwrap_err().to_string();
+    assert!(told.contains("90 MiB are free, the archive takes 80 MiB, and 64 MiB are kept"), "{told}");
+    free.store(63 * MIB, Ordering::SeqCst);
+    later(&space);
+    let told = claim.consume(MIB).unwrap_err().to_string();
+    assert!(told.contains("63 MiB are free, and 64 MiB are kept"), "{told}");
+}
+
+#[test]
+fn what_takes_room_is_measured_where_it_goes() {
+    // Given a log on a small separate disk
+    let measure = |place: &Path| {
+        let is_log = place.ends_with("log");
+        Ok(if is_log {
+            FileSystemSpace { device: 2, free: 130 * MIB }
+        } else {
+            FileSystemSpace { device: 1, free: 1000 * MIB }
+        })
+    };
+    let space = DiskSpace::with_measure(Path::new("a"), 64 * MIB, Arc::new(measure));
+    // Then a larger archive is accepted, and its bytes do not count on the log's disk
+    let mut claim = space.claim("the archive", 500 * MIB).unwrap();
+    claim.consume(500 * MIB).unwrap();
+    assert_eq!(space.check_available(DataDirPart::Log, "a segment", 64 * MIB), Ok(()));
+    assert!(space.check_available(DataDirPart::Log, "a segment", 67 * MIB).is_err());
+    // but they count on the disk of the archives
+    let told = space.check_available(DataDirPart::Directory, "a snapshot", 500 * MIB).unwrap_err().to_string();
+    assert!(told.contains("500 MiB are free"), "{told}");
+    assert_eq!(space.state().free_bytes, Some(130 * MIB), "of the fullest");
+}
+
+#[test]
+fn a_refused_write_counts_for_a_second() {
+    let space = DiskSpace::default();
+    assert_eq!(space.to_disk_full(&io::Error::other("x")), None);
+    let too_many = io::Error::from_raw_os_error(Errno::MFILE.raw_os_error());
+    assert!(space.to_disk_full(&too_many).is_some_and(|shortage| shortage.0.starts_with("too many files are open: ")));
+    let refusal = space.to_disk_full(&ErrorKind::StorageFull.into());
+    assert_eq!(space.check().err(), refusal);
+    assert_eq!(space.state().state, StorageStatus::Full);
+    later(&space);
+    assert_eq!(space.check(), Ok(()));
+}
+
+#[test]
+fn the_operating_system_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let space = DiskSpace::new(folder.path(), 1);
+    assert!(space.state().free_bytes.is_some_and(|free| free > 0));
+    assert!(
+        space.check_available(DataDirPart::Log, "a segment", u64::MAX / 2).is_err(),
+        "what is not there will be in the directory"
+    );
+}

@@ -1,0 +1,103 @@
+//! Batches of commands: each is decided on the state after the previous ones; all succeed or none is recorded.
+
+use super::{Node, NodeCommand, NodeEvent, NodeRejection};
+use crate::domain::decider::Decider;
+use crate::domain::value::Timestamp;
+
+impl NodeCommand {
+    /// Combines one or more commands into one.
+    #[must_use]
+    pub fn batch(first: Self, others: impl IntoIterator<Item = Self>) -> Self {
+        let mut others = others.into_iter().peekable();
+        if others.peek().is_none() {
+            return first;
+        }
+        Self::Batch(std::iter::once(first).chain(others).collect())
+    }
+}
+
+/// Decides each command on the state after the previous ones.
+pub(super) fn decide_batch(
+    mut node: Node,
+    commands: Vec<NodeCommand>,
+    now: Timestamp,
+) -> Result<Vec<NodeEvent>, NodeRejection> {
+    let mut all = Vec::new();
+    for command in commands {
+        let events = Node::decide(&node, command, now)?;
+        for event in &events {
+            Node::evolve(&mut node, event, now);
+        }
+        all.extend(events);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::decider::testing::given_when;
+    use crate::domain::ids::{NodeId, PublisherId, VersionId};
+    use crate::domain::node::{NodeAdminFields, NodeFields};
+    use crate::domain::value::Reason;
+    use crate::domain::version::{SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionRef, VersionStatus};
+    use uuid::Uuid;
+
+    const VERSION: VersionId = VersionId(Uuid::from_u128(1));
+
+    fn create() -> NodeCommand {
+        let (id, publisher) = (NodeId::parse("n").unwrap(), PublisherId::parse("acme").unwrap());
+        let (fields, facts) = (NodeFields::default(), NodeAdminFields::default());
+        NodeCommand::Create { id, publisher, fields, admin_fields: facts, first_version: None }
+    }
+
+    fn publish() -> NodeCommand {
+        let (id, publisher) = (NodeId::parse("n").unwrap(), PublisherId::parse("acme").unwrap());
+        let number = SemVer::parse("1.0.0").unwrap();
+        let version = VersionDraft { id: VERSION, number, fields: VersionFields::default() };
+        NodeCommand::Publish { id, publisher, fields: NodeFields::default(), version }
+    }
+
+    fn flag() -> NodeCommand {
+        let (version, status) = (VersionRef::Id(VERSION), Some(VersionStatus::Flagged));
+        let (change, facts) = (VersionFields::default(), VersionAdminFields::default());
+        NodeCommand::AdministerVersion { version, change, admin_fields: facts, status, reason: None }
+    }
+
+    fn names(result: Result<Vec<NodeEvent>, NodeRejection>) -> Vec<&'static str> {
+        result.unwrap().iter().map(NodeEvent::name).collect()
+    }
+
+    #[test]
+    fn each_command_meets_what_those_before_it_made() {
+        let all = NodeCommand::batch(create(), [publish(), flag()]);
+        let expected = ["NodeCreated", "VersionPublished", "VersionStatusChanged"];
+        assert_eq!(names(given_when::<Node>(&[], all)), expected);
+    }
+
+    #[test]
+    fn when_one_is_refused_nothing_happens() {
+        let refused = given_when::<Node>(&[], NodeCommand::batch(create(), [flag(), publish()]));
+        assert_eq!(refused, Err(NodeRejection::VersionNotFound));
+        let history = given_when::<Node>(&[], create()).unwrap();
+        let refused = given_when::<Node>(&history, NodeCommand::batch(publish(), [create()]));
+        assert!(matches!(refused, Err(NodeRejection::AlreadyExists { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn a_node_that_is_gone_answers_as_it_does_to_the_first_command() {
+        let mut history = given_when::<Node>(&[], create()).unwrap();
+        history.push(NodeEvent::NodeDeleted);
+        let refused = given_when::<Node>(&history, NodeCommand::batch(create(), [publish()]));
+        assert!(matches!(refused, Err(NodeRejection::AlreadyExists { .. })), "{refused:?}");
+        let refused = given_when::<Node>(&history, NodeCommand::batch(publish(), [create()]));
+        assert_eq!(refused, Err(NodeRejection::NotFound));
+    }
+
+    #[test]
+    fn one_command_is_itself() {
+        assert_eq!(NodeCommand::batch(create(), []), create());
+        let ban = NodeCommand::Ban { reason: Reason::parse("malware").unwrap() };
+        assert_eq!(names(given_when::<Node>(&[], NodeCommand::batch(create(), [ban]))), ["NodeCreated", "NodeBanned"]);
+    }
+}

@@ -1,0 +1,79 @@
+//! Events for the fields of nodes and versions, split so that each fits into the log (ADR 5).
+
+use super::NodeDecision;
+use crate::domain::ids::{NodeId, PublisherId};
+use crate::domain::node::{
+    LANGUAGES_MAX, LocalizedTexts, NodeAdminFields, NodeEvent, NodeFields, NodeRejection, Translations,
+};
+use crate::domain::version::{NodeVersion, VersionAdminFields, VersionDraft, VersionFields};
+
+pub(super) fn creation_events(
+    id: NodeId,
+    publisher: PublisherId,
+    mut fields: NodeFields,
+    facts: NodeAdminFields,
+) -> NodeDecision {
+    let translated = translation_events(fields.translations.take().unwrap_or_default(), &Translations::new())?;
+    let mut parts = fields.split().into_iter();
+    let fields = parts.next().unwrap_or_default();
+    let mut events = vec![NodeEvent::NodeCreated { id, publisher, fields }];
+    events.extend(parts.map(|change| NodeEvent::NodeRevised { change }));
+    events.extend(translated);
+    events.extend(admin_field_events(facts, &NodeAdminFields::default()));
+    Ok(events)
+}
+
+pub(super) fn registration_events(
+    mut version: VersionDraft,
+    register: fn(VersionDraft) -> NodeEvent,
+) -> Vec<NodeEvent> {
+    let id = version.id;
+    let mut parts = version.fields.split().into_iter();
+    version.fields = parts.next().unwrap_or_default();
+    let mut events = vec![register(version)];
+    events.extend(parts.map(|change| NodeEvent::VersionRevised { id, change }));
+    events
+}
+
+pub(super) fn version_released(version: VersionDraft) -> NodeEvent {
+    NodeEvent::VersionReleased { version }
+}
+
+pub(super) fn version_published(version: VersionDraft) -> NodeEvent {
+    NodeEvent::VersionPublished { version }
+}
+
+pub(super) fn admin_field_events(facts: NodeAdminFields, current: &NodeAdminFields) -> Vec<NodeEvent> {
+    facts.changing(current).into_iter().map(|facts| NodeEvent::NodeAdministered { admin_fields: facts }).collect()
+}
+
+/// Returns one event per language whose texts change.
+pub(super) fn translation_events(translations: Translations, current: &Translations) -> NodeDecision {
+    let differs = |(language, texts): &(_, LocalizedTexts)| match current.get(language) {
+        Some(known) => known != texts,
+        None => !texts.is_empty(),
+    };
+
+    let changed: Translations = translations.into_iter().filter(differs).collect();
+    let added = changed.keys().filter(|language| !current.contains_key(*language)).count();
+    let dropped = changed.values().filter(|texts| texts.is_empty()).count();
+    if added > 0 && current.len() + added - dropped > LANGUAGES_MAX {
+        return Err(NodeRejection::TooManyLanguages);
+    }
+    Ok(changed.into_iter().map(|(language, texts)| NodeEvent::NodeTranslated { language, texts }).collect())
+}
+
+pub(super) fn version_revision_events(
+    version: &NodeVersion,
+    change: VersionFields,
+    facts: VersionAdminFields,
+) -> Vec<NodeEvent> {
+    let id = version.id;
+    let revised = change.changing(&version.fields).into_iter();
+    let administered = facts.changing(&version.admin_fields()).into_iter();
+    let revised = revised.map(|change| NodeEvent::VersionRevised { id, change });
+    revised.chain(administered.map(|facts| NodeEvent::VersionAdministered { id, admin_fields: facts })).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,314 @@
+//! Connection deadlines that the framework lacks: for the head of every further request, and for clients that stop
+//! reading a response.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use actix_web::HttpRequest;
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::dev::ServiceResponse;
+use actix_web::http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use actix_web::web::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::address_limit::ConnectionPermit;
+use super::{HEAD_TIMEOUT, KEEP_ALIVE};
+
+/// Response to a late request head; the framework sends the same for the first one.
+const HEAD_TIMED_OUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+/// Client connection with deadlines.
+pub struct GuardedStream {
+    io: TcpStream,
+    activity: Rc<ConnectionActivity>,
+    head_timer: LazyTimer,
+    write_timer: LazyTimer,
+    write_timeout: Duration,
+    /// Write deadline of a blocked client; `None` while it reads.
+    blocked_until: Option<Instant>,
+    _permit: ConnectionPermit,
+}
+
+impl GuardedStream {
+    pub fn new(io: TcpStream, write_within: Duration, place: ConnectionPermit) -> Self {
+        let head_timer = LazyTimer::default();
+        let write_timer = LazyTimer::default();
+        let activity = Rc::default();
+        Self { io, activity, head_timer, write_timer, write_timeout: write_within, blocked_until: None, _permit: place }
+    }
+
+    /// Returns the state that the requests of this connection report to.
+    pub fn activity(&self) -> Rc<ConnectionActivity> {
+        Rc::clone(&self.activity)
+    }
+
+    /// Fails once the head of the next request is late.
+    fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.activity.set_waker(context.waker());
+        let Some(deadline) = self.activity.head_deadline.get() else { return Poll::Pending };
+
+        // A client still reading an earlier response had no time for the next head.
+        if self.blocked_until.is_some() {
+            return Poll::Pending;
+        }
+
+        ready!(self.head_timer.poll(deadline, context));
+        if self.activity.is_head_started.get() {
+            // Best effort: the client may not read it.
+            let _ = self.io.try_write(HEAD_TIMED_OUT);
+        }
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the request head did not arrive in time")))
+    }
+}
+
+impl AsyncRead for GuardedStream {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let stream = self.get_mut();
+        let before = buffer.filled().len();
+        match Pin::new(&mut stream.io).poll_read(context, buffer) {
+            Poll::Pending => stream.poll_head(context),
+            read @ Poll::Ready(_) => {
+                stream.activity.record_bytes(&buffer.filled()[before..]);
+                read
+            }
+        }
+    }
+}
+
+impl AsyncWrite for GuardedStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let stream = self.get_mut();
+        let written = Pin::new(&mut stream.io).poll_write(context, bytes);
+        if written.is_ready() {
+            if stream.blocked_until.take().is_some() {
+                stream.activity.restart_head();
+            }
+            return written;
+        }
+
+        let deadline = *stream.blocked_until.get_or_insert_with(|| Instant::now() + stream.write_timeout);
+        ready!(stream.write_timer.poll(deadline, context));
+        // Discards unsent data at once, in the kernel too.
+        let _ = stream.io.set_zero_linger();
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing of the answer in time")))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_shutdown(context)
+    }
+}
+
+/// Timer, allocated on first use.
+#[derive(Default)]
+struct LazyTimer(Option<Pin<Box<Sleep>>>);
+
+impl LazyTimer {
+    fn poll(&mut self, deadline: Instant, context: &mut Context<'_>) -> Poll<()> {
+        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if sleep.deadline() != deadline {
+            sleep.as_mut().reset(deadline);
+        }
+        sleep.as_mut().poll(context)
+    }
+}
+
+/// State of a connection, shared by the stream, which sees bytes, and the requests, which know where one begins and
+/// ends.
+#[derive(Default)]
+pub struct ConnectionActivity {
+    is_serving: Cell<bool>,
+    has_served: Cell<bool>,
+    /// `true` if bytes of the next head have arrived.
+    is_head_started: Cell<bool>,
+    /// Deadline of the next head.
+    head_deadline: Cell<Option<Instant>>,
+    /// Last bytes received.
+    tail: Cell<[u8; 4]>,
+    /// `true` if bytes arrived after the head of the running request.
+    has_more: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl ConnectionActivity {
+    /// Records received bytes. The framework enforces the deadline of the first head.
+    fn record_bytes(&self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut tail = self.tail.get();
+        for byte in &bytes[bytes.len().saturating_sub(tail.len())..] {
+            tail.rotate_left(1);
+            tail[3] = *byte;
+        }
+        self.tail.set(tail);
+
+        if self.is_serving.get() {
+            self.has_more.set(true);
+        } else if self.has_served.get() && !self.is_head_started.get() {
+            self.is_head_started.set(true);
+            self.head_deadline.set(Some(Instant::now() + HEAD_TIMEOUT));
+        }
+    }
+
+    /// Restarts the deadline of the next head.
+    fn restart_head(&self) {
+        if self.head_deadline.get().is_some() {
+            self.head_deadline.set(Some(Instant::now() + HEAD_TIMEOUT));
+        }
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    /// Records that the head of a request has arrived.
+    fn start_request(&self) {
+        let is_end_of_head = self.tail.get().ends_with(b"\n\r\n") || self.tail.get().ends_with(b"\n\n");
+        self.has_more.set(!is_end_of_head);
+        self.is_serving.set(true);
+        self.is_head_started.set(false);
+        self.head_deadline.set(None);
+    }
+
+    /// Records that the request was answered.
+    fn finish_request(&self, has_body: bool) {
+        self.is_serving.set(false);
+        self.has_served.set(true);
+
+        // Bytes after a body cannot be told from the body, so the next head gets the deadline of an idle connection.
+        let within = match (has_body, self.has_more.get()) {
+            (true, _) => KEEP_ALIVE,
+            (false, true) => HEAD_TIMEOUT,
+            (false, false) => return,
+        };
+
+        self.is_head_started.set(!has_body);
+        self.head_deadline.set(Some(Instant::now() + within));
+        // Poll the stream, so that the deadline takes effect.
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    fn set_waker(&self, waker: &Waker) {
+        let mut known = self.waker.borrow_mut();
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *known = Some(waker.clone());
+        }
+    }
+}
+
+/// Running request; ends on drop.
+pub struct ActiveRequest {
+    activity: Option<Rc<ConnectionActivity>>,
+    has_body: bool,
+}
+
+impl ActiveRequest {
+    /// Reports to the connection that a request has begun.
+    pub fn start(request: &HttpRequest) -> Self {
+        let activity = request.conn_data::<Rc<ConnectionActivity>>().cloned();
+        if let Some(activity) = &activity {
+            activity.start_request();
+        }
+        Self { activity, has_body: announces_body(request.headers()) }
+    }
+
+    /// Ties the end of the request to the response: at once if its body is in memory, else with the last chunk.
+    pub fn attach_to(self, response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
+        response.map_body(|_, body| {
+            if body.size() == BodySize::None {
+                return body;
+            }
+            match body.try_into_bytes() {
+                Ok(bytes) => BoxBody::new(bytes),
+                Err(body) => BoxBody::new(TrackedBody { body, _serving: self }),
+            }
+        })
+    }
+}
+
+impl Drop for ActiveRequest {
+    fn drop(&mut self) {
+        if let Some(activity) = &self.activity {
+            activity.finish_request(self.has_body);
+        }
+    }
+}
+
+fn announces_body(headers: &HeaderMap) -> bool {
+    headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
+}
+
+/// Streamed response body that keeps its request running.
+struct TrackedBody {
+    body: BoxBody,
+    _serving: ActiveRequest,
+}
+
+impl MessageBody for TrackedBody {
+    type Error = Box<dyn std::error::Error>;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_next(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+
+    /// Returns the deadline of the next head in seconds, after a request with these bytes in its first read and behind
+    /// it.
+    fn due_after(first: &[u8], behind: &[u8], has_body: bool) -> Option<u64> {
+        let activity = ConnectionActivity::default();
+        activity.record_bytes(first);
+        activity.start_request();
+        activity.record_bytes(behind);
+        activity.finish_request(has_body);
+        let due = activity.head_deadline.get()?;
+        Some((due + Duration::from_millis(500)).duration_since(Instant::now()).as_secs())
+    }
+
+    #[test]
+    fn bytes_behind_a_request_must_become_a_head_in_time() {
+        assert_eq!(due_after(HEAD, b"", false), None);
+        assert_eq!(due_after(&[HEAD, b"GET"].concat(), b"", false), Some(HEAD_TIMEOUT.as_secs()));
+        assert_eq!(due_after(HEAD, b"G", false), Some(HEAD_TIMEOUT.as_secs()));
+        assert_eq!(due_after(&[HEAD, b"body"].concat(), b"", true), Some(KEEP_ALIVE.as_secs()));
+    }
+
+    #[test]
+    fn the_first_byte_after_an_answer_starts_the_deadline_and_the_next_ones_do_not_move_it() {
+        let activity = ConnectionActivity::default();
+        activity.record_bytes(HEAD);
+        assert_eq!(activity.head_deadline.get(), None, "the framework waits for the first head");
+        activity.start_request();
+        activity.finish_request(false);
+
+        activity.record_bytes(b"G");
+        let due = activity.head_deadline.get();
+        assert!(due.is_some());
+        activity.record_bytes(b"E");
+
+        assert_eq!(activity.head_deadline.get(), due);
+        activity.start_request();
+        assert_eq!(activity.head_deadline.get(), None);
+    }
+}

@@ -1,0 +1,173 @@
+//! Identity of a request with an idempotency key: caller, key, and a fingerprint of its content.
+
+use std::future::ready;
+
+use actix_multipart::Multipart;
+use actix_web::HttpRequest;
+use actix_web::error::PayloadError;
+use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use actix_web::web::{self, Bytes};
+use futures_util::{StreamExt, stream};
+use sha2::{Digest as _, Sha256};
+
+use super::super::error::{Code, Problem};
+use crate::domain::value::Digest;
+
+/// Header with the idempotency key.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Maximum length of a key, in characters.
+const KEY_MAX: usize = 255;
+/// Size in bytes above which a body is hashed on a blocking thread.
+const HASHED_IN_PLACE_MAX: usize = 128 * 1024;
+
+/// Returns the idempotency key of a request.
+///
+/// # Errors
+/// 400 if the key is malformed, or if there are several.
+pub fn parse_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let mut given = headers.get_all(IDEMPOTENCY_KEY);
+    let Some(first) = given.next() else { return Ok(None) };
+    let key = first.to_str().ok().filter(|key| given.next().is_none() && is_valid_key(key));
+
+    let refusal = || {
+        let detail = format!("Idempotency-Key must be one header of 1 to {KEY_MAX} visible ASCII characters");
+        Problem::new(Code::MalformedRequest, detail)
+    };
+    key.map(|key| Some(key.to_owned())).ok_or_else(refusal)
+}
+
+fn is_valid_key(text: &str) -> bool {
+    (1..=KEY_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Request with an idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotentRequest {
+    /// SHA-256 of caller and key; identifies the key in the log and in the response store.
+    pub id: Digest,
+    /// Caller and key in plain text; the stored response cannot be decrypted without them.
+    pub caller_and_key: String,
+    /// SHA-256 of method, path, query, content type and body; for a form, of its parts.
+    pub fingerprint: Digest,
+}
+
+impl IdempotentRequest {
+    /// Computes the identity of a request. `owner` identifies the caller and contains no line break.
+    ///
+    /// # Errors
+    /// If the service is stopping.
+    pub async fn new(owner: &str, key: &str, request: &HttpRequest, body: Bytes) -> Result<Self, Problem> {
+        // Keys contain no line break either, so different pairs of caller and key differ here.
+        let named = format!("{owner}\n{key}");
+        let (content_type, body) = match form_parts(request.headers(), &body).await {
+            // Clients choose a new boundary for each request, so hash the parts only.
+            Some(fields) => (&b"multipart/form-data"[..], fields),
+            None => (request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes), body),
+        };
+
+        let head = [request.method().as_str(), request.uri().path(), request.query_string()].map(str::as_bytes);
+        let head = head.into_iter().chain([content_type]).fold(Sha256::new(), |hash, part| {
+            // Length-prefixed, so that parts cannot run into each other.
+            hash.chain_update((part.len() as u64).to_le_bytes()).chain_update(part)
+        });
+
+        let large = body.len() > HASHED_IN_PLACE_MAX;
+        let finish = move || Digest(head.chain_update(&body).finalize().into());
+        let fingerprint = if large { web::block(finish).await.map_err(Problem::internal)? } else { finish() };
+        Ok(Self { id: Digest(Sha256::digest(&named).into()), caller_and_key: named, fingerprint })
+    }
+}
+
+/// Returns the parts of a form with their names, in order; `None` if the body is not a readable form.
+async fn form_parts(headers: &HeaderMap, body: &Bytes) -> Option<Bytes> {
+    let is_form = |kind: &HeaderValue| kind.as_bytes().to_ascii_lowercase().starts_with(b"multipart/form-data");
+    headers.get(CONTENT_TYPE).filter(|kind| is_form(kind))?;
+    let mut parts = Multipart::new(headers, stream::once(ready(Ok::<_, PayloadError>(body.clone()))));
+    let mut fields = Vec::new();
+
+    while let Some(part) = parts.next().await {
+        let mut part = part.ok()?;
+        let name = part.name().unwrap_or_default().to_owned();
+        let mut value = Vec::new();
+        while let Some(chunk) = part.next().await {
+            value.extend_from_slice(&chunk.ok()?);
+        }
+        for text in [name.as_bytes(), &value] {
+            fields.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            fields.extend_from_slice(text);
+        }
+    }
+    Some(fields.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+
+    fn key_of(values: &[&str]) -> Result<Option<String>, Code> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(IDEMPOTENCY_KEY, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        parse_key(&headers).map_err(|problem| problem.code())
+    }
+
+    #[test]
+    fn a_key_is_one_header_of_visible_characters() {
+        assert_eq!(key_of(&[]), Ok(None));
+        let longest = "x".repeat(KEY_MAX);
+        for good in ["1", "a-b_c", "\"8e03978e-40d5-43dd-bc93-6894a57f9324\"", &longest] {
+            assert_eq!(key_of(&[good]), Ok(Some(good.to_owned())));
+        }
+        for bad in ["", "a b", "ä", &format!("{longest}x")] {
+            assert_eq!(key_of(&[bad]), Err(Code::MalformedRequest), "{bad}");
+        }
+        assert_eq!(key_of(&["a", "a"]), Err(Code::MalformedRequest));
+    }
+
+    #[actix_web::test]
+    async fn every_part_of_a_request_makes_it_another() {
+        let request = |uri: &str, kind: &'static str| {
+            TestRequest::post().uri(uri).insert_header((CONTENT_TYPE, kind)).to_http_request()
+        };
+        let asked = async |caller: &str, key, request: HttpRequest, body| {
+            IdempotentRequest::new(caller, key, &request, Bytes::from_static(body)).await.unwrap()
+        };
+        let first = asked("anonymous/192.0.2.1", "k", request("/a?b", "c"), b"d").await;
+        for (uri, kind, body) in [("/a?bc", "", b"d"), ("/ab", "c", b"d"), ("/a?b", "c", b"e"), ("/a", "bc", b"d")] {
+            let other = asked("anonymous/192.0.2.1", "k", request(uri, kind), body).await;
+            assert_eq!(other.id, first.id);
+            assert_ne!(other.fingerprint, first.fingerprint, "{uri} {kind}");
+        }
+        let user = "user/00000000-0000-0000-0000-000000000000";
+        for (caller, key) in [(user, "k"), ("anonymous/192.0.2.2", "k"), ("anonymous/192.0.2.1", "l")] {
+            let other = asked(caller, key, request("/a?b", "c"), b"d").await;
+            assert_eq!(other.fingerprint, first.fingerprint);
+            assert_ne!(other.id, first.id, "{caller} {key}");
+        }
+    }
+
+    #[actix_web::test]
+    async fn a_form_is_the_same_whatever_line_is_between_its_parts() {
+        let asked = async |boundary: &str, parts: &[(&str, &str)]| {
+            let part = |(name, value): &(&str, &str)| {
+                format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+            };
+            let body = parts.iter().map(part).collect::<String>() + &format!("--{boundary}--\r\n");
+            let kind = format!("multipart/form-data; boundary={boundary}");
+            let request = TestRequest::post().uri("/a").insert_header((CONTENT_TYPE, kind)).to_http_request();
+            IdempotentRequest::new("anonymous/192.0.2.1", "k", &request, body.into()).await.unwrap().fingerprint
+        };
+        let first = asked("x", &[("prompt", "calm"), ("duration", "2")]).await;
+        assert_eq!(asked("y", &[("prompt", "calm"), ("duration", "2")]).await, first);
+        for other in [
+            &[("prompt", "calm"), ("duration", "3")][..],
+            &[("prompt", "calm")],
+            &[("prompt", "calmd"), ("uration", "2")],
+            &[("duration", "2"), ("prompt", "calm")],
+        ] {
+            assert_ne!(asked("x", other).await, first, "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Stored response of an idempotency key: selection and serialization.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::web::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::domain::value::{Digest, Timestamp};
+
+/// Maximum size of a stored body, in bytes.
+pub const STORED_BODY_MAX: usize = 8 << 20;
+/// Statuses of final errors; after any other the client may retry with the same key.
+pub const STORED_ERROR_STATUSES: [u16; 4] = [400, 404, 409, 410];
+
+/// Stored response; without body and headers if they were not stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredResponse {
+    /// Time of the first execution of the request.
+    pub at: Timestamp,
+    pub fingerprint: Digest,
+    /// 0 if the response itself is not stored.
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Bytes,
+}
+
+/// Serialized form of everything but the body, written before it.
+#[derive(Serialize, Deserialize)]
+struct StoredResponseHead {
+    at_micros: i64,
+    fingerprint: String,
+    status: u16,
+    headers: Vec<(String, String)>,
+}
+
+impl StoredResponse {
+    /// Returns the response to store, or `None` if the client may retry or the body is too large. `again` means that an
+    /// earlier run executed the request, so a 404 only says that its result is gone.
+    #[must_use]
+    pub fn new(at: Timestamp, fingerprint: Digest, head: &HttpResponse<()>, body: Bytes, again: bool) -> Option<Self> {
+        let status = head.status();
+        let gone = again && status == StatusCode::NOT_FOUND;
+        let stays = status.is_success() || (STORED_ERROR_STATUSES.contains(&status.as_u16()) && !gone);
+
+        let text = |(name, value): (&HeaderName, &HeaderValue)| {
+            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+        };
+
+        // Headers of every response are added later, to replays as well.
+        let headers = head.headers().iter().filter_map(text).collect();
+        (stays && body.len() <= STORED_BODY_MAX).then_some(Self {
+            at,
+            fingerprint,
+            status: status.as_u16(),
+            headers,
+            body,
+        })
+    }
+
+    /// Records only that the key was used, and for what; a replay rebuilds the response.
+    #[must_use]
+    pub fn without_response(at: Timestamp, fingerprint: Digest) -> Self {
+        Self { at, fingerprint, status: 0, headers: Vec::new(), body: Bytes::new() }
+    }
+
+    /// Returns the stored response, if any.
+    #[must_use]
+    pub fn into_response(self) -> Option<HttpResponse> {
+        let mut response = HttpResponse::build(StatusCode::from_u16(self.status).ok()?);
+        for header in self.headers {
+            response.append_header(header);
+        }
+        Some(response.body(self.body))
+    }
+
+    /// Serializes the response for sealing.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let Self { at, fingerprint, status, headers, body } = self;
+        let at_micros = at.micros();
+        let fingerprint = fingerprint.to_string();
+        let headers = headers.clone();
+
+        let head = StoredResponseHead { at_micros, fingerprint, status: *status, headers };
+        let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes.extend_from_slice(body);
+        bytes
+    }
+
+    /// Deserializes a response.
+    #[must_use]
+    pub fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
+        let line = bytes.iter().position(|byte| *byte == b'\n')?;
+        let StoredResponseHead { at_micros, fingerprint, status, headers } =
+            serde_json::from_slice(&bytes[..line]).ok()?;
+        let at = Timestamp::from_micros(at_micros);
+        let fingerprint = Digest::parse(&fingerprint).ok()?;
+        Some(Self { at, fingerprint, status, headers, body: Bytes::from(bytes).slice(line + 1..) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(status: u16, bytes: usize, again: bool) -> Option<StoredResponse> {
+        let response = HttpResponse::build(StatusCode::from_u16(status).unwrap()).finish();
+        let (head, ()) = response.set_body(()).into_parts();
+        StoredResponse::new(Timestamp::from_micros(0), Digest([9; 32]), &head, Bytes::from(vec![b'x'; bytes]), again)
+    }
+
+    #[test]
+    fn only_answers_that_stay_the_same_are_kept() {
+        for status in [200, 201, 204, 400, 404, 409, 410] {
+            assert!(kept(status, 0, false).is_some(), "{status}");
+        }
+        for status in [302, 401, 403, 408, 413, 415, 422, 429, 500, 503, 507] {
+            assert!(kept(status, 0, false).is_none(), "{status}");
+        }
+        assert!(kept(200, STORED_BODY_MAX, false).is_some() && kept(200, STORED_BODY_MAX + 1, false).is_none());
+    }
+
+    #[test]
+    fn that_something_is_gone_by_now_is_not_kept() {
+        let is_kept = |status, again| kept(status, 0, again).is_some();
+        assert!(is_kept(404, false) && !is_kept(404, true) && is_kept(200, true) && is_kept(409, true));
+    }
+}

@@ -1,0 +1,349 @@
+//! Request pipeline before every handler: authentication, existence of the resources in the path, authorization.
+//! Handlers take a [`Call`], which only this module can create.
+
+use std::future::Future;
+use std::ops::Deref;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+
+use actix_web::dev::Payload;
+use actix_web::http::{Method, StatusCode};
+use actix_web::web::{Bytes, Data};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, rt};
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use serde_json::Value;
+use tracing::Instrument;
+
+use super::account::account_of;
+use super::api_response::ApiResponse;
+use super::authorize::{self, Identity};
+use super::body::json_shape::JsonShape;
+use super::body::{self, BodyLimit, BodySpec, JsonBody, RequestBody};
+use super::error::{Problem, error_code_of};
+use super::fields::FieldError;
+use super::idempotency::{self, IdempotencyOutcome, IdempotentContext, IdempotentRequest};
+use super::rate_limit::{self, RateClass};
+use super::resource;
+use super::router::PathParams;
+use super::server::AppState;
+use crate::domain::policy::Action;
+use crate::domain::publisher::PublisherProfile;
+use crate::environment::FailPoint;
+use crate::telemetry::metrics::RequestMeter;
+use crate::telemetry::trace;
+
+mod body_state;
+mod request_context;
+
+/// Request authorized for `ACTION` (an [`Action`] as a number): a proof of permission in the handler's signature.
+pub struct Call<const ACTION: u8>(RequestContext);
+
+/// Authorized request, for any action.
+pub struct RequestContext {
+    pub(super) request: HttpRequest,
+    shared: Data<AppState>,
+    identity: Identity,
+    path_params: PathParams,
+    /// Publisher that the request is about; it exists.
+    publisher: Option<Box<PublisherProfile>>,
+    body: BodyState,
+    body_spec: BodySpec,
+    /// Present for requests with an idempotency key.
+    idempotent: Option<Box<IdempotentContext>>,
+}
+
+/// Request matched to a route, before authorization.
+pub struct RoutedRequest {
+    pub request: HttpRequest,
+    pub shared: Data<AppState>,
+    pub path_params: PathParams,
+}
+
+/// Request extension with the path of the matched route, for the log.
+#[derive(Debug, Clone, Copy)]
+pub struct MatchedRoute(pub &'static str);
+
+enum BodyState {
+    Unread(Payload),
+    Buffered(RequestBody),
+    /// Parsed body, with its original bytes.
+    Parsed(JsonBody, Bytes),
+    Consumed,
+}
+
+type RouteHandler = Box<dyn Fn(RequestContext) -> LocalBoxFuture<'static, Result<ApiResponse, Problem>>>;
+
+/// Row of the route table.
+pub struct ApiEndpoint {
+    pub method: Method,
+    /// Path with parameters such as `{publisher_id}` and `{node_id}`.
+    pub path: &'static str,
+    pub action: Action,
+    pub body_limit: BodyLimit,
+    handler: RouteHandler,
+}
+
+impl ApiEndpoint {
+    /// Creates a row; its action is the one in the handler's signature.
+    pub fn new<const ACTION: u8, F>(
+        method: Method,
+        path: &'static str,
+        limit: BodyLimit,
+        handler: impl Fn(Call<ACTION>) -> F + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<ApiResponse, Problem>> + 'static,
+    {
+        let action = Action::ALL[usize::from(ACTION)];
+        let handler: RouteHandler = Box::new(move |admitted| handler(Call(admitted)).boxed_local());
+        Self { method, path, action, body_limit: limit, handler }
+    }
+
+    /// Handles a request. A panic in the handler becomes a 500 and leaves the connection open.
+    pub fn serve(self: Rc<Self>, asking: RoutedRequest, payload: Payload) -> LocalBoxFuture<'static, HttpResponse> {
+        let request = asking.request.clone();
+        request.extensions_mut().insert(MatchedRoute(self.path));
+        let meter = asking.shared.services.metrics.start_request(static_method_name(request.method()), self.path);
+
+        // Requests without a body skip the waiting steps, which keeps their future small.
+        if self.body_limit == BodyLimit::None {
+            let worked = Rc::clone(&self).run_without_body(asking, payload);
+            return self.catch_panics(request, meter, worked).boxed_local();
+        }
+        let worked = Rc::clone(&self).run_with_body(asking, payload);
+        self.catch_panics(request, meter, worked).boxed_local()
+    }
+
+    async fn catch_panics(
+        self: Rc<Self>,
+        request: HttpRequest,
+        meter: RequestMeter,
+        work: impl Future<Output = Result<HttpResponse, Problem>>,
+    ) -> HttpResponse {
+        let answered = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(self.panic_error()));
+        let mut response = answered.unwrap_or_else(|problem| problem.to_response(request.path()));
+
+        rate_limit::set_rate_limit_headers(&request, &mut response);
+        if let Some(code) = error_code_of(&response).filter(|_| response.status() == StatusCode::TOO_MANY_REQUESTS) {
+            meter.count_rate_limited(code.as_str());
+        }
+
+        meter.finish(response.status().as_u16());
+        response
+    }
+
+    fn panic_error(&self) -> Problem {
+        Problem::internal(format!("the handler of {} panicked", self.path))
+    }
+
+    /// Runs the pipeline for a route without a body.
+    async fn run_without_body(
+        self: Rc<Self>,
+        asking: RoutedRequest,
+        payload: Payload,
+    ) -> Result<HttpResponse, Problem> {
+        let identity =
+            rate_limit(self.rate_class(), &asking.request, &asking.shared, authenticate_by_header(&asking).await)?;
+        Ok(self.handle(self.authorize(asking, identity, BodyState::Unread(payload))?).await)
+    }
+
+    async fn run_with_body(self: Rc<Self>, asking: RoutedRequest, payload: Payload) -> Result<HttpResponse, Problem> {
+        let identified = self.authenticate(&asking.request, payload, &asking.shared).await;
+        let (identity, body) = match identified {
+            Ok((identity, body)) => (Ok(identity), body),
+            Err(problem) => (Err(problem), BodyState::Consumed),
+        };
+
+        let identity = rate_limit(self.rate_class(), &asking.request, &asking.shared, identity)?;
+        let admitted = self.authorize(asking, identity, body)?;
+
+        let key = if self.accepts_idempotency_key() { idempotency::parse_key(admitted.headers())? } else { None };
+        match key {
+            Some(key) => self.handle_idempotent(admitted, &key).await,
+            None => Ok(self.handle(admitted).await),
+        }
+    }
+
+    async fn handle(&self, admitted: RequestContext) -> HttpResponse {
+        let request = admitted.request.clone();
+        if self.writes()
+            && let Err(shortage) = admitted.services().space.check()
+        {
+            return Problem::disk_full(shortage).to_response(request.path());
+        }
+
+        admitted.services().environment.hit(FailPoint::Handler, request.path());
+        match (self.handler)(admitted).await {
+            Ok(answer) => answer.into_response(&request),
+            Err(problem) => problem.to_response(request.path()),
+        }
+    }
+
+    /// Returns the rate limit class of the requests.
+    fn rate_class(&self) -> Option<RateClass> {
+        RateClass::classify(self.action, self.path, self.method == Method::GET)
+    }
+
+    fn body_spec(&self) -> BodySpec {
+        let is_bare = self.body_limit == BodyLimit::None;
+        let shape = if is_bare { &JsonShape::Whole } else { JsonShape::for_route(&self.method, self.path) };
+        BodySpec { limit: self.body_limit, shape }
+    }
+
+    /// Returns `true` if requests write, which requires free disk space.
+    fn writes(&self) -> bool {
+        self.method != Method::GET && self.action.is_write()
+    }
+
+    /// Returns `true` if requests accept an idempotency key. Other routes ignore the header.
+    fn accepts_idempotency_key(&self) -> bool {
+        matches!(self.method, Method::POST | Method::PUT) && self.body_limit.accepts_idempotency_key()
+    }
+
+    /// Like [`ApiEndpoint::handle`], but a repeated request is not executed again. Once begun, the request runs to its end
+    /// even if the client disconnects, so that its response is there for the retry.
+    async fn handle_idempotent(
+        self: Rc<Self>,
+        mut admitted: RequestContext,
+        key: &str,
+    ) -> Result<HttpResponse, Problem> {
+        let body = admitted.buffer_body().await?;
+        let owner = admitted.shared.rate_limiters.key_owner(&admitted.identity, &admitted.request);
+        let asked = IdempotentRequest::new(&owner, key, &admitted.request, body).await?;
+        let shared = admitted.shared.clone();
+
+        let (turn, keyed) = match shared.services.idempotency_keys.start(asked, &shared.services).await? {
+            IdempotencyOutcome::Replay(response) => return Ok(response),
+            IdempotencyOutcome::Run(turn, keyed) => (turn, keyed),
+        };
+
+        admitted.idempotent = Some(keyed);
+
+        let route = Rc::clone(&self);
+        let path = admitted.request.path().to_owned();
+        let work = async move {
+            let response = route.handle(admitted).await;
+            shared.services.environment.hit(FailPoint::BeforeResponseStored, &path);
+            turn.finish(response, &shared.services).await
+        };
+
+        rt::spawn(trace::in_current_span(work.in_current_span())).await.map_err(|_| self.panic_error())
+    }
+
+    /// Authenticates the caller. Publishing accepts a personal access token in the body if the header is absent
+    /// (contract 3).
+    async fn authenticate(
+        &self,
+        request: &HttpRequest,
+        payload: Payload,
+        shared: &Data<AppState>,
+    ) -> Result<(Identity, BodyState), Problem> {
+        let services = &shared.services;
+        if let Some(secret) = authorize::bearer_token(request.headers())? {
+            let identity = authorize::authenticate(secret, services, Some(request)).await?;
+            return Ok((identity, BodyState::Unread(payload)));
+        }
+
+        if self.action != Action::PublishVersion {
+            return Ok((Identity::Anonymous, BodyState::Unread(payload)));
+        }
+        // The token is in the body, so read the body before authorization.
+        let payer = (&shared.body_budget, account_of(&Identity::Anonymous, request, &shared.services.options.proxies));
+        let body = body::receive(request.headers(), payload, self.body_spec(), payer).await?;
+        let bytes = body.bytes().clone();
+        if bytes.is_empty() {
+            return Err(authorize::missing_credentials());
+        }
+
+        let json = body.json().await?;
+        let identity = match json.get("personal_access_token") {
+            Some(Value::String(secret)) => authorize::authenticate_publisher_token(secret.trim(), services)?,
+            None | Some(Value::Null) => Identity::Anonymous,
+            Some(_) => {
+                return Err(Problem::invalid(vec![FieldError::new("/personal_access_token", "must be a string")]));
+            }
+        };
+        Ok((identity, BodyState::Parsed(json, bytes)))
+    }
+
+    /// Authorizes the request. Errors take precedence in the order 401, 404, 403; a missing role comes before a ban.
+    fn authorize(&self, asking: RoutedRequest, identity: Identity, body: BodyState) -> Result<RequestContext, Problem> {
+        if let Some(actor) = identity.actor() {
+            asking.request.extensions_mut().insert(actor);
+        }
+        let publisher = self.authorized_publisher(&asking, &identity)?;
+        let RoutedRequest { request, shared, path_params: segments } = asking;
+        Ok(RequestContext {
+            request,
+            shared,
+            path_params: segments,
+            identity,
+            publisher,
+            body,
+            body_spec: self.body_spec(),
+            idempotent: None,
+        })
+    }
+
+    /// Returns the publisher that the request is about, after the permission checks.
+    fn authorized_publisher(
+        &self,
+        asking: &RoutedRequest,
+        identity: &Identity,
+    ) -> Result<Option<Box<PublisherProfile>>, Problem> {
+        if *identity == Identity::Anonymous && !self.action.allows(identity.role(None)) {
+            return Err(authorize::missing_credentials());
+        }
+        let models = asking.shared.services.models.read();
+        let segment = |name: &str| asking.path_params.get(name).map(str::to_owned);
+        let publisher = resource::find_publisher(self.action, segment, &models)?;
+        // Reads with elevated permissions are still reads: bans do not apply.
+        let permit = if self.method == Method::GET { authorize::permit_read } else { authorize::permit };
+        permit(self.action, identity, publisher)?;
+        Ok(publisher.cloned().map(Box::new))
+    }
+}
+
+/// Authenticates the caller by the header alone.
+async fn authenticate_by_header(asking: &RoutedRequest) -> Result<Identity, Problem> {
+    match authorize::bearer_token(asking.request.headers())? {
+        Some(secret) => authorize::authenticate(secret, &asking.shared.services, Some(&asking.request)).await,
+        None => Ok(Identity::Anonymous),
+    }
+}
+
+/// Applies the rate limit and returns the identity. Callers with invalid credentials are counted by address.
+fn rate_limit(
+    kind: Option<RateClass>,
+    request: &HttpRequest,
+    shared: &AppState,
+    identity: Result<Identity, Problem>,
+) -> Result<Identity, Problem> {
+    if shared.rate_limiters.is_disabled() {
+        return identity;
+    }
+    let who = identity.as_ref().unwrap_or(&Identity::Anonymous);
+    shared.rate_limiters.check(kind, who, request, shared.services.environment.now())?;
+    identity
+}
+
+/// Returns the name of a method as a static string; `other` for methods without routes.
+pub(super) fn static_method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        _ => "other",
+    }
+}
+
+impl<const ACTION: u8> Deref for Call<ACTION> {
+    type Target = RequestContext;
+
+    fn deref(&self) -> &RequestContext {
+        &self.0
+    }
+}

@@ -1,0 +1,82 @@
+//! Body of an authorized request: streamed, buffered or parsed.
+
+use actix_web::web::Bytes;
+
+use super::{BodyState, Call, RequestContext};
+use crate::domain::policy::Action;
+use crate::http::account::account_of;
+use crate::http::body::{self, JsonBody, RequestBody};
+use crate::http::body_chunks::BodyChunks;
+use crate::http::error::Problem;
+
+impl<const ACTION: u8> Call<ACTION> {
+    /// Buffers the body.
+    ///
+    /// # Errors
+    /// See [`body::receive`]: wrong content type, too large, too slow.
+    pub async fn body(&mut self) -> Result<RequestBody, Problem> {
+        let RequestContext { request, shared, identity, body, body_spec: expected, .. } = &mut self.0;
+
+        let body = match std::mem::replace(body, BodyState::Consumed) {
+            BodyState::Unread(payload) => {
+                let account = account_of(identity, request, &shared.services.options.proxies);
+                let payer = (&shared.body_budget, account);
+                body::receive(request.headers(), payload, *expected, payer).await
+            }
+            BodyState::Buffered(body) => Ok(body),
+            BodyState::Parsed(..) | BodyState::Consumed => Err(Problem::internal("a handler read the body twice")),
+        }?;
+
+        if Action::ALL[usize::from(ACTION)].is_submission() {
+            self.charge_bytes(self.account(), body.bytes().len())?;
+        }
+        Ok(body)
+    }
+
+    /// Returns the body as a stream of chunks.
+    ///
+    /// # Errors
+    /// If the body is compressed or announces too large a length; see [`BodyChunks`](crate::http::body_chunks::BodyChunks).
+    pub fn chunks(&mut self) -> Result<BodyChunks, Problem> {
+        let RequestContext { request, body, body_spec: expected, .. } = &mut self.0;
+        match std::mem::replace(body, BodyState::Consumed) {
+            BodyState::Unread(payload) => BodyChunks::new(request.headers(), payload, expected.limit),
+            BodyState::Buffered(_) | BodyState::Parsed(..) | BodyState::Consumed => {
+                Err(Problem::internal("a handler read the body twice"))
+            }
+        }
+    }
+
+    /// Buffers and parses the body as JSON.
+    ///
+    /// # Errors
+    /// See [`Call::body`]; also if the body is not JSON.
+    pub async fn json(&mut self) -> Result<JsonBody, Problem> {
+        match std::mem::replace(&mut self.0.body, BodyState::Consumed) {
+            BodyState::Parsed(json, _) => Ok(json),
+            waiting => {
+                self.0.body = waiting;
+                self.body().await?.json().await
+            }
+        }
+    }
+}
+
+impl RequestContext {
+    /// Buffers the body if necessary and returns its bytes; the handler can still read it.
+    pub(super) async fn buffer_body(&mut self) -> Result<Bytes, Problem> {
+        self.body = match std::mem::replace(&mut self.body, BodyState::Consumed) {
+            BodyState::Unread(payload) => {
+                let payer = (&self.shared.body_budget, self.account());
+                BodyState::Buffered(body::receive(self.request.headers(), payload, self.body_spec, payer).await?)
+            }
+            there => there,
+        };
+
+        match &self.body {
+            BodyState::Buffered(body) => Ok(body.bytes().clone()),
+            BodyState::Parsed(_, bytes) => Ok(bytes.clone()),
+            BodyState::Unread(_) | BodyState::Consumed => Err(Problem::internal("the body was taken before its time")),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Accessors of an authorized request.
+
+use actix_web::HttpMessage;
+use actix_web::http::Method;
+use actix_web::http::header::{AcceptEncoding, HeaderMap};
+use actix_web::web::Data;
+
+use super::RequestContext;
+use crate::actors::{Actor, CommandContext};
+use crate::domain::ids::{NodeId, NodeKey, RequestId};
+use crate::domain::policy::Action;
+use crate::domain::publisher::PublisherProfile;
+use crate::domain::user::UserProfile;
+use crate::http::authorize::{self, Identity};
+use crate::http::error::{Code, Problem};
+use crate::http::query::Query;
+use crate::http::server::{AppState, Services};
+
+impl RequestContext {
+    /// Returns the dependencies of the handler. Random numbers must come from here: with an idempotency key they are
+    /// derived from the key.
+    #[must_use]
+    pub fn services(&self) -> &Services {
+        self.idempotent.as_ref().map_or(&self.shared.services, |keyed| keyed.services())
+    }
+
+    /// Returns the state shared by all workers.
+    #[must_use]
+    pub fn shared(&self) -> &Data<AppState> {
+        &self.shared
+    }
+
+    /// Returns the identity of the caller.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Returns the user that sent the request.
+    ///
+    /// # Errors
+    /// 403 if the caller is not a user; the permission table admits only users to the routes that call this.
+    pub fn user(&self) -> Result<&UserProfile, Problem> {
+        self.identity.user().ok_or_else(|| Problem::new(Code::Forbidden, "only a user may do this"))
+    }
+
+    /// Returns `true` if the caller could perform another action on a publisher. Informational, not a permission check.
+    #[must_use]
+    pub fn can_perform(&self, action: Action, publisher: &PublisherProfile) -> bool {
+        authorize::permit(action, &self.identity, Some(publisher)).is_ok()
+    }
+
+    /// Returns the publisher that the request is about.
+    ///
+    /// # Errors
+    /// An internal error if the path names no publisher.
+    pub fn publisher(&self) -> Result<&PublisherProfile, Problem> {
+        self.publisher.as_deref().ok_or_else(|| Problem::internal("the path names no publisher"))
+    }
+
+    /// Returns a decoded path parameter; empty if the route has none of that name.
+    #[must_use]
+    pub fn path_param(&self, name: &str) -> String {
+        self.path_params.get(name).unwrap_or_default().to_owned()
+    }
+
+    /// Returns the node of the path, in any case.
+    ///
+    /// # Errors
+    /// 404 if the node does not exist.
+    pub fn known_node(&self) -> Result<NodeKey, Problem> {
+        let key = NodeId::parse(&self.path_param("node_id")).ok().map(|id| id.key());
+        let known = key.filter(|key| self.services().models.read().nodes.get(key).is_some());
+        known.ok_or_else(|| Problem::not_found("node"))
+    }
+
+    /// Parses the query parameters.
+    ///
+    /// # Errors
+    /// If a parameter cannot be decoded.
+    pub fn query(&self) -> Result<Query, Problem> {
+        Query::parse(self.request.query_string())
+    }
+
+    /// Returns the raw query.
+    #[must_use]
+    pub fn query_string(&self) -> &str {
+        self.request.query_string()
+    }
+
+    /// Sets the actor for the log line, for requests without an `Authorization` header.
+    pub fn set_actor(&self, actor: Actor) {
+        self.request.extensions_mut().insert(actor);
+    }
+
+    /// Returns the request headers.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        self.request.headers()
+    }
+
+    /// Returns the accepted content codings; `None` if the client sends no `Accept-Encoding`.
+    #[must_use]
+    pub fn accepted_codings(&self) -> Option<AcceptEncoding> {
+        self.request.get_header()
+    }
+
+    /// Returns the request method.
+    #[must_use]
+    pub fn method(&self) -> &Method {
+        self.request.method()
+    }
+
+    /// Returns a public URL for a path that begins with a slash.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.services().options.public_url)
+    }
+
+    /// Returns the metadata of the next command of this request. Each command needs its own.
+    #[must_use]
+    pub fn command_context(&self) -> CommandContext {
+        CommandContext {
+            actor: self.identity.actor().unwrap_or(Actor::Anonymous),
+            request: self.request.extensions().get::<RequestId>().cloned(),
+            causation: None,
+            at: self.idempotent.as_ref().map_or_else(|| self.services().environment.now(), |keyed| keyed.started_at()),
+            claim: self.idempotent.as_ref().map(|keyed| keyed.next_claim()),
+        }
+    }
+}

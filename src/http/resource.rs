@@ -1,0 +1,58 @@
+//! Resources of a path: publisher, node and version. Each must exist and belong to the one before it.
+
+use super::error::Problem;
+use crate::domain::ids::{NodeId, PublisherId};
+use crate::domain::node::NodeProfile;
+use crate::domain::policy::Action;
+use crate::domain::publisher::PublisherProfile;
+use crate::domain::version::VersionRef;
+use crate::projections::read_models::Models;
+
+/// Returns the publisher that a request is about: the one in the path, or the owner of the node that it changes. `None`
+/// if no publisher is involved or the request only reads a node. `segment` returns decoded path parameters.
+///
+/// # Errors
+/// 404 if a resource in the path does not exist or belongs to another publisher.
+pub fn find_publisher(
+    action: Action,
+    segment: impl Fn(&str) -> Option<String>,
+    models: &Models,
+) -> Result<Option<&PublisherProfile>, Problem> {
+    let node_of_path = || segment("node_id").map(|text| find_node(&text, models));
+    let Some(text) = segment("publisher_id") else {
+        return match node_of_path() {
+            Some(node) if action.is_write() && action != Action::Administer => owner_of(node?, models).map(Some),
+            _ => Ok(None),
+        };
+    };
+
+    let publisher = PublisherId::parse(&text).ok().and_then(|id| models.publishers.get(&id));
+    let publisher = publisher.ok_or_else(|| Problem::not_found("publisher"))?;
+
+    let version = segment("version_id");
+    // Publishing may create the node; the command rejects an id of another publisher.
+    let may_be_new = action == Action::PublishVersion && version.is_none();
+    if let Some(node) = node_of_path().filter(|_| !may_be_new) {
+        let node = node?;
+        if node.publisher != publisher.id {
+            return Err(Problem::not_found("node"));
+        }
+        check_version(node, version.as_deref())?;
+    }
+    Ok(Some(publisher))
+}
+
+fn find_node<'m>(text: &str, models: &'m Models) -> Result<&'m NodeProfile, Problem> {
+    let node = NodeId::parse(text).ok().and_then(|id| models.nodes.get(&id.key()));
+    node.ok_or_else(|| Problem::not_found("node"))
+}
+
+fn owner_of<'m>(node: &NodeProfile, models: &'m Models) -> Result<&'m PublisherProfile, Problem> {
+    models.publishers.get(&node.publisher).ok_or_else(|| Problem::not_found("node"))
+}
+
+fn check_version(node: &NodeProfile, version: Option<&str>) -> Result<(), Problem> {
+    let Some(text) = version else { return Ok(()) };
+    let found = VersionRef::parse(text).and_then(|reference| node.version(&reference));
+    found.map(drop).ok_or_else(|| Problem::not_found("node version"))
+}

@@ -1,0 +1,223 @@
+//! Upload links: authenticated tokens with version, holder and expiry.
+//!
+//! Nothing is stored about a link, so it works across restarts. It is a credential and must not appear in logs, events
+//! or errors.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use hmac::{Hmac, Mac};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use crate::data_dir::{read_private, to_help, write_private};
+use crate::domain::ids::{TokenId, UserId, VersionId};
+use crate::domain::value::Timestamp;
+use crate::environment::Environment;
+
+/// Validity of a link (contract 4).
+pub const UPLOAD_TOKEN_VALIDITY: Duration = Duration::from_mins(15);
+
+/// Prefix of the key.
+const KEY_PREFIX: &str = "mduk_";
+/// Prefix of the authenticated data, so that no other use of the key yields a valid link.
+const TOKEN_CONTEXT: &[u8] = b"mediary upload link 1\n";
+/// Prefix for deriving keys for other purposes.
+const DERIVATION_CONTEXT: &[u8] = b"mediary key derived from that of the upload links 1\n";
+/// Holder, version and time, in this order.
+const GRANT_BYTES: usize = 1 + 16 + 16 + 8;
+const MAC_BYTES: usize = 32;
+
+/// Permission given by a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UploadGrant {
+    pub version: VersionId,
+    /// The upload is recorded as an action of the holder.
+    pub holder: UploadTokenHolder,
+    /// Expiry.
+    pub expires_at: Timestamp,
+}
+
+/// Requester of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UploadTokenHolder {
+    User(UserId),
+    Token(TokenId),
+}
+
+/// Reason why a link is not valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UploadTokenError {
+    /// Not created by this service.
+    Invalid,
+    /// Expired.
+    Expired,
+}
+
+/// Reason why the key is unavailable.
+#[derive(Debug, thiserror::Error)]
+pub enum UploadKeyError {
+    /// The file cannot be read or written.
+    #[error("key of the upload links {path}: {source}{}", to_help(path, source))]
+    File { path: PathBuf, source: io::Error },
+    /// The file does not contain a key.
+    #[error("key of the upload links {path}: does not hold {KEY_PREFIX} and 32 bytes in base64")]
+    Malformed { path: PathBuf },
+}
+
+/// Key that authenticates links.
+#[derive(Clone)]
+pub struct UploadKey([u8; 32]);
+
+impl UploadKey {
+    /// Reads the key from a file; `None` if the file does not exist.
+    ///
+    /// # Errors
+    /// Returns [`UploadKeyError`] if the file cannot be read or is damaged.
+    pub fn read(path: &Path) -> Result<Option<Self>, UploadKeyError> {
+        let text = read_private(path).map_err(|source| UploadKeyError::File { path: path.to_owned(), source })?;
+        let key = text
+            .map(|text| Self::parse(text.trim()).ok_or_else(|| UploadKeyError::Malformed { path: path.to_owned() }));
+        key.transpose()
+    }
+
+    /// Creates a key and writes it to a file that only its owner can read.
+    ///
+    /// # Errors
+    /// Returns [`UploadKeyError`] if the file cannot be written.
+    pub fn generate(path: &Path, environment: &Environment) -> Result<Self, UploadKeyError> {
+        let key = Self(environment.random_bytes());
+        let text = format!("{KEY_PREFIX}{}\n", STANDARD.encode(key.0));
+        write_private(path, text.as_bytes())
+            .map_err(|source| UploadKeyError::File { path: path.to_owned(), source })?;
+        Ok(key)
+    }
+
+    /// Derives a key for another purpose, which reveals nothing about this one.
+    #[must_use]
+    pub fn derive_key(&self, purpose: &[u8]) -> [u8; 32] {
+        Sha256::new().chain_update(DERIVATION_CONTEXT).chain_update(self.0).chain_update(purpose).finalize().into()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let bytes = STANDARD.decode(text.strip_prefix(KEY_PREFIX)?).ok()?;
+        bytes.try_into().ok().map(Self)
+    }
+
+    /// Returns the text of a link, safe for a URL path.
+    #[must_use]
+    pub fn issue_token(&self, grant: &UploadGrant) -> String {
+        let bytes = grant.to_bytes();
+        let code = self.mac(&bytes).finalize().into_bytes();
+        URL_SAFE_NO_PAD.encode([&bytes[..], &code[..]].concat())
+    }
+
+    /// Verifies a link and returns its permission.
+    ///
+    /// # Errors
+    /// Returns [`UploadTokenError`] if the link was not created by this service, or has expired.
+    pub fn verify_token(&self, token: &str, now: Timestamp) -> Result<UploadGrant, UploadTokenError> {
+        let grant = self.decode_token(token).ok_or(UploadTokenError::Invalid)?;
+        if now < grant.expires_at { Ok(grant) } else { Err(UploadTokenError::Expired) }
+    }
+
+    fn decode_token(&self, token: &str) -> Option<UploadGrant> {
+        let bytes = URL_SAFE_NO_PAD.decode(token).ok().filter(|bytes| bytes.len() == GRANT_BYTES + MAC_BYTES)?;
+        let (grant, code) = bytes.split_at(GRANT_BYTES);
+        // Compares in constant time.
+        self.mac(grant).verify_slice(code).ok()?;
+        UploadGrant::from_bytes(grant)
+    }
+
+    fn mac(&self, grant: &[u8]) -> Hmac<Sha256> {
+        let hmac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of every length");
+        hmac.chain_update(TOKEN_CONTEXT).chain_update(grant)
+    }
+}
+
+impl UploadGrant {
+    fn to_bytes(self) -> Vec<u8> {
+        let (kind, holder) = match self.holder {
+            UploadTokenHolder::User(UserId(id)) => (0, id),
+            UploadTokenHolder::Token(TokenId(id)) => (1, id),
+        };
+        let until = self.expires_at.micros().to_be_bytes();
+        [&[kind], &holder.as_bytes()[..], &self.version.0.as_bytes()[..], &until[..]].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        let (holder, rest) = rest.split_at_checked(16)?;
+        let (version, until) = rest.split_at_checked(16)?;
+        let holder = Uuid::from_slice(holder).ok()?;
+        let holder = if *kind == 0 {
+            UploadTokenHolder::User(UserId(holder))
+        } else {
+            UploadTokenHolder::Token(TokenId(holder))
+        };
+        let until = Timestamp::from_micros(i64::from_be_bytes(until.try_into().ok()?));
+        Some(Self { version: VersionId(Uuid::from_slice(version).ok()?), holder, expires_at: until })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    const NOW: Timestamp = Timestamp::from_micros(1_614_265_330_000_000);
+
+    fn grant(holder: UploadTokenHolder) -> UploadGrant {
+        let until = Timestamp::from_micros(NOW.micros() + 1);
+        UploadGrant { version: VersionId(Uuid::from_u128(7)), holder, expires_at: until }
+    }
+
+    #[test]
+    fn a_ticket_says_what_it_was_made_for_and_only_until_then() {
+        let key = UploadKey([7; 32]);
+        for holder in
+            [UploadTokenHolder::User(UserId(Uuid::from_u128(1))), UploadTokenHolder::Token(TokenId(Uuid::from_u128(2)))]
+        {
+            let grant = grant(holder);
+            let ticket = key.issue_token(&grant);
+            assert!(ticket.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{ticket}");
+            assert_eq!(key.verify_token(&ticket, NOW), Ok(grant));
+            assert_eq!(key.verify_token(&ticket, grant.expires_at), Err(UploadTokenError::Expired));
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_ticket_can_be_changed() {
+        let key = UploadKey([7; 32]);
+        let ticket = key.issue_token(&grant(UploadTokenHolder::User(UserId(Uuid::nil()))));
+        for at in 0..ticket.len() {
+            let mut forged = ticket.clone().into_bytes();
+            forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
+            let forged = String::from_utf8(forged).unwrap();
+            assert_eq!(key.verify_token(&forged, NOW), Err(UploadTokenError::Invalid), "{at}");
+        }
+        for bad in ["", "x", &ticket[1..], &format!("{ticket}A"), &ticket.replace(['-', '_'], "+"), "äöü"] {
+            assert!(bad == ticket || key.verify_token(bad, NOW) == Err(UploadTokenError::Invalid), "{bad}");
+        }
+        assert_eq!(UploadKey([8; 32]).verify_token(&ticket, NOW), Err(UploadTokenError::Invalid));
+    }
+
+    #[test]
+    fn a_key_is_kept_only_its_owner_reads_it_and_a_damaged_one_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("url-key");
+        assert!(UploadKey::read(&path).unwrap().is_none());
+        let made = UploadKey::generate(&path, &Environment::manual(NOW, 1)).unwrap();
+        let found = UploadKey::read(&path).unwrap();
+        assert_eq!(found.map(|key| key.0), Some(made.0));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        for damaged in ["", "mduk_", "mduk_AAAA"] {
+            std::fs::write(&path, damaged).unwrap();
+            assert!(matches!(UploadKey::read(&path), Err(UploadKeyError::Malformed { .. })));
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), damaged);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Verification of content files: the hash of each file, and the presence of every archive that a version refers to.
+//! Changes nothing. Pictures may be missing, because they are kept for a limited time.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::domain::value::Digest;
+use crate::domain::version::Archive;
+
+/// Directories of content-addressed files, with subdirectories named by the first two digits.
+pub const CONTENT_DIRECTORIES: [&str; 3] = ["archives", "media/inputs", "media/results"];
+
+/// Result of the verification.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContentReport {
+    pub archives: u64,
+    pub pictures: u64,
+    /// Damaged or missing files, with the finding.
+    pub findings: Vec<(PathBuf, String)>,
+}
+
+/// Checks every file below the data directory `root`. `referenced` are the archives that versions refer to; `progress` is
+/// called with the number of bytes read.
+///
+/// # Errors
+/// If a directory cannot be read.
+pub fn check(root: &Path, referenced: &[Archive], mut progress: impl FnMut(u64)) -> io::Result<ContentReport> {
+    let mut contents = ContentReport::default();
+    let mut found_digests = HashSet::new();
+
+    for area in CONTENT_DIRECTORIES {
+        for (path, digest) in list_files(root, area)? {
+            match digest_of(&path, &mut progress) {
+                Ok((found, _)) if found == digest => {}
+                Ok((found, bytes)) => {
+                    let what =
+                        format!("the file does not hold what its name says: {bytes} bytes with the hash {found}");
+                    contents.findings.push((path, what));
+                }
+                // Removed since it was listed, because its retention ended.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => contents.findings.push((path, format!("the file cannot be read: {error}"))),
+            }
+            if area == "archives" {
+                contents.archives += 1;
+                found_digests.insert(digest);
+            } else {
+                contents.pictures += 1;
+            }
+        }
+    }
+
+    for Archive { digest, .. } in referenced {
+        if found_digests.insert(*digest) {
+            let path = path_of(root, "archives", &format!("{digest}.zip"));
+            contents.findings.push((path, "the archive that a version names is missing".to_owned()));
+        }
+    }
+
+    Ok(contents)
+}
+
+/// Returns the files of an area with the hash in their names, sorted. Other names are ignored: they are incomplete
+/// files, or not from this service.
+///
+/// # Errors
+/// If an existing directory cannot be read.
+pub fn list_files(root: &Path, area: &str) -> io::Result<Vec<(PathBuf, Digest)>> {
+    let mut files = Vec::new();
+
+    for prefix in 0..=u8::MAX {
+        let folder = root.join(area).join(format!("{prefix:02x}"));
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str());
+            let digest = name.and_then(|name| Digest::parse(name.split_once('.')?.0).ok());
+            let is_complete = path.extension().is_some_and(|extension| extension != "part");
+            files.extend(digest.filter(|_| is_complete).map(|digest| (path, digest)));
+        }
+    }
+
+    files.sort();
+    Ok(files)
+}
+
+fn path_of(root: &Path, area: &str, name: &str) -> PathBuf {
+    root.join(area).join(&name[..2]).join(name)
+}
+
+/// Returns the hash and length of a file, read in chunks.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn digest_of(path: &Path, progress: &mut impl FnMut(u64)) -> io::Result<(Digest, u64)> {
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 18];
+    let mut bytes = 0;
+
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            return Ok((Digest(hash.finalize().into()), bytes));
+        }
+        hash.update(&buffer[..read]);
+        bytes += read as u64;
+        progress(read as u64);
+    }
+}

@@ -1,0 +1,128 @@
+//! Cache of the issuer's keys. They are fetched for the first token, again when they are old, and when a token names an
+//! unknown key. The rate is limited, so forged tokens cannot flood the issuer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::issuer::IssuerClient;
+use super::jwks::JwkSet;
+use crate::domain::value::Timestamp;
+use crate::telemetry::metrics::Metrics;
+
+/// Age after which keys are fetched again in the background.
+const REFRESH_AFTER: Duration = Duration::from_hours(1);
+/// Minimum pause between fetches, for any token.
+const FETCH_INTERVAL_MIN: Duration = Duration::from_secs(30);
+/// The pause while no keys are known and nobody can sign in.
+const FETCH_INTERVAL_WITHOUT_KEYS: Duration = Duration::from_secs(5);
+
+/// The keys, and the times of fetches.
+pub struct IssuerKeyCache {
+    issuer: IssuerClient,
+    metrics: Metrics,
+    state: Mutex<KeyCacheState>,
+    /// Held during a fetch, so that concurrent callers wait for its result.
+    fetch_lock: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct KeyCacheState {
+    keys: Option<Arc<JwkSet>>,
+    fetched_at: Option<Timestamp>,
+    last_attempt_at: Option<Timestamp>,
+}
+
+impl KeyCacheState {
+    /// Remaining pause; zero if a fetch is allowed.
+    fn remaining_pause(&self, now: Timestamp) -> Duration {
+        let pause = if self.keys.is_some() { FETCH_INTERVAL_MIN } else { FETCH_INTERVAL_WITHOUT_KEYS };
+        self.last_attempt_at.map_or(Duration::ZERO, |asked| pause.saturating_sub(now.since(asked)))
+    }
+
+    fn may_fetch(&self, now: Timestamp) -> bool {
+        self.remaining_pause(now).is_zero()
+    }
+
+    fn is_stale(&self, now: Timestamp) -> bool {
+        self.fetched_at.is_some_and(|fetched| now.since(fetched) >= REFRESH_AFTER)
+    }
+}
+
+impl IssuerKeyCache {
+    /// No keys are known yet.
+    pub fn new(issuer: IssuerClient, metrics: Metrics) -> Self {
+        Self { issuer, metrics, state: Mutex::default(), fetch_lock: tokio::sync::Mutex::default() }
+    }
+
+    /// Returns the keys. Old ones are returned and refreshed in the background.
+    ///
+    /// # Errors
+    /// If no keys are known and the issuer does not respond: the time until the next attempt.
+    pub async fn current(self: &Arc<Self>, now: Timestamp) -> Result<Arc<JwkSet>, Duration> {
+        let (keys, renew) = {
+            let mut held = self.state.lock();
+            let renew = held.is_stale(now) && held.may_fetch(now);
+            if renew {
+                // Prevents a second fetch by the next caller.
+                held.last_attempt_at = Some(now);
+            }
+            (held.keys.clone(), renew)
+        };
+
+        if renew {
+            let own = Arc::clone(self);
+            tokio::spawn(async move { own.fetch(now).await });
+        }
+
+        let keys = match keys {
+            Some(keys) => Some(keys),
+            None => self.fetch_if_needed(None, now).await,
+        };
+
+        keys.ok_or_else(|| self.state.lock().remaining_pause(now))
+    }
+
+    /// Returns keys that differ from `current`; `None` if the issuer has no others or was asked too recently.
+    pub async fn newer_than(&self, known: &Arc<JwkSet>, now: Timestamp) -> Option<Arc<JwkSet>> {
+        self.fetch_if_needed(Some(known), now).await
+    }
+
+    async fn fetch_if_needed(&self, known: Option<&Arc<JwkSet>>, now: Timestamp) -> Option<Arc<JwkSet>> {
+        let is_newer = |keys: &Arc<JwkSet>| known.is_none_or(|known| !Arc::ptr_eq(known, keys));
+        let _turn = self.fetch_lock.lock().await;
+
+        {
+            let mut held = self.state.lock();
+            if let Some(keys) = held.keys.clone().filter(is_newer) {
+                return Some(keys);
+            }
+            if !held.may_fetch(now) {
+                return None;
+            }
+            held.last_attempt_at = Some(now);
+        }
+
+        self.fetch(now).await;
+        self.state.lock().keys.clone().filter(is_newer)
+    }
+
+    /// Fetches the keys. If the issuer does not respond, the known keys stay.
+    async fn fetch(&self, now: Timestamp) {
+        let answer = self.issuer.fetch_keys().await;
+        self.metrics.count_issuer_fetch(answer.is_ok());
+
+        match answer {
+            Ok(keys) => {
+                let mut held = self.state.lock();
+                held.fetched_at = Some(now);
+                // Unchanged keys must not count as newer.
+                if held.keys.as_deref() != Some(&keys) {
+                    held.keys = Some(Arc::new(keys));
+                }
+            }
+            Err(reason) => tracing::warn!(%reason, "the keys of the issuer of tokens could not be had"),
+        }
+    }
+}

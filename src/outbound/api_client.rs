@@ -1,0 +1,372 @@
+//! Client of a running service, for operator commands such as `mediary demo`.
+//!
+//! A request without a response, or with one that asks for a retry, is sent again. Requests that create something carry
+//! an `Idempotency-Key` derived from the request, so that neither a retry nor a second run of the program repeats them.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::Method;
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue, RETRY_AFTER,
+};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use url::Url;
+
+use super::address::{AddressRules, AllowEntry};
+use super::client::{CallFailure, ClientLimits, ClientSetupError, OutboundClient, ResponseBodyStream, ResponseHead};
+use super::sse::SseReader;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// Maximum number of attempts.
+const ATTEMPTS_MAX: u32 = 6;
+/// Pause before the second attempt. It doubles with each attempt, unless the service names another.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+/// Longest pause that the service may ask for.
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(10);
+/// The service sends a heartbeat every 15 s by default.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(40);
+/// The service may take long to check and sync a large archive. No response body reaches this size.
+const LIMITS: ClientLimits =
+    ClientLimits { connect: Duration::from_secs(5), total: Duration::from_mins(1), body_bytes: 16 * 1024 * 1024 };
+
+/// Timeout of a probe.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Reason why the client cannot be created.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiClientError {
+    #[error("{0:?} is not the URL of a service, such as http://127.0.0.1:8080")]
+    Url(String),
+    #[error("the token holds characters that no header can carry")]
+    Token(#[from] InvalidHeaderValue),
+    #[error(transparent)]
+    Client(#[from] ClientSetupError),
+}
+
+/// A response of the service.
+#[derive(Debug, Clone)]
+pub struct ServiceResponse {
+    pub status: u16,
+    /// `true` if this is the stored response to an earlier request with the same key.
+    pub replayed: bool,
+    pub body: Bytes,
+}
+
+impl ServiceResponse {
+    /// Returns the body; `null` if it is not JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+/// Sends one request without a token and with a short timeout, for callers that retry anyway.
+///
+/// # Errors
+/// Returns [`ApiClientError`] if the URL is invalid; the inner [`CallFailure`] means that there was no response.
+pub async fn probe(base: &str, path: &str) -> Result<Result<ServiceResponse, CallFailure>, ApiClientError> {
+    let limits = ClientLimits { connect: PROBE_TIMEOUT, total: PROBE_TIMEOUT, ..LIMITS };
+    let url = format!("{}{path}", base.trim_end_matches('/'));
+    let answered = build_client(base, limits)?.exchange(Method::GET, &url, HeaderMap::new(), Bytes::new()).await;
+    Ok(answered.map(to_response))
+}
+
+fn build_client(base: &str, limits: ClientLimits) -> Result<OutboundClient, ApiClientError> {
+    let refused = || ApiClientError::Url(base.to_owned());
+    let url = Url::parse(base).map_err(|_| refused())?;
+    let host = url.host_str().filter(|_| matches!(url.scheme(), "http" | "https")).ok_or_else(refused)?;
+    let rules = AddressRules { allow_private: true, allow: AllowEntry::parse(host).into_iter().collect() };
+    Ok(OutboundClient::new(rules, limits)?)
+}
+
+/// Client of one service, with one token. Cheap to clone.
+#[derive(Clone)]
+pub struct ApiClient {
+    client: OutboundClient,
+    base: String,
+    authorization: HeaderValue,
+}
+
+impl ApiClient {
+    /// Creates a client of the service at `base`. Private addresses are allowed, because the operator chose the URL.
+    ///
+    /// # Errors
+    /// Returns [`ApiClientError`] if the URL or the token is invalid.
+    pub fn new(base: &str, token: &str) -> Result<Self, ApiClientError> {
+        let client = build_client(base, LIMITS)?;
+        let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))?;
+        authorization.set_sensitive(true);
+        let base = base.trim_end_matches('/').to_owned();
+        Ok(Self { client, base, authorization })
+    }
+
+    /// Returns the URL of a path.
+    #[must_use]
+    pub fn url_of(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// Sends a GET request.
+    ///
+    /// # Errors
+    /// Returns [`CallFailure`] if no attempt got a response.
+    pub async fn get(&self, path: &str) -> Result<ServiceResponse, CallFailure> {
+        self.send_with_retries(Method::GET, &self.url_of(path), self.headers(), Bytes::new()).await
+    }
+
+    /// Follows an event stream after `last_seen`. A response other than 200 is returned as a [`ServiceResponse`].
+    ///
+    /// # Errors
+    /// Returns [`CallFailure`] if no response began.
+    pub async fn follow(&self, path: &str, last_seen: &str) -> Result<Result<SseReader, ServiceResponse>, CallFailure> {
+        let mut headers = self.headers();
+        if let Ok(id) = HeaderValue::from_str(last_seen) {
+            headers.insert(LAST_EVENT_ID, id);
+        }
+        Ok(self.open_stream(Method::GET, path, headers, Bytes::new()).await?.map(SseReader::new))
+    }
+
+    /// Posts a form and streams the response. A response other than 200 is returned as a [`ServiceResponse`].
+    ///
+    /// # Errors
+    /// Returns [`CallFailure`] if no response began.
+    pub async fn post_form_streaming(
+        &self,
+        path: &str,
+        form: &[(&str, &str)],
+    ) -> Result<Result<ResponseBodyStream, ServiceResponse>, CallFailure> {
+        let mut headers = self.headers();
+        headers.insert(CONTENT_TYPE, FORM);
+        self.open_stream(Method::POST, path, headers, encode_multipart(form)).await
+    }
+
+    async fn open_stream(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Result<ResponseBodyStream, ServiceResponse>, CallFailure> {
+        let (answer, mut incoming) =
+            self.client.open_stream(method, &self.url_of(path), (headers, body), IDLE_TIMEOUT).await?;
+        if answer.status == 200 {
+            return Ok(Ok(incoming));
+        }
+
+        let mut body = Vec::new();
+
+        while let Some(chunk) = incoming.next().await? {
+            body.extend_from_slice(&chunk[..chunk.len().min(LIMITS.body_bytes - body.len())]);
+        }
+
+        Ok(Err(to_response((answer, body.into()))))
+    }
+
+    /// Sends a POST request with an idempotency key derived from path and body.
+    ///
+    /// # Errors
+    /// Returns [`CallFailure`] if no attempt got a response.
+    pub async fn create(&self, path: &str, body: &Value) -> Result<ServiceResponse, CallFailure> {
+        let body = Bytes::from(body.to_string());
+        let mut headers = self.headers();
+        headers.extend([(CONTENT_TYPE, JSON), (IDEMPOTENCY_KEY, idempotency_key(path, &body))]);
+        self.send_with_retries(Method::POST, &self.url_of(path), headers, body).await
+    }
+
+    /// Sends a POST request without an idempotency key.
+    ///
+    /// # Errors
+    /// Returns [`CallFailure`] if no attempt got a response.
+    pub async fn create_without_key(&self, path: &str, body: &Value) -> Result<ServiceResponse, CallFailure> {
+        let mut headers = self.headers();
+        headers.insert(CONTENT_TYPE, JSON);
+        self.send_with_retries(Method::POST, &self.url_of(path), headers, body.to_string().into()).await
+    }
+
+    /// Sends a POST request with an empty object, for actions that are safe to repeat.
+    ///
+    /// # Errors
+    /// Returns [`CallFailure`] if no attempt got a response.
+    pub async fn post_empty(&self, path: &str) -> Result<ServiceResponse, CallFailure> {
+        let mut headers = self.headers();
+        headers.insert(CONTENT_TYPE, JSON);
+        self.send_with_retries(Method::POST, &self.url_of(path), headers, Bytes::from_static(b"{}")).await
+    }
+
+    /// Sends a PUT request, which is idempotent.
+    ///
+    /// # Errors
+    /// Returns [`CallFailure`] if no attempt got a response.
+    pub async fn put(&self, path: &str, body: &Value) -> Result<ServiceResponse, CallFailure> {
+        let mut headers = self.headers();
+        headers.insert(CONTENT_TYPE, JSON);
+        self.send_with_retries(Method::PUT, &self.url_of(path), headers, body.to_string().into()).await
+    }
+
+    /// Uploads a file to a URL that is itself a credential, without the token. Makes one attempt, because such a URL is
+    /// valid only once.
+    ///
+    /// # Errors
+    /// Returns [`CallFailure`] if there was no response.
+    pub async fn upload(&self, url: &str, file: Bytes) -> Result<ServiceResponse, CallFailure> {
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/zip"))]);
+        self.client.exchange(Method::PUT, url, headers, file).await.map(to_response)
+    }
+
+    fn headers(&self) -> HeaderMap {
+        HeaderMap::from_iter([(AUTHORIZATION, self.authorization.clone())])
+    }
+
+    async fn send_with_retries(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<ServiceResponse, CallFailure> {
+        let mut pause = RETRY_DELAY;
+
+        for _ in 1..ATTEMPTS_MAX {
+            match self.client.exchange(method.clone(), url, headers.clone(), body.clone()).await {
+                Ok((answer, _)) if matches!(answer.status, 429 | 503) => {
+                    tokio::time::sleep(retry_after(&answer).unwrap_or(pause)).await;
+                }
+                Err(CallFailure::BrokenResponse(_) | CallFailure::TimedOut(_)) => tokio::time::sleep(pause).await,
+                Err(failure) => return Err(failure),
+                Ok(answered) => return Ok(to_response(answered)),
+            }
+            pause *= 2;
+        }
+
+        self.client.exchange(method, url, headers, body).await.map(to_response)
+    }
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const FORM: HeaderValue = HeaderValue::from_static("multipart/form-data; boundary=mediary-part-of-a-form");
+
+/// Encodes a multipart form (RFC 7578) with the boundary of [`FORM`].
+fn encode_multipart(form: &[(&str, &str)]) -> Bytes {
+    let mut body = String::new();
+    for (name, value) in form {
+        let _ = write!(
+            body,
+            "--mediary-part-of-a-form\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
+        );
+    }
+    body.push_str("--mediary-part-of-a-form--\r\n");
+    body.into()
+}
+
+fn to_response((answer, body): (ResponseHead, Bytes)) -> ServiceResponse {
+    ServiceResponse { status: answer.status, replayed: answer.headers.contains_key(IDEMPOTENT_REPLAYED), body }
+}
+
+fn retry_after(answer: &ResponseHead) -> Option<Duration> {
+    let seconds = answer.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(RETRY_DELAY_MAX))
+}
+
+/// Returns a key that is unique for the path and body.
+fn idempotency_key(path: &str, body: &[u8]) -> HeaderValue {
+    let digest = Sha256::new().chain_update(path).chain_update([0]).chain_update(body).finalize();
+    let hex = digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    });
+    HeaderValue::from_str(&hex).unwrap_or(HeaderValue::from_static("unkeyed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    /// Starts a server that gives these responses in turn, one per connection, and returns the heads of the requests.
+    async fn server(answers: &'static [&'static str]) -> (String, tokio::task::JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}/", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move {
+            let mut heads = Vec::new();
+            for answer in answers {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = [0; 4096];
+                let read = stream.read(&mut request).await.unwrap();
+                heads.push(String::from_utf8_lossy(&request[..read]).into_owned());
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+            heads
+        });
+
+        (base, serving)
+    }
+
+    fn header(head: &str, name: &str) -> Option<String> {
+        head.lines().find_map(|line| line.strip_prefix(&format!("{name}: "))).map(str::to_owned)
+    }
+
+    #[tokio::test]
+    async fn what_gets_no_answer_is_sent_again_under_the_same_key() {
+        // Given a service that hangs up once, is busy once, and then responds
+        let (base, serving) = server(&[
+            "",
+            "HTTP/1.1 503 Busy\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 201 Created\r\nidempotent-replayed: true\r\ncontent-length: 8\r\n\r\n{\"a\": 1}",
+        ])
+        .await;
+
+        // When the client creates something
+        let reply =
+            ApiClient::new(&base, "mdu_x").unwrap().create("/things", &serde_json::json!({"id": "a"})).await.unwrap();
+
+        // Then the third response counts, and all three requests were the same
+        assert_eq!((reply.status, reply.replayed, reply.json()["a"].as_u64()), (201, true, Some(1)));
+
+        let heads = serving.await.unwrap();
+        assert!(heads.iter().all(|head| head.starts_with("POST /things HTTP/1.1\r\n")), "{heads:?}");
+        assert_eq!(header(&heads[0], "authorization").as_deref(), Some("Bearer mdu_x"));
+
+        let key = header(&heads[0], "idempotency-key").unwrap();
+        assert_eq!(key.len(), 64);
+        assert!(heads.iter().all(|head| header(head, "idempotency-key").as_ref() == Some(&key)), "{heads:?}");
+    }
+
+    #[tokio::test]
+    async fn an_upload_does_not_show_the_token() {
+        let (base, serving) = server(&["HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"]).await;
+        let api = ApiClient::new(&base, "mdu_x").unwrap();
+        let reply = api.upload(&api.url_of("/uploads/ticket"), Bytes::from_static(b"PK")).await.unwrap();
+        assert_eq!(reply.status, 200);
+        let head = &serving.await.unwrap()[0];
+        assert!(head.starts_with("PUT /uploads/ticket ") && !head.contains("mdu_x"), "{head}");
+    }
+
+    #[tokio::test]
+    async fn a_service_that_is_not_there_is_not_waited_for() {
+        let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let failure = ApiClient::new(&format!("http://{free}"), "t").unwrap().get("/health").await.unwrap_err();
+        assert!(matches!(failure, CallFailure::ConnectFailed(_)), "{failure}");
+    }
+
+    #[test]
+    fn keys_differ_with_path_and_body() {
+        assert_eq!(idempotency_key("/a", b"x"), idempotency_key("/a", b"x"));
+        assert_ne!(idempotency_key("/a", b"x"), idempotency_key("/a", b"y"));
+        assert_ne!(idempotency_key("/a", b"x"), idempotency_key("/ax", b""));
+    }
+
+    #[test]
+    fn urls_and_tokens_that_cannot_be_used_are_refused() {
+        for bad in ["", "127.0.0.1:8080", "ftp://example.org", "localhost"] {
+            assert!(matches!(ApiClient::new(bad, "t"), Err(ApiClientError::Url(_))), "{bad}");
+        }
+        assert!(matches!(ApiClient::new("http://127.0.0.1", "a\nb"), Err(ApiClientError::Token(_))));
+    }
+}

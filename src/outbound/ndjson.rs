@@ -1,0 +1,77 @@
+//! Reads a streaming response line by line (NDJSON). Only the requested line and the chunk with its end are read, so a
+//! slow reader slows down the server.
+
+use bytes::{Bytes, BytesMut};
+
+use super::client::{CallFailure, ResponseBodyStream};
+
+/// Parser of lines.
+pub struct NdjsonReader {
+    incoming: ResponseBodyStream,
+    buffer: BytesMut,
+    /// Number of waiting bytes that contain no line end.
+    scanned: usize,
+    line_bytes: usize,
+    ended: bool,
+}
+
+impl NdjsonReader {
+    /// Returns the lines of a response, each of at most `line_bytes` bytes.
+    #[must_use]
+    pub fn new(incoming: ResponseBodyStream, line_bytes: usize) -> Self {
+        Self { incoming, buffer: BytesMut::new(), scanned: 0, line_bytes, ended: false }
+    }
+
+    /// Returns the next line that is not blank, without its end; `None` at the end of the response. An incomplete last
+    /// line is returned too.
+    ///
+    /// # Errors
+    /// Returns [`CallFailure`] if the connection broke or was silent for too long, or the line is too long.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, CallFailure> {
+        loop {
+            while let Some(line) = self.take_line() {
+                if line.len() > self.line_bytes {
+                    return Err(CallFailure::TooLarge(self.line_bytes));
+                }
+                let line = line.trim_ascii();
+                if !line.is_empty() {
+                    return Ok(Some(Bytes::copy_from_slice(line)));
+                }
+            }
+
+            if self.buffer.len() > self.line_bytes {
+                return Err(CallFailure::TooLarge(self.line_bytes));
+            }
+
+            if self.ended {
+                return Ok(None);
+            }
+
+            match self.incoming.next().await? {
+                Some(chunk) => self.buffer.extend_from_slice(&chunk),
+                None => self.ended = true,
+            }
+        }
+    }
+
+    /// Reads up to `bytes` bytes of a response that is not a stream. An error ends the text early.
+    pub async fn read_prefix(mut self, bytes: usize) -> Bytes {
+        while self.buffer.len() < bytes
+            && let Ok(Some(chunk)) = self.incoming.next().await
+        {
+            self.buffer.extend_from_slice(&chunk);
+        }
+        self.buffer.truncate(bytes);
+        self.buffer.freeze()
+    }
+
+    /// Removes and returns the next complete line of the waiting bytes.
+    fn take_line(&mut self) -> Option<BytesMut> {
+        let end = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n');
+        let end = end.map(|end| self.scanned + end + 1);
+        let rest = (self.ended && !self.buffer.is_empty()).then_some(self.buffer.len());
+        let line = end.or(rest).map(|end| self.buffer.split_to(end));
+        self.scanned = if line.is_some() { 0 } else { self.buffer.len() };
+        line
+    }
+}

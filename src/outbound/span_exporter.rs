@@ -1,0 +1,121 @@
+//! Sends spans to a collector, in batches and with few retries. Spans that cannot be sent in time are dropped and
+//! counted; the service never waits for them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use tokio::sync::watch;
+use url::Url;
+
+use super::address::{AddressRules, AllowEntry};
+use super::client::{ClientLimits, ClientSetupError, OutboundClient};
+use crate::telemetry::otlp;
+use crate::telemetry::trace::{BATCH, FinishedSpan, Tracer};
+
+const LIMITS: ClientLimits =
+    ClientLimits { connect: Duration::from_secs(2), total: Duration::from_secs(5), body_bytes: 16 * 1024 };
+/// Longest time that a span waits to be sent.
+const EXPORT_INTERVAL: Duration = Duration::from_secs(1);
+/// Pauses between the attempts to send a batch, which is then dropped.
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
+
+/// Exporter of spans to one collector.
+pub struct SpanExporter {
+    client: OutboundClient,
+    url: String,
+    service: String,
+}
+
+/// Outcome of an attempt.
+enum ExportAttempt {
+    Accepted,
+    /// A retry may succeed.
+    Retryable(String),
+    Rejected(String),
+}
+
+impl SpanExporter {
+    /// Returns the exporter to the collector at a base URL without a trailing slash. Private addresses are allowed,
+    /// because the operator chose the URL. `service` is the name of this service in the traces.
+    ///
+    /// # Errors
+    /// If the client cannot be set up.
+    pub fn new(endpoint: &str, service: String) -> Result<Self, ClientSetupError> {
+        let host = Url::parse(endpoint).ok().and_then(|url| AllowEntry::parse(url.host_str()?).ok());
+        let rules = AddressRules { allow_private: true, allow: host.into_iter().collect() };
+        let client = OutboundClient::with_idle_connections(rules, LIMITS, None, 1)?;
+        Ok(Self { client, url: format!("{endpoint}{}", otlp::TRACES_PATH), service })
+    }
+
+    /// Sends the spans of the tracer until stopped, and then the remaining ones once.
+    pub async fn run(self, tracer: Tracer, mut stopping: watch::Receiver<bool>) {
+        loop {
+            // The pauses in `send_batch` may already have consumed the change notification.
+            let stops = *stopping.borrow();
+            let is_last = stops
+                || tokio::select! {
+                    () = tracer.batch_ready() => false,
+                    () = tokio::time::sleep(EXPORT_INTERVAL) => false,
+                    _ = stopping.changed() => true,
+                };
+
+            loop {
+                let spans = tracer.take_batch();
+                if spans.is_empty() {
+                    break;
+                }
+                let is_full = spans.len() == BATCH;
+                let rests = if is_last { &RETRY_DELAYS[..0] } else { &RETRY_DELAYS[..] };
+                let sent = self.send_batch(&spans, rests, &mut stopping).await;
+                tracer.count_exported(if sent { "sent" } else { "lost" }, spans.len());
+                if !is_full || (is_last && !sent) {
+                    break;
+                }
+            }
+
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    /// Sends a batch; `true` on success. A stop of the service ends the retries.
+    async fn send_batch(
+        &self,
+        spans: &[FinishedSpan],
+        rests: &[Duration],
+        stopping: &mut watch::Receiver<bool>,
+    ) -> bool {
+        let body = Bytes::from(otlp::encode_batch(&self.service, spans));
+        let mut rests = rests.iter();
+
+        loop {
+            let reason = match self.attempt(body.clone()).await {
+                ExportAttempt::Accepted => return true,
+                ExportAttempt::Rejected(reason) => reason,
+                ExportAttempt::Retryable(reason) => match rests.next() {
+                    Some(rest) if !*stopping.borrow() => {
+                        let _ = tokio::time::timeout(*rest, stopping.wait_for(|stop| *stop)).await;
+                        continue;
+                    }
+                    _ => reason,
+                },
+            };
+            tracing::warn!(spans = spans.len(), %reason, "the collector of traces did not take a batch; it is lost");
+            return false;
+        }
+    }
+
+    async fn attempt(&self, body: Bytes) -> ExportAttempt {
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        match self.client.post(&self.url, headers, body).await {
+            Ok(answer) if (200..300).contains(&answer.status) => ExportAttempt::Accepted,
+            Ok(answer) if matches!(answer.status, 429 | 502..=504) => {
+                ExportAttempt::Retryable(format!("status {}", answer.status))
+            }
+            Ok(answer) => ExportAttempt::Rejected(format!("status {}", answer.status)),
+            Err(failure) => ExportAttempt::Retryable(failure.to_string()),
+        }
+    }
+}

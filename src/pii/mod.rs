@@ -1,0 +1,226 @@
+//! Personal data and its erasure (ADR 11): e-mail addresses, names and webhook secrets are recorded sealed with one key
+//! per user, which is stored outside the log. Without the key they are unreadable in every copy of the log.
+//!
+//! A key is durable before the first event that needs it, and destroyed after the event of the user's erasure.
+
+mod key_cache;
+mod key_files;
+mod seal;
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use zeroize::Zeroizing;
+
+use self::key_cache::UserKeyCache;
+use self::key_files::KeyFiles;
+use self::seal::UserKey;
+use crate::data_dir::to_help;
+use crate::domain::ids::UserId;
+use crate::domain::personal::{PersonalField, PersonalValue};
+
+pub use self::seal::KEY_BYTES;
+
+/// Maximum number of cached keys.
+const CACHED_MAX: usize = 65_536;
+/// Number of locks, large enough that users rarely share one.
+const LOCK_COUNT: usize = 256;
+
+/// Reason why the key of a user cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum UserKeyError {
+    #[error("{path}: {source}{}", to_help(path, source), path = path.display())]
+    File { path: PathBuf, source: io::Error },
+    /// A damaged key is never replaced, because a backup may hold the intact one.
+    #[error("{path}: does not hold a key of {KEY_BYTES} bytes; put the one of a backup there", path = path.display())]
+    Malformed { path: PathBuf },
+    /// A lost key is never replaced: a new key would make the sealed data permanently unreadable, and data sealed with
+    /// it would be unreadable once the old key is restored.
+    #[error("{path}: the key of the user is missing; put the one of a backup there", path = path.display())]
+    Missing { path: PathBuf },
+    /// The user was erased.
+    #[error("the user was erased")]
+    Erased,
+}
+
+/// The keys of all users. Cheap to clone.
+#[derive(Clone)]
+pub struct Keyring(Arc<KeyringInner>);
+
+struct KeyringInner {
+    files: KeyFiles,
+    cache: Mutex<UserKeyCache>,
+    /// Locks by user, held while a key file is created, read or destroyed.
+    key_locks: Box<[Mutex<()>]>,
+    erased: RwLock<HashSet<UserId>>,
+}
+
+impl Keyring {
+    /// Uses the keys in `<data dir>/personal`, which need not exist.
+    #[must_use]
+    pub fn open(data_dir: &Path) -> Self {
+        Self(Arc::new(KeyringInner {
+            files: KeyFiles::new(data_dir.join("personal")),
+            cache: Mutex::new(UserKeyCache::new(CACHED_MAX)),
+            key_locks: (0..LOCK_COUNT).map(|_| Mutex::default()).collect(),
+            erased: RwLock::default(),
+        }))
+    }
+
+    /// Seals fields of a user. If the user has no key, one is created from `chance` and made durable first; callers
+    /// pass `None` if sealed data of the user exists, because then a key must exist. Blocks.
+    ///
+    /// # Errors
+    /// If there is no key and none may be created or it cannot be written, or if the user was erased.
+    pub fn seal<'t>(
+        &self,
+        user: UserId,
+        chance: Option<[u8; KEY_BYTES]>,
+        texts: impl IntoIterator<Item = (PersonalField, &'t str)>,
+    ) -> Result<Vec<PersonalValue>, UserKeyError> {
+        let chance = chance.map(Zeroizing::new);
+        let key = match self.cached(user) {
+            Some(key) => key,
+            None => self.read_or_create(user, chance.as_ref())?.ok_or_else(|| self.missing_key(user))?,
+        };
+        Ok(texts.into_iter().map(|(field, text)| PersonalValue::Sealed(key.seal(field, text))).collect())
+    }
+
+    /// Returns the text of a field if it is readable: the user's key exists and the user was not erased. Blocks on one
+    /// small file if the key is not cached; see [`Keyring::preload`].
+    #[must_use]
+    pub fn read(&self, user: UserId, field: PersonalField, value: &PersonalValue) -> Option<String> {
+        if self.is_erased(user) {
+            return None;
+        }
+
+        let sealed = match value {
+            PersonalValue::Plain(text) => return Some(text.to_string()),
+            PersonalValue::Sealed(sealed) => sealed,
+        };
+
+        let key = self.cached(user).or_else(|| self.read_key(user))?;
+        let text = key.open(field, sealed);
+        if text.is_none() {
+            tracing::error!(%user, field = field.as_str(), "a personal field cannot be opened with the user's key");
+        }
+        text
+    }
+
+    /// Returns the users whose keys are not cached.
+    #[must_use]
+    pub fn uncached(&self, users: impl IntoIterator<Item = UserId>) -> Vec<UserId> {
+        let mut cache = self.0.cache.lock();
+        users.into_iter().filter(|user| cache.get(*user).is_none()).collect()
+    }
+
+    /// Reads existing keys into the cache. Blocks.
+    pub fn preload(&self, users: &[UserId]) {
+        for user in users {
+            let _ = self.read_key(*user);
+        }
+    }
+
+    /// Destroys the key of an erased user. Nothing of the user can be read or sealed afterwards. Succeeds if the key is
+    /// already destroyed. Blocks.
+    ///
+    /// # Errors
+    /// If the file cannot be overwritten and removed; the next start retries.
+    pub fn destroy_key(&self, user: UserId) -> Result<(), UserKeyError> {
+        let _turn = self.lock_user(user);
+        self.mark_erased(user);
+        self.0.files.destroy(user)
+    }
+
+    /// Prevents reading and sealing of the user's data. The key stays on disk.
+    pub fn mark_erased(&self, user: UserId) {
+        self.0.erased.write().insert(user);
+        self.0.cache.lock().remove(user);
+    }
+
+    /// Returns `true` if the user was erased.
+    #[must_use]
+    pub fn is_erased(&self, user: UserId) -> bool {
+        self.0.erased.read().contains(&user)
+    }
+
+    /// Returns `true` if a key of the user is on disk.
+    #[must_use]
+    pub fn has_key(&self, user: UserId) -> bool {
+        self.0.files.path(user).exists()
+    }
+
+    /// Records durably that the erasure of a user begins, so that [`Keyring::is_erasure_unfinished`] returns `true` until
+    /// [`Keyring::destroy_key`] succeeds. Has no effect without the event of the erasure. Blocks.
+    ///
+    /// # Errors
+    /// If the mark cannot be written.
+    pub fn begin_erasure(&self, user: UserId) -> Result<(), UserKeyError> {
+        let _turn = self.lock_user(user);
+        self.0.files.mark_erasing(user)
+    }
+
+    /// Returns `true` if a key of an erased user, or the mark of [`Keyring::begin_erasure`], still exists.
+    #[must_use]
+    pub fn is_erasure_unfinished(&self, user: UserId) -> bool {
+        self.0.files.has_key_or_mark(user)
+    }
+
+    fn missing_key(&self, user: UserId) -> UserKeyError {
+        UserKeyError::Missing { path: self.0.files.path(user) }
+    }
+
+    fn cached(&self, user: UserId) -> Option<Arc<UserKey>> {
+        self.0.cache.lock().get(user)
+    }
+
+    fn read_key(&self, user: UserId) -> Option<Arc<UserKey>> {
+        match self.read_or_create(user, None) {
+            Ok(key) => {
+                if key.is_none() {
+                    tracing::warn!(%user, "the key of this user is not there: name and e-mail address cannot be read");
+                }
+                key
+            }
+            Err(UserKeyError::Erased) => None,
+            Err(failure) => {
+                tracing::error!(%user, %failure, "a user's key cannot be read");
+                None
+            }
+        }
+    }
+
+    fn read_or_create(
+        &self,
+        user: UserId,
+        chance: Option<&Zeroizing<[u8; KEY_BYTES]>>,
+    ) -> Result<Option<Arc<UserKey>>, UserKeyError> {
+        let _turn = self.lock_user(user);
+        if self.is_erased(user) {
+            return Err(UserKeyError::Erased);
+        }
+
+        let secret = match (self.0.files.read(user)?, chance) {
+            (Some(secret), _) => secret,
+            (None, None) => return Ok(None),
+            (None, Some(chance)) => {
+                self.0.files.write(user, chance)?;
+                chance.clone()
+            }
+        };
+
+        let key = Arc::new(UserKey::new(user, &secret));
+        self.0.cache.lock().insert(user, Arc::clone(&key));
+        Ok(Some(key))
+    }
+
+    fn lock_user(&self, user: UserId) -> parking_lot::MutexGuard<'_, ()> {
+        self.0.key_locks[usize::from(user.0.as_bytes()[15]) % LOCK_COUNT].lock()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Tests of key creation, restarts and erasure.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use uuid::Uuid;
+
+use super::*;
+use PersonalField::{Email, Name};
+
+fn user(nth: u128) -> UserId {
+    UserId(Uuid::from_u128(nth))
+}
+
+fn sealed(keyring: &Keyring, nth: u128, chance: u8, text: &str) -> PersonalValue {
+    keyring.seal(user(nth), Some([chance; KEY_BYTES]), [(Name, text)]).unwrap().remove(0)
+}
+
+/// All files below a directory.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn the_key_of_a_user_is_made_once_and_survives_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let keyring = Keyring::open(folder.path());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "opening writes nothing");
+
+    let first = sealed(&keyring, 1, 7, "Ada");
+    assert_eq!(sealed(&keyring, 1, 8, "Ada"), first, "the second chance is not taken");
+
+    let again = Keyring::open(folder.path());
+    assert_eq!(again.read(user(1), Name, &first).as_deref(), Some("Ada"));
+    assert_eq!(sealed(&again, 1, 9, "Ada"), first);
+    assert_ne!(sealed(&again, 2, 9, "Ada"), first);
+
+    let keys = files(&folder.path().join("personal"));
+    assert_eq!(keys.len(), 2);
+    assert!(keys.iter().all(|key| fs::metadata(key).unwrap().permissions().mode() & 0o777 == 0o600));
+}
+
+#[test]
+fn nothing_of_an_erased_user_is_read_or_sealed_any_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let keyring = Keyring::open(folder.path());
+    let first = sealed(&keyring, 1, 7, "Ada");
+    let other = sealed(&keyring, 2, 7, "Bob");
+
+    keyring.destroy_key(user(1)).unwrap();
+    keyring.destroy_key(user(1)).unwrap();
+
+    assert_eq!(keyring.read(user(1), Name, &first), None);
+    assert_eq!(keyring.read(user(1), Name, &PersonalValue::Plain("Ada".into())), None);
+    assert!(matches!(keyring.seal(user(1), Some([7; KEY_BYTES]), [(Name, "Ada")]), Err(UserKeyError::Erased)));
+    assert_eq!(keyring.read(user(2), Name, &other).as_deref(), Some("Bob"));
+    assert_eq!((keyring.is_erasure_unfinished(user(1)), keyring.is_erasure_unfinished(user(2))), (false, true));
+    assert_eq!(Keyring::open(folder.path()).read(user(1), Name, &first), None);
+}
+
+#[test]
+fn a_damaged_key_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let value = sealed(&Keyring::open(folder.path()), 1, 7, "Ada");
+    let path = files(folder.path()).remove(0);
+
+    fs::write(&path, b"short").unwrap();
+    let keyring = Keyring::open(folder.path());
+    assert_eq!(keyring.read(user(1), Name, &value), None);
+    assert!(matches!(
+        keyring.seal(user(1), Some([7; KEY_BYTES]), [(Name, "Ada")]),
+        Err(UserKeyError::Malformed { .. })
+    ));
+    assert_eq!(fs::read(&path).unwrap(), b"short");
+
+    keyring.destroy_key(user(1)).unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_lost_key_is_not_replaced_and_works_again_once_it_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let value = sealed(&Keyring::open(folder.path()), 1, 7, "Ada");
+    let path = files(folder.path()).remove(0);
+    let kept = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+
+    let keyring = Keyring::open(folder.path());
+    let refused = keyring.seal(user(1), None, [(Name, "Grace")]);
+    assert!(matches!(refused, Err(UserKeyError::Missing { path: told }) if told == path && !path.exists()));
+
+    fs::write(&path, kept).unwrap();
+    let later = keyring.seal(user(1), None, [(Name, "Grace")]).unwrap().remove(0);
+    assert_eq!(keyring.read(user(1), Name, &value).as_deref(), Some("Ada"));
+    assert_eq!(keyring.read(user(1), Name, &later).as_deref(), Some("Grace"));
+}
+
+#[test]
+fn an_erasure_is_unfinished_until_it_is_done_also_without_a_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let keyring = Keyring::open(folder.path());
+    let _ = sealed(&keyring, 1, 7, "Ada");
+    for user in [user(1), user(2)] {
+        keyring.begin_erasure(user).unwrap();
+        let again = Keyring::open(folder.path());
+        assert!(again.is_erasure_unfinished(user));
+        again.destroy_key(user).unwrap();
+        assert!(!again.is_erasure_unfinished(user));
+    }
+    assert_eq!(files(folder.path()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn keys_are_read_ahead() {
+    let folder = tempfile::tempdir().unwrap();
+    let value = sealed(&Keyring::open(folder.path()), 1, 7, "Ada");
+    let keyring = Keyring::open(folder.path());
+    assert_eq!(keyring.uncached([user(1), user(2)]), [user(1), user(2)]);
+    keyring.preload(&[user(1), user(2)]);
+    assert_eq!(keyring.uncached([user(1), user(2)]), [user(2)]);
+    fs::remove_file(files(folder.path()).remove(0)).unwrap();
+    assert_eq!(keyring.read(user(1), Name, &value).as_deref(), Some("Ada"));
+    assert_eq!(keyring.read(user(1), Email, &value), None, "a value of another field");
+}
+
+#[test]
+fn one_key_is_made_when_many_ask_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let keyring = Keyring::open(folder.path());
+    let values: Vec<_> = std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..8)
+            .map(|nth| {
+                scope.spawn({
+                    let keyring = &keyring;
+                    move || sealed(keyring, 1, nth, "Ada")
+                })
+            })
+            .collect();
+        asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+    });
+    assert!(values.iter().all(|value| *value == values[0]));
+}

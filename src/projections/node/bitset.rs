@@ -1,0 +1,139 @@
+//! Bit sets of nodes by slot.
+
+/// Index of a node, in the order of creation; never reused.
+pub type Slot = u32;
+
+/// A set of slots.
+#[derive(Debug, Clone, Default)]
+pub struct SlotSet {
+    words: Vec<u64>,
+}
+
+impl SlotSet {
+    /// Adds or removes a slot.
+    pub fn set(&mut self, slot: Slot, on: bool) {
+        let (word, bit) = word_and_mask(slot);
+        if word >= self.words.len() {
+            if !on {
+                return;
+            }
+            self.words.resize(word + 1, 0);
+        }
+        if on {
+            self.words[word] |= bit;
+        } else {
+            self.words[word] &= !bit;
+        }
+    }
+
+    /// Returns `true` if the slot is in the set.
+    #[must_use]
+    pub fn contains(&self, slot: Slot) -> bool {
+        let (word, bit) = word_and_mask(slot);
+        self.words.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    /// Returns the number of slots in the set.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Keeps only slots that are also in `other`.
+    pub fn intersect(&mut self, other: &Self) {
+        self.words.truncate(other.words.len());
+        for (word, other) in self.words.iter_mut().zip(&other.words) {
+            *word &= other;
+        }
+    }
+
+    /// Removes the slots in `other`.
+    pub fn subtract(&mut self, other: &Self) {
+        for (word, other) in self.words.iter_mut().zip(&other.words) {
+            *word &= !other;
+        }
+    }
+
+    /// Keeps only the slots that pass.
+    pub fn retain(&mut self, mut keep: impl FnMut(Slot) -> bool) {
+        for (index, word) in self.words.iter_mut().enumerate() {
+            for slot in slots_of_word(index, *word) {
+                if !keep(slot) {
+                    *word &= !word_and_mask(slot).1;
+                }
+            }
+        }
+    }
+
+    /// Returns the slots, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = Slot> {
+        self.words.iter().enumerate().flat_map(|(index, word)| slots_of_word(index, *word))
+    }
+}
+
+impl FromIterator<Slot> for SlotSet {
+    fn from_iter<I: IntoIterator<Item = Slot>>(slots: I) -> Self {
+        let mut bits = Self::default();
+        slots.into_iter().for_each(|slot| bits.set(slot, true));
+        bits
+    }
+}
+
+/// Compares the slots, regardless of trailing zeros.
+impl PartialEq for SlotSet {
+    fn eq(&self, other: &Self) -> bool {
+        let common = self.words.len().min(other.words.len());
+        let rest = self.words[common..].iter().chain(&other.words[common..]);
+        self.words[..common] == other.words[..common] && rest.into_iter().all(|word| *word == 0)
+    }
+}
+
+fn word_and_mask(slot: Slot) -> (usize, u64) {
+    ((slot / 64) as usize, 1 << (slot % 64))
+}
+
+fn slots_of_word(index: usize, word: u64) -> impl Iterator<Item = Slot> {
+    #[expect(clippy::cast_possible_truncation, reason = "the words of a set of 32-bit slots have 26-bit indexes")]
+    let first = index as Slot * 64;
+    std::iter::successors((word != 0).then_some(word), |rest| Some(rest & (rest - 1)).filter(|rest| *rest != 0))
+        .map(move |rest| first + rest.trailing_zeros())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_set_is_a_set(changes in prop::collection::vec((0..300_u32, any::<bool>()), 0..200), other in prop::collection::btree_set(0..300_u32, 0..80)) {
+            let (mut bits, mut model) = (SlotSet::default(), BTreeSet::new());
+            for (slot, on) in changes {
+                bits.set(slot, on);
+                if on { model.insert(slot); } else { model.remove(&slot); }
+            }
+            prop_assert!(bits.iter().eq(model.iter().copied()));
+            prop_assert_eq!(bits.count(), model.len());
+            prop_assert_eq!(&bits, &model.iter().copied().collect());
+            let others: SlotSet = other.iter().copied().collect();
+            let (mut both, mut less, mut even) = (bits.clone(), bits.clone(), bits.clone());
+            both.intersect(&others);
+            less.subtract(&others);
+            even.retain(|slot| slot % 2 == 0);
+            prop_assert!(both.iter().eq(model.intersection(&other).copied()));
+            prop_assert!(less.iter().eq(model.difference(&other).copied()));
+            prop_assert!(even.iter().eq(model.iter().copied().filter(|slot| slot % 2 == 0)));
+        }
+    }
+
+    #[test]
+    fn sets_of_different_sizes_are_compared_by_what_is_in_them() {
+        let (mut grown, small) = (SlotSet::from_iter([1, 500]), SlotSet::from_iter([1]));
+        assert_ne!(grown, small);
+        grown.set(500, false);
+        assert_eq!(grown, small);
+        assert!(!grown.contains(9999));
+    }
+}

@@ -1,0 +1,280 @@
+//! Version ranges of the host application, such as `>=1.2, <2`.
+//!
+//! Publishers use the syntax of various package managers, so all common forms are accepted: comparators separated by
+//! commas or spaces, alternatives with `||`, `^`, `~`, `~=`, wildcards, `a - b`, and partial versions.
+
+use std::cmp::Ordering;
+
+use semver::{BuildMetadata, Prerelease, Version};
+
+use crate::domain::value::InvalidValue;
+use crate::domain::version::SemVer;
+
+/// The version of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HostVersion(Version);
+
+impl HostVersion {
+    /// Parses a semantic version.
+    ///
+    /// # Errors
+    /// If the text is not a semantic version.
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
+        let checked = SemVer::parse(text)?;
+        Version::parse(&checked.to_string()).map(Self).map_err(|_| InvalidValue::new("must be a semantic version"))
+    }
+}
+
+/// A version range: alternatives, each a list of bounds that must all hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRange(Vec<Vec<HostVersionBound>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum HostVersionBound {
+    AtLeast(Version),
+    Below(Version),
+    /// Upper bound given as a full version.
+    AtMost(Version),
+    Above(Version),
+    /// Excludes versions from the first up to, but not including, the second.
+    Outside(Version, Version),
+}
+
+impl HostRange {
+    /// Parses a range; `None` if the syntax is unknown.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        text.split("||").map(parse_bounds).collect::<Option<_>>().map(Self)
+    }
+
+    /// Returns `true` if the range contains the host's version. Compares by precedence alone, so a pre-release ranks
+    /// above earlier releases; a bound such as `<2` excludes the pre-releases of 2.
+    #[must_use]
+    pub fn admits(&self, HostVersion(host): &HostVersion) -> bool {
+        let compare = |version: &Version| host.cmp_precedence(version);
+        self.0.iter().any(|bounds| {
+            bounds.iter().all(|bound| match bound {
+                HostVersionBound::AtLeast(version) => compare(version).is_ge(),
+                HostVersionBound::Below(version) => compare(version).is_lt(),
+                HostVersionBound::AtMost(version) => compare(version).is_le(),
+                HostVersionBound::Above(version) => compare(version).is_gt(),
+                HostVersionBound::Outside(from, to) => compare(from).is_lt() || compare(to) != Ordering::Less,
+            })
+        })
+    }
+}
+
+/// Parses the bounds of one alternative.
+fn parse_bounds(text: &str) -> Option<Vec<HostVersionBound>> {
+    let mut words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty()).peekable();
+    let mut bounds = Vec::new();
+
+    while let Some(word) = words.next() {
+        let version_at = word.find(|c: char| !"<>=!~^".contains(c)).unwrap_or(word.len());
+        let (operator, version) = word.split_at(version_at);
+        let version = PartialHostVersion::parse(if version.is_empty() { words.next()? } else { version })?;
+        if operator.is_empty() && words.next_if_eq(&"-").is_some() {
+            bounds.extend(comparator_bounds(">=", &version)?);
+            bounds.extend(comparator_bounds("<=", &PartialHostVersion::parse(words.next()?)?)?);
+        } else {
+            bounds.extend(comparator_bounds(operator, &version)?);
+        }
+    }
+    Some(bounds)
+}
+
+/// Returns the bounds of one comparator; `None` for an unknown operator.
+fn comparator_bounds(operator: &str, version: &PartialHostVersion) -> Option<Vec<HostVersionBound>> {
+    use HostVersionBound::{Above, AtLeast, AtMost, Below, Outside};
+    let first = version.lowest_release();
+
+    let bounds = match (operator, version.exclusive_end()) {
+        // Without a version number, every version matches.
+        ("" | "=" | "==" | "===" | ">=" | "<=" | "~" | "~=" | "~>" | "^", None) => vec![],
+        ("" | "=" | "==" | "===", Some(_)) if version.is_full() => vec![AtLeast(first.clone()), AtMost(first)],
+        ("" | "=" | "==" | "===", Some(after)) => vec![AtLeast(first), Below(after)],
+        (">=", Some(_)) => vec![AtLeast(first)],
+        (">", Some(_)) if version.is_full() => vec![Above(first)],
+        (">", Some(after)) => vec![AtLeast(after)],
+        ("<=", Some(_)) if version.is_full() => vec![AtMost(first)],
+        ("<=", Some(after)) => vec![Below(after)],
+        ("<", Some(_)) => vec![Below(version.floor())],
+        ("!=", Some(_)) if version.is_full() => vec![Outside(first.clone(), next_patch(&first))],
+        ("!=", Some(after)) => vec![Outside(first, after)],
+        ("~" | "~>", Some(_)) => vec![AtLeast(first), Below(version.increment(version.minor.map_or(0, |_| 1)))],
+        ("~=", Some(_)) => vec![AtLeast(first), Below(version.increment(version.patch.map_or(0, |_| 1)))],
+        ("^", Some(_)) => vec![AtLeast(first), Below(version.increment(version.leftmost_nonzero()))],
+        _ => return None,
+    };
+    Some(bounds)
+}
+
+/// Returns the lowest version with a higher precedence than `version`.
+fn next_patch(version: &Version) -> Version {
+    if version.pre.is_empty() {
+        return floor(version.major, version.minor, version.patch.saturating_add(1));
+    }
+    let longer = Prerelease::new(&format!("{}.0", version.pre)).unwrap_or_else(|_| version.pre.clone());
+    Version { pre: longer, ..version.clone() }
+}
+
+/// A version whose last parts may be missing.
+struct PartialHostVersion {
+    major: Option<u64>,
+    minor: Option<u64>,
+    patch: Option<u64>,
+    pre: Prerelease,
+}
+
+impl PartialHostVersion {
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
+        let text = text.split('+').next().unwrap_or(text);
+        let (numbers, pre) = text.split_once('-').unwrap_or((text, ""));
+        let mut parts = numbers.split('.');
+        let mut part = || match parts.next() {
+            None | Some("*" | "x" | "X") => Some(None),
+            Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => number.parse().ok().map(Some),
+            Some(_) => None,
+        };
+        let major = part()?;
+        let minor = part()?;
+        let patch = part()?;
+
+        let orderly = (major.is_some() || minor.is_none()) && (minor.is_some() || patch.is_none());
+        let pre = Prerelease::new(pre).ok().filter(|pre| pre.is_empty() || patch.is_some())?;
+        (orderly && parts.next().is_none()).then_some(Self { major, minor, patch, pre })
+    }
+
+    fn is_full(&self) -> bool {
+        self.patch.is_some()
+    }
+
+    /// Returns the lowest matching release; missing parts are zero.
+    fn lowest_release(&self) -> Version {
+        let [major, minor, patch] = [self.major, self.minor, self.patch].map(|part| part.unwrap_or(0));
+        Version { major, minor, patch, pre: self.pre.clone(), build: BuildMetadata::EMPTY }
+    }
+
+    /// Returns [`PartialHostVersion::lowest_release`] including its pre-releases, unless it is a pre-release itself.
+    fn floor(&self) -> Version {
+        let first = self.lowest_release();
+        if first.pre.is_empty() { floor(first.major, first.minor, first.patch) } else { first }
+    }
+
+    /// Returns the exclusive upper bound of versions that start with the given parts; `None` without any part.
+    fn exclusive_end(&self) -> Option<Version> {
+        let last = [self.major, self.minor, self.patch].iter().flatten().count().checked_sub(1)?;
+        Some(self.increment(last))
+    }
+
+    /// Increments one part (0 major, 1 minor, 2 patch) and resets the parts after it.
+    fn increment(&self, part: usize) -> Version {
+        let Version { major, minor, patch, .. } = self.lowest_release();
+        match part {
+            0 => floor(major.saturating_add(1), 0, 0),
+            1 => floor(major, minor.saturating_add(1), 0),
+            _ => floor(major, minor, patch.saturating_add(1)),
+        }
+    }
+
+    /// Returns the index of the first non-zero part, which `^` keeps; the preceding part if it is missing.
+    fn leftmost_nonzero(&self) -> usize {
+        match (self.major, self.minor, self.patch) {
+            (Some(0), Some(0), Some(_)) => 2,
+            (Some(0), Some(_), _) => 1,
+            _ => 0,
+        }
+    }
+}
+
+/// Returns the lowest pre-release of a version.
+fn floor(major: u64, minor: u64, patch: u64) -> Version {
+    let pre = Prerelease::new("0").unwrap_or(Prerelease::EMPTY);
+    Version { major, minor, patch, pre, build: BuildMetadata::EMPTY }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admits(range: &str, host: &str) -> Option<bool> {
+        HostRange::parse(range).map(|range| range.admits(&HostVersion::parse(host).unwrap()))
+    }
+
+    #[test]
+    fn ranges_are_understood_as_package_managers_write_them() {
+        for (range, inside, outside) in [
+            (">=1.2, <2", &["1.2.0", "1.9.9", "1.3.0-rc.1"][..], &["1.1.9", "2.0.0", "2.0.0-rc.1", "1.2.0-rc.1"][..]),
+            (">= 1.2 <2", &["1.2.0"], &["2.0.0"]),
+            (">=1.2,<2", &["1.2.0"], &["2.0.0"]),
+            ("1.2.3", &["1.2.3", "1.2.3+build"], &["1.2.4", "1.2.3-rc"]),
+            ("=1.2", &["1.2.0", "1.2.9"], &["1.3.0", "1.1.0"]),
+            ("==1.2.*", &["1.2.5"], &["1.3.0"]),
+            ("1.x", &["1.0.0", "1.9.0"], &["2.0.0", "0.9.0"]),
+            ("*", &["0.0.1", "9.0.0-alpha"], &[]),
+            ("", &["1.0.0"], &[]),
+            ("^1", &["1.0.0", "1.99.0"], &["2.0.0", "0.9.9"]),
+            ("^1.2.3", &["1.2.3", "1.9.0"], &["1.2.2", "2.0.0"]),
+            ("^0.2.3", &["0.2.3", "0.2.9"], &["0.3.0"]),
+            ("^0.0.3", &["0.0.3"], &["0.0.4"]),
+            ("^0", &["0.9.0"], &["1.0.0"]),
+            ("~1", &["1.9.0"], &["2.0.0"]),
+            ("~1.2.3", &["1.2.3", "1.2.9"], &["1.3.0"]),
+            ("~=1.2", &["1.2.0", "1.9.0"], &["2.0.0"]),
+            ("~=1.2.3", &["1.2.9"], &["1.3.0"]),
+            (">1.2", &["1.3.0"], &["1.2.0", "1.2.9"]),
+            (">1.2.3", &["1.2.4"], &["1.2.3"]),
+            ("<=1.2", &["1.2.9", "0.1.0"], &["1.3.0"]),
+            ("<=1.2.3", &["1.2.3"], &["1.2.4"]),
+            ("<2.0.0-beta", &["2.0.0-alpha"], &["2.0.0-beta", "2.0.0"]),
+            (">=1, !=1.5.0", &["1.4.9", "1.5.1"], &["1.5.0"]),
+            ("!=1.5", &["1.4.0", "1.6.0"], &["1.5.0", "1.5.9"]),
+            ("1.2 - 1.4", &["1.2.0", "1.4.9"], &["1.5.0", "1.1.0"]),
+            ("<1 || >=3", &["0.9.0", "3.0.0"], &["1.0.0", "2.9.9"]),
+            ("v1.2.3", &["1.2.3"], &["1.2.4"]),
+        ] {
+            for host in inside {
+                assert_eq!(admits(range, host), Some(true), "{range} admits {host}");
+            }
+            for host in outside {
+                assert_eq!(admits(range, host), Some(false), "{range} keeps {host} out");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_told() {
+        for unknown in [
+            "latest",
+            ">>1",
+            "1.2.3.4",
+            ">=",
+            "1.x.2",
+            "<>1",
+            "abc || 1",
+            "1..2",
+            "!=*",
+            "1.-2",
+            "99999999999999999999",
+        ] {
+            assert_eq!(HostRange::parse(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn the_version_of_a_host_is_semantic() {
+        assert!(HostVersion::parse("1.2.3-rc.1+x").is_ok());
+        for bad in ["", "1", "1.2", "v1.2.3", "latest"] {
+            assert!(HostVersion::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "[0-9a-z.,<>=!~^|*x v+-]{0,30}") {
+            let host = HostVersion::parse("1.2.3").unwrap();
+            let _ = HostRange::parse(&text).map(|range| range.admits(&host));
+        }
+    }
+}

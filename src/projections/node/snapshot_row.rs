@@ -1,0 +1,143 @@
+//! Snapshot representation of nodes, without derived data.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use super::bitset::Slot;
+use super::cache::GenerationCache;
+use super::entry::NodeEntry;
+use super::owners::Owners;
+use super::{LIST_CACHE_BYTES, Nodes};
+use crate::domain::node::Node;
+
+/// A node read from a snapshot.
+#[derive(Debug, Deserialize)]
+pub struct NodeSnapshotRow {
+    key: String,
+    node: Node,
+    owner: u32,
+    /// Displayed name and visibility of the publisher, if they differ from the publisher's current ones.
+    displayed_owner: Option<(String, bool)>,
+}
+
+/// A node to write to a snapshot.
+#[derive(Debug, Serialize)]
+pub struct NodeSnapshotRowRef<'n> {
+    key: &'n str,
+    node: &'n Node,
+    owner: u32,
+    displayed_owner: Option<(&'n str, bool)>,
+}
+
+/// A publisher read from a snapshot.
+#[derive(Debug, Deserialize)]
+pub struct OwnerSnapshotRow {
+    id: String,
+    name: String,
+    hidden: bool,
+    slots: Vec<Slot>,
+}
+
+/// A publisher to write to a snapshot.
+#[derive(Debug, Serialize)]
+pub struct OwnerSnapshotRowRef<'o> {
+    id: &'o str,
+    name: &'o str,
+    hidden: bool,
+    slots: &'o [Slot],
+}
+
+impl Nodes {
+    /// Returns a copy for a snapshot, which shares the nodes and omits derived data.
+    #[must_use]
+    pub fn snapshot_copy(&self) -> Self {
+        Self {
+            links: self.links.clone(),
+            entries: self.entries.clone(),
+            keys: self.keys.clone(),
+            fragments: Vec::new(),
+            by_key: HashMap::new(),
+            by_version: HashMap::new(),
+            owners: self.owners.clone(),
+            generation: self.generation,
+            indexes: OnceLock::new(),
+            list_cache: GenerationCache::new(LIST_CACHE_BYTES),
+        }
+    }
+
+    /// Returns the first difference in data folded from the log; `None` if there is none.
+    #[must_use]
+    pub fn first_difference(&self, other: &Self) -> Option<String> {
+        let both = self.entries.iter().zip(&other.entries).zip(self.keys.iter().zip(&other.keys));
+        let first = both.clone().find(|((a, b), (key, other_key))| a != b || key != other_key);
+        if let Some((_, (key, _))) = first {
+            return Some(format!("node {key}"));
+        }
+        let here = self.entries.len();
+        let there = other.entries.len();
+        if here != there {
+            return Some(format!("nodes ({here} and {there})"));
+        }
+        let same = self.owners == other.owners && self.generation == other.generation;
+        (!same).then(|| "the publishers of nodes".to_owned())
+    }
+
+    /// Returns all publishers, by number.
+    pub fn owner_rows(&self) -> impl Iterator<Item = OwnerSnapshotRowRef<'_>> {
+        self.owners.iter().map(|(_, id, owner)| OwnerSnapshotRowRef {
+            id,
+            name: &owner.name,
+            hidden: owner.hidden,
+            slots: owner.slots(),
+        })
+    }
+
+    /// Returns all nodes, by slot.
+    pub fn node_rows(&self) -> impl Iterator<Item = NodeSnapshotRowRef<'_>> {
+        self.entries.iter().zip(&self.keys).map(|(entry, key)| {
+            let (node, name, hidden) = entry.snapshot_fields();
+            let as_owner =
+                self.owners.by_number(entry.owner_number()).is_some_and(|(_, o)| o.name == *name && o.hidden == hidden);
+            let shown = (!as_owner).then_some((&**name, hidden));
+            NodeSnapshotRowRef { key, node, owner: entry.owner_number(), displayed_owner: shown }
+        })
+    }
+
+    /// Restores publishers, which must precede the nodes.
+    pub fn restore_owners(&mut self, owners: Vec<OwnerSnapshotRow>) {
+        for OwnerSnapshotRow { id, name, hidden, slots } in owners {
+            self.owners.restore(&id, &name, hidden, slots);
+        }
+    }
+
+    /// Restores nodes, in order.
+    pub fn restore(&mut self, nodes: Vec<NodeSnapshotRow>) {
+        for NodeSnapshotRow { key, node, owner, displayed_owner: shown } in nodes {
+            let slot = Slot::try_from(self.entries.len()).unwrap_or(Slot::MAX);
+            let (name, hidden) = match shown {
+                Some((name, hidden)) => (name.into(), hidden),
+                None => display_of(&self.owners, owner),
+            };
+            if let Node::Present(profile) = &node {
+                self.by_version.extend(profile.versions.iter().map(|version| (version.id, slot)));
+            }
+
+            let key: Arc<str> = key.into();
+            self.entries.push(Arc::new(NodeEntry::from_snapshot(node, owner, name, hidden)));
+            self.keys.push(key.clone());
+            self.fragments.push(OnceLock::new());
+            self.by_key.insert(key, slot);
+        }
+    }
+
+    /// Restores the generation.
+    pub fn restore_generation(&mut self, generation: u64) {
+        self.generation = generation;
+    }
+}
+
+fn display_of(owners: &Owners, number: u32) -> (Arc<str>, bool) {
+    owners.by_number(number).map(|(_, owner)| (owner.name.clone(), owner.hidden)).unwrap_or_default()
+}

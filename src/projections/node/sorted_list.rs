@@ -1,0 +1,251 @@
+//! Sorted list in chunks: reading a page at any offset and moving an entry are fast for any length.
+//!
+//! Entries can be slots whose sort keys are stored with the nodes, so the caller of an insertion or removal passes the
+//! comparison with the entry.
+
+use std::cmp::Ordering;
+
+use super::bitset::Slot;
+
+/// Maximum entries of a chunk; a larger one is split.
+const CHUNK_MAX: usize = 512;
+/// Entries per chunk of a newly built list; leaves capacity for insertions.
+const CHUNK_FILL: usize = 384;
+
+/// A sorted list without ties.
+#[derive(Debug, Clone)]
+pub struct SortedList<T = Slot> {
+    /// Non-empty chunks.
+    chunks: Vec<Vec<T>>,
+    len: usize,
+}
+
+impl<T> Default for SortedList<T> {
+    fn default() -> Self {
+        Self { chunks: Vec::new(), len: 0 }
+    }
+}
+
+/// A list in the natural order of its entries.
+impl<T: Copy + Ord> SortedList<T> {
+    /// Adds an entry if it is missing.
+    pub fn insert_natural(&mut self, entry: T) {
+        let (at, within) = self.locate(|other| other.cmp(&entry));
+        if self.chunks.get(at).is_none_or(|chunk| chunk.get(within) != Some(&entry)) {
+            self.insert(entry, |other| other.cmp(&entry));
+        }
+    }
+
+    /// Removes an entry.
+    pub fn remove_natural(&mut self, entry: T) {
+        self.remove(entry, |other| other.cmp(&entry));
+    }
+
+    /// Returns the entries from this one on.
+    pub fn iter_from(&self, entry: T) -> impl Iterator<Item = T> {
+        let (at, within) = self.locate(|other| other.cmp(&entry));
+        self.chunks[at..].iter().flatten().copied().skip(within)
+    }
+
+    /// Returns the number of entries after this one, which may be missing.
+    #[must_use]
+    pub fn count_after(&self, entry: T) -> usize {
+        let at = self.chunks.partition_point(|chunk| chunk.last().is_some_and(|last| *last <= entry));
+        let within =
+            self.chunks.get(at).map_or(0, |chunk| chunk.len() - chunk.partition_point(|other| *other <= entry));
+        within + self.chunks.iter().skip(at + 1).map(Vec::len).sum::<usize>()
+    }
+}
+
+impl<T: Copy + PartialEq> SortedList<T> {
+    /// Creates a list from sorted entries.
+    #[must_use]
+    pub fn from_sorted(entries: &[T]) -> Self {
+        Self { chunks: entries.chunks(CHUNK_FILL).map(<[T]>::to_vec).collect(), len: entries.len() }
+    }
+
+    /// Returns the number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds an entry; `compare` compares another entry with it.
+    pub fn insert(&mut self, entry: T, compare: impl Fn(T) -> Ordering) {
+        self.len += 1;
+        let (at, within) = self.locate(compare);
+        if at == self.chunks.len() {
+            match self.chunks.last_mut().filter(|last| last.len() < CHUNK_MAX) {
+                Some(last) => last.push(entry),
+                None => self.chunks.push(vec![entry]),
+            }
+            return;
+        }
+
+        let chunk = &mut self.chunks[at];
+        chunk.insert(within, entry);
+        if chunk.len() > CHUNK_MAX {
+            let upper = chunk.split_off(CHUNK_MAX / 2);
+            self.chunks.insert(at + 1, upper);
+        }
+    }
+
+    /// Removes an entry; `compare` compares another entry with it, by the key with which it was inserted. Returns
+    /// `true` if it was present.
+    pub fn remove(&mut self, entry: T, compare: impl Fn(T) -> Ordering) -> bool {
+        let (at, within) = self.locate(compare);
+        let Some(chunk) = self.chunks.get_mut(at).filter(|chunk| chunk.get(within) == Some(&entry)) else {
+            return false;
+        };
+        chunk.remove(within);
+        if chunk.is_empty() {
+            self.chunks.remove(at);
+        }
+        self.len -= 1;
+        true
+    }
+
+    /// Returns the chunk and the index in it of the first entry that is not before the compared one.
+    fn locate(&self, compare: impl Fn(T) -> Ordering) -> (usize, usize) {
+        let before = |entry: &T| compare(*entry).is_lt();
+        let at = self.chunks.partition_point(|chunk| chunk.last().is_some_and(before));
+        (at, self.chunks.get(at).map_or(0, |chunk| chunk.partition_point(before)))
+    }
+
+    /// Adds many sorted entries, none of which is present.
+    pub fn insert_all(&mut self, entries: &[T], compare: impl Fn(T, T) -> Ordering) {
+        let mut merged = Vec::with_capacity(self.len + entries.len());
+        let mut new = entries.iter().copied().peekable();
+        for old in self.iter() {
+            while let Some(new) = new.next_if(|new| compare(*new, old).is_lt()) {
+                merged.push(new);
+            }
+            merged.push(old);
+        }
+        merged.extend(new);
+        *self = Self::from_sorted(&merged);
+    }
+
+    /// Keeps only the entries that pass.
+    pub fn retain(&mut self, mut keep: impl FnMut(T) -> bool) {
+        let kept: Vec<T> = self.iter().filter(|entry| keep(*entry)).collect();
+        *self = Self::from_sorted(&kept);
+    }
+
+    /// Returns all entries in order.
+    pub fn iter(&self) -> impl Iterator<Item = T> {
+        self.chunks.iter().flatten().copied()
+    }
+
+    /// Returns the entries from an offset on.
+    pub fn iter_from_offset(&self, offset: usize) -> impl Iterator<Item = T> {
+        let mut first = 0;
+        let mut skipped = offset;
+        while let Some(chunk) = self.chunks.get(first).filter(|chunk| chunk.len() <= skipped) {
+            skipped -= chunk.len();
+            first += 1;
+        }
+        self.chunks[first..].iter().flatten().copied().skip(skipped)
+    }
+
+    /// Returns the entries in reverse order, skipping `offset` entries at the end.
+    pub fn iter_rev_from_end(&self, offset: usize) -> impl Iterator<Item = T> {
+        let mut end = self.chunks.len();
+        let mut skipped = offset;
+        while let Some(chunk) = end.checked_sub(1).map(|at| &self.chunks[at]).filter(|chunk| chunk.len() <= skipped) {
+            skipped -= chunk.len();
+            end -= 1;
+        }
+        self.chunks[..end].iter().rev().flat_map(|chunk| chunk.iter().rev()).copied().skip(skipped)
+    }
+}
+
+/// Compares the entries, regardless of the chunks.
+impl<T: Copy + PartialEq> PartialEq for SortedList<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.iter().eq(other.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Keys with many ties; ties go by slot.
+    fn key(slot: Slot) -> (u32, Slot) {
+        (slot.wrapping_mul(2_654_435_761) % 7, slot)
+    }
+
+    fn by_key(a: Slot, b: Slot) -> Ordering {
+        key(a).cmp(&key(b))
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_sorted_list(changes in prop::collection::vec((0..3000_u32, prop::bool::weighted(0.7)), 0..2500)) {
+            let (mut order, mut model) = (SortedList::default(), Vec::<Slot>::new());
+            for (slot, add) in changes {
+                match (model.binary_search_by(|other| by_key(*other, slot)), add) {
+                    (Err(at), true) => {
+                        order.insert(slot, |other| by_key(other, slot));
+                        model.insert(at, slot);
+                    }
+                    (found, false) => {
+                        prop_assert_eq!(order.remove(slot, |other| by_key(other, slot)), found.is_ok());
+                        if let Ok(at) = found {
+                            model.remove(at);
+                        }
+                    }
+                    (Ok(_), true) => {}
+                }
+            }
+            prop_assert_eq!(order.len(), model.len());
+            prop_assert!(order.iter().eq(model.iter().copied()));
+            prop_assert!(order.chunks.iter().all(|chunk| (1..=CHUNK_MAX).contains(&chunk.len())));
+            for offset in (0..model.len() + 2).step_by(97) {
+                prop_assert!(order.iter_from_offset(offset).eq(model.iter().copied().skip(offset)));
+                prop_assert!(order.iter_rev_from_end(offset).eq(model.iter().rev().copied().skip(offset)));
+            }
+        }
+
+        #[test]
+        fn many_at_once_are_as_one_by_one(kept in prop::collection::btree_set(0..2000_u32, 0..900), moved in prop::collection::btree_set(0..2000_u32, 0..900)) {
+            let sorted = |slots: &mut dyn Iterator<Item = Slot>| {
+                let mut slots: Vec<Slot> = slots.collect();
+                slots.sort_by(|a, b| by_key(*a, *b));
+                slots
+            };
+            let whole = sorted(&mut kept.union(&moved).copied());
+            let rest = sorted(&mut kept.difference(&moved).copied());
+            let mut order = SortedList::from_sorted(&whole);
+            order.retain(|slot| !moved.contains(&slot));
+            prop_assert!(order.iter().eq(rest.iter().copied()));
+            order.insert_all(&sorted(&mut moved.iter().copied()), by_key);
+            prop_assert!(order == SortedList::from_sorted(&whole));
+        }
+    }
+
+    #[test]
+    fn a_list_of_slots_has_each_once() {
+        let mut order = SortedList::default();
+        for slot in [5, 1, 9, 5, 3] {
+            order.insert_natural(slot);
+        }
+        for slot in [5, 6] {
+            order.remove_natural(slot);
+        }
+        assert!(order.iter().eq([1, 3, 9]));
+        assert!(order.iter_from(2).eq([3, 9]) && order.iter_from(3).eq([3, 9]) && order.iter_from(10).next().is_none());
+        assert_eq!([0, 1, 2, 9].map(|slot| order.count_after(slot)), [3, 2, 2, 0]);
+    }
+
+    #[test]
+    fn what_grows_at_its_end_fills_its_chunks() {
+        let mut order = SortedList::default();
+        for slot in 0..5 * 512 {
+            order.insert(slot, |other| other.cmp(&slot));
+        }
+        assert_eq!(order.chunks.len(), 5);
+    }
+}

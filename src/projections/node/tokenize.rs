@@ -1,0 +1,105 @@
+//! Tokenization for search: lowercase words, split at characters other than letters and digits.
+
+/// Returns the words of a text.
+///
+/// In scripts without spaces, every character is a word.
+pub fn words(text: &str) -> impl Iterator<Item = String> {
+    let pieces = text.split(|c: char| !c.is_alphanumeric()).filter(|piece| !piece.is_empty());
+    pieces.flat_map(|piece| split_unspaced(&piece.to_lowercase()))
+}
+
+/// Returns the words of a name, also split at capitals, with adjacent words joined, and with the whole name as one
+/// word. `face tools`, `facetools` and `face-tools` all find `FaceTools`.
+#[must_use]
+pub fn words_of_name(name: &str) -> Vec<String> {
+    let apart: Vec<String> = words(name).collect();
+    let by_humps: Vec<String> = words(&split_camel_case(name)).collect();
+    let mut found: Vec<String> =
+        adjacent_pairs(&apart).chain(adjacent_pairs(&by_humps)).map(|(a, b)| format!("{a}{b}")).collect();
+    found.extend(apart.into_iter().chain(by_humps));
+    found.push(join_words(name));
+    found.retain(|word| !word.is_empty());
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Returns each two adjacent words that may be written as one. Excludes single characters and scripts without spaces.
+pub fn adjacent_pairs(words: &[String]) -> impl Iterator<Item = (&str, &str)> {
+    let both = words.iter().zip(words.iter().skip(1)).map(|(a, b)| (a.as_str(), b.as_str()));
+    both.filter(|(a, b)| a.len() + b.len() > 2 && ![a, b].iter().any(|word| word.chars().all(is_unspaced)))
+}
+
+/// Returns the text as one word.
+#[must_use]
+pub fn join_words(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Splits at capitals: `faceTools` becomes `face Tools`, `VAELoader` becomes `VAE Loader`.
+fn split_camel_case(name: &str) -> String {
+    let characters: Vec<char> = name.chars().collect();
+    let mut apart = String::with_capacity(name.len() + 8);
+    for (at, c) in characters.iter().enumerate() {
+        let before = at.checked_sub(1).map(|at| characters[at]);
+
+        let after_lower = before.is_some_and(|before| before.is_lowercase() || before.is_ascii_digit());
+        let last_capital =
+            before.is_some_and(char::is_uppercase) && characters.get(at + 1).is_some_and(|c| c.is_lowercase());
+
+        if c.is_uppercase() && (after_lower || last_capital) {
+            apart.push(' ');
+        }
+        apart.push(*c);
+    }
+    apart
+}
+
+/// Splits a word so that each character of a script without spaces is a word.
+fn split_unspaced(word: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    let mut alone = true;
+    for c in word.chars() {
+        let stands_alone = is_unspaced(c);
+        match parts.last_mut().filter(|_| !alone && !stands_alone) {
+            Some(last) => last.push(c),
+            None => parts.push(c.to_string()),
+        }
+        alone = stands_alone;
+    }
+    parts
+}
+
+/// Returns `true` for Kana and Han, which are written without spaces.
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{20000}'..='\u{2fa1f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<String> {
+        words(text).collect()
+    }
+
+    #[test]
+    fn words_are_cut_at_separators_and_have_no_case() {
+        assert_eq!(of("Face-Tools, v2.1 (ÄRGER_x)"), ["face", "tools", "v2", "1", "ärger", "x"]);
+        assert_eq!(of(" -- "), [""; 0]);
+        assert_eq!(of("Upscale 顔を x"), ["upscale", "顔", "を", "x"]);
+        assert_eq!(of("顔abc顔"), ["顔", "abc", "顔"]);
+    }
+
+    #[test]
+    fn names_are_found_however_their_words_are_joined() {
+        const MY_LOADER: [&str; 9] =
+            ["loader2", "loader2x", "my", "myvae", "myvaeloader2x", "vae", "vaeloader2", "vaeloader2x", "x"];
+        assert_eq!(words_of_name("Face-Tools"), ["face", "facetools", "tools"]);
+        assert_eq!(words_of_name("FaceTools"), ["face", "facetools", "tools"]);
+        assert_eq!(words_of_name("my.VAELoader2X"), MY_LOADER);
+        assert_eq!(words_of_name("My Face Swap"), ["face", "faceswap", "my", "myface", "myfaceswap", "swap"]);
+        assert_eq!(words_of_name("日本"), ["日", "日本", "本"]);
+        assert_eq!(words_of_name("--"), [""; 0]);
+    }
+}

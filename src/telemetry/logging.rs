@@ -1,0 +1,94 @@
+//! Log lines on stderr, for people or for machines.
+
+use std::io::{self, IsTerminal};
+
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, fmt};
+
+/// Format of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people; with colours on a terminal, unless `NO_COLOR` is set.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Selection of log lines.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogFilter(Targets);
+
+impl LogFilter {
+    /// Parses levels separated by commas, for everything (`info`) or for a target (`mediary::http=debug`). `None` if a
+    /// part is neither, so that a misspelt level is not taken for a target.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        text.split(',')
+            .try_fold(Targets::new(), |targets, directive| {
+                Some(match directive.trim().split_once('=') {
+                    None => targets.with_default(parse_level(directive.trim())?),
+                    Some((part, name)) => targets.with_target(parse_target(part)?, parse_level(name)?),
+                })
+            })
+            .map(Self)
+    }
+}
+
+fn parse_level(name: &str) -> Option<LevelFilter> {
+    Some(match name {
+        "off" => LevelFilter::OFF,
+        "error" => LevelFilter::ERROR,
+        "warn" => LevelFilter::WARN,
+        "info" => LevelFilter::INFO,
+        "debug" => LevelFilter::DEBUG,
+        "trace" => LevelFilter::TRACE,
+        _ => return None,
+    })
+}
+
+fn parse_target(part: &str) -> Option<&str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
+    (!part.is_empty() && part.chars().all(allowed)).then_some(part)
+}
+
+/// Starts logging to stderr, including panics. Only the first call in a process has an effect.
+pub fn init_logging(format: LogFormat, filter: LogFilter) {
+    let lines = match format {
+        LogFormat::Text => fmt::layer().with_writer(io::stderr).with_ansi(use_color()).boxed(),
+        LogFormat::Json => fmt::layer().with_writer(io::stderr).json().flatten_event(true).boxed(),
+    };
+    if Registry::default().with(lines).with(filter.0).try_init().is_err() {
+        tracing::debug!("log lines are already being written; the first way of writing them stays");
+        return;
+    }
+    super::panic_hook::install_hook();
+}
+
+fn use_color() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn parts_of_the_program_can_differ() {
+        let LogFilter(targets) = LogFilter::parse("warn, mediary::http=debug").unwrap();
+
+        assert!(targets.would_enable("mediary::http", &Level::DEBUG));
+        assert!(!targets.would_enable("mediary::actors", &Level::INFO));
+        assert!(targets.would_enable("mediary::actors", &Level::WARN));
+    }
+
+    #[test]
+    fn what_is_not_a_level_is_refused() {
+        for bad in ["", "verbose", "INFO", "info,", "=debug", "mediary=", "mediary=loud", "a=b=info", "[span]=info"] {
+            assert_eq!(LogFilter::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Gauges read at each scrape.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::LabelPairs;
+
+/// Values of the gauges at a scrape.
+#[derive(Debug, Clone, Default)]
+pub struct GaugeReadings {
+    /// The position of the last event.
+    pub log_position: u64,
+    /// The position of the read models.
+    pub read_models_position: u64,
+    /// The position of sled, the index of the log.
+    pub index_position: u64,
+    /// Size of sled on disk.
+    pub index_bytes: Option<u64>,
+    /// Length of each queue.
+    pub queues: Vec<(&'static str, u64)>,
+    /// Result of verifying the log.
+    pub verification: StateGauge,
+    /// Position up to which the log was verified since the start.
+    pub verified_position: u64,
+    pub storage: StateGauge,
+    /// `true` if the service is ready.
+    pub is_ready: bool,
+    /// Age of the journal sync in progress; zero if there is none.
+    pub sync_pending: Duration,
+    /// Free bytes on the disk.
+    pub free_bytes: Option<u64>,
+    /// Bytes of the disk that are kept free.
+    pub reserve_bytes: u64,
+    /// Circuit breaker states by vendor.
+    pub circuits: Vec<(&'static str, StateGauge)>,
+    /// Resident memory of the process, in bytes.
+    pub resident_bytes: Option<u64>,
+    /// Start time of the service, in seconds since 1970.
+    pub started_at_seconds: u64,
+}
+
+/// One of several states.
+#[derive(Debug, Clone, Default)]
+pub struct StateGauge {
+    /// All possible states.
+    pub all: &'static [&'static str],
+    /// The current state.
+    pub current: &'static str,
+}
+
+impl GaugeReadings {
+    pub(super) fn registry(&self) -> Registry {
+        let mut registry = Registry::with_prefix("mediary");
+
+        let mut tell = |name: &str, help: &str, value: u64| {
+            registry.register(name, help, gauge_of(value));
+        };
+
+        tell("log_position", "The position of the last event", self.log_position);
+        tell("read_models_position", "The position that lists and reads show", self.read_models_position);
+        tell(
+            "read_models_lag_events",
+            "Events that lists and reads do not show yet",
+            self.log_position.saturating_sub(self.read_models_position),
+        );
+        tell("index_position", "The position that the index of the log has reached", self.index_position);
+        tell(
+            "index_lag_events",
+            "Events that the index of the log does not have yet",
+            self.log_position.saturating_sub(self.index_position),
+        );
+        tell(
+            "verified_position",
+            "The position up to which the log was verified since the start",
+            self.verified_position,
+        );
+        tell("ready", "1 when the service can do its work, as /ready says", u64::from(self.is_ready));
+        tell("storage_reserve_bytes", "Bytes of the disk that are kept free", self.reserve_bytes);
+        tell("start_time_seconds", "When the service started, in seconds since 1970", self.started_at_seconds);
+
+        for (name, help, value) in [
+            ("index_bytes", "Size of the index of the log (sled)", self.index_bytes),
+            ("storage_free_bytes", "Bytes that are free where the data directory is", self.free_bytes),
+            ("process_resident_memory_bytes", "Memory of the process", self.resident_bytes),
+        ] {
+            if let Some(value) = value {
+                tell(name, help, value);
+            }
+        }
+
+        let queues = Family::<LabelPairs<1>, Gauge>::default();
+        for (queue, waiting) in &self.queues {
+            queues.get_or_create(&[("queue", queue)]).set(signed(*waiting));
+        }
+        registry.register(
+            "queue",
+            "What waits: changes to be written, tasks that have not ended, callbacks to be made",
+            queues,
+        );
+
+        let about = "1 for what came of verifying the log";
+        let verification = state_family(&self.verification);
+        registry.register("verification_state", about, verification);
+
+        let pending = Gauge::<f64, AtomicU64>::default();
+        pending.set(self.sync_pending.as_secs_f64());
+        let about = "How long the disk has been at the group of changes that it was given last; 0: at none";
+        registry.register_with_unit("journal_sync_pending", about, Unit::Seconds, pending);
+
+        registry.register("storage_state", "1 for the state that the storage is in", state_family(&self.storage));
+
+        let circuits = Family::<LabelPairs<2>, Gauge>::default();
+        for (vendor, state) in &self.circuits {
+            for name in state.all {
+                circuits.get_or_create(&[("vendor", vendor), ("state", name)]).set(i64::from(*name == state.current));
+            }
+        }
+        registry.register("vendor_circuit", "1 for the state that the circuit of a vendor is in", circuits);
+
+        let build: LabelPairs<2> = [("version", env!("CARGO_PKG_VERSION")), ("commit", env!("BUILD_COMMIT"))];
+        registry.register("build", "The program", prometheus_client::metrics::info::Info::new(build));
+        registry
+    }
+}
+
+fn gauge_of(value: u64) -> Gauge {
+    let gauge = Gauge::default();
+    gauge.set(signed(value));
+    gauge
+}
+
+/// Converts to the signed type of a gauge. No value here comes near the maximum.
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn state_family(state: &StateGauge) -> Family<LabelPairs<1>, Gauge> {
+    let family = Family::<LabelPairs<1>, Gauge>::default();
+    for name in state.all {
+        family.get_or_create(&[("state", name)]).set(i64::from(*name == state.current));
+    }
+    family
+}

@@ -1,0 +1,55 @@
+//! Traces that submitted tasks, kept for later calls on behalf of the task. Bounded to the most recent tasks.
+
+use std::collections::{HashMap, VecDeque};
+
+use uuid::Uuid;
+
+use super::SpanContext;
+
+/// Maximum number of tasks.
+const TASKS_MAX: usize = 16_384;
+
+/// Traces by task.
+#[derive(Default)]
+pub struct TaskTraces {
+    by_task: HashMap<Uuid, SpanContext>,
+    insertion_order: VecDeque<Uuid>,
+}
+
+impl TaskTraces {
+    /// The trace of a task.
+    pub fn get(&self, task: Uuid) -> Option<SpanContext> {
+        self.by_task.get(&task).copied()
+    }
+
+    /// Adds a task, and removes the oldest if there are too many.
+    pub fn insert(&mut self, task: Uuid, context: SpanContext) {
+        if self.by_task.insert(task, context).is_some() {
+            return;
+        }
+        self.insertion_order.push_back(task);
+        if self.insertion_order.len() > TASKS_MAX
+            && let Some(oldest) = self.insertion_order.pop_front()
+        {
+            self.by_task.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_are_remembered() {
+        let mut threads = TaskTraces::default();
+        let context = SpanContext::new_root([1; 24], 100);
+        let task = |number: usize| Uuid::from_u128(number as u128);
+        for number in 0..TASKS_MAX + 10 {
+            threads.insert(task(number), context);
+            threads.insert(task(number), context);
+        }
+        assert_eq!((threads.by_task.len(), threads.insertion_order.len()), (TASKS_MAX, TASKS_MAX));
+        assert_eq!((threads.get(task(9)), threads.get(task(10))), (None, Some(context)));
+    }
+}

@@ -1,0 +1,164 @@
+//! Vendor wrapper that counts and times calls.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream;
+use tokio::sync::Notify;
+
+use super::music::{MusicStreamError, MusicVendor, VendorMusicStream};
+use super::{JobProgress, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob};
+use crate::domain::ids::TaskId;
+use crate::domain::music::MusicWork;
+use crate::domain::task::VendorReference;
+use crate::telemetry::metrics::Metrics;
+
+/// A vendor with metrics.
+#[derive(Clone)]
+pub struct MeteredVendor<V: ?Sized> {
+    vendor: Arc<V>,
+    metrics: Metrics,
+}
+
+impl<V: ?Sized> MeteredVendor<V> {
+    /// Wraps a vendor.
+    #[must_use]
+    pub fn new(vendor: Arc<V>, metrics: Metrics) -> Self {
+        Self { vendor, metrics }
+    }
+}
+
+/// Returns the outcome of a call as a metric label.
+fn outcome_label<T>(result: &Result<T, VendorError>) -> &'static str {
+    match result.as_ref().map_err(|error| error.kind) {
+        Ok(_) => "ok",
+        Err(VendorErrorKind::Refused) => "refused",
+        Err(VendorErrorKind::Unreached) => "unreached",
+        Err(VendorErrorKind::Busy) => "busy",
+        Err(VendorErrorKind::Unserved) => "unserved",
+        Err(VendorErrorKind::Unknown) => "unknown",
+    }
+}
+
+/// Returns kind and outcome of a poll as metric labels. A poll that returns results also fetches them.
+fn poll_labels(result: &Result<JobProgress, VendorError>) -> (&'static str, &'static str) {
+    match result {
+        Ok(JobProgress::Done(_)) => ("result", "ok"),
+        Ok(JobProgress::FetchFailed(_)) => ("result", "unfetched"),
+        _ => ("poll", outcome_label(result)),
+    }
+}
+
+impl Vendor for MeteredVendor<dyn Vendor> {
+    fn name(&self) -> &'static str {
+        self.vendor.name()
+    }
+
+    fn recovery(&self) -> SubmissionRecovery {
+        self.vendor.recovery()
+    }
+
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+        Box::pin(async move {
+            let begun = Instant::now();
+            let result = self.vendor.submit(job).await;
+            self.metrics.observe_vendor_call(self.name(), "submit", outcome_label(&result), begun.elapsed());
+            result
+        })
+    }
+
+    fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {
+        let reference = reference.clone();
+        Box::pin(async move {
+            let begun = Instant::now();
+            let result = self.vendor.poll(&reference).await;
+            let (call, outcome) = poll_labels(&result);
+            self.metrics.observe_vendor_call(self.name(), call, outcome, begun.elapsed());
+            result
+        })
+    }
+
+    fn find(&self, job: VendorJob) -> BoxFuture<'_, Result<Option<VendorReference>, VendorError>> {
+        Box::pin(async move {
+            let begun = Instant::now();
+            let result = self.vendor.find(job).await;
+            self.metrics.observe_vendor_call(self.name(), "find", outcome_label(&result), begun.elapsed());
+            result
+        })
+    }
+
+    fn health_check(&self) -> BoxFuture<'_, Result<(), VendorError>> {
+        self.vendor.health_check()
+    }
+
+    fn progress_notify(&self) -> Arc<Notify> {
+        self.vendor.progress_notify()
+    }
+}
+
+impl MusicVendor for MeteredVendor<dyn MusicVendor> {
+    fn name(&self) -> &'static str {
+        self.vendor.name()
+    }
+
+    fn is_remote(&self) -> bool {
+        self.vendor.is_remote()
+    }
+
+    /// Measures the time to the first moment as the submission.
+    fn play(&self, task: TaskId, work: MusicWork) -> VendorMusicStream {
+        let metrics = self.metrics.clone();
+        let name = self.name();
+        let mut playing = self.vendor.play(task, work);
+        let first = async move {
+            let begun = Instant::now();
+            let first = playing.next().await;
+            let outcome = match &first {
+                Some(Err(MusicStreamError::NotAccepted(error))) => outcome_label::<()>(&Err(error.clone())),
+                Some(Err(MusicStreamError::Interrupted(_))) => "unknown",
+                Some(Ok(_) | Err(MusicStreamError::Failed(_))) | None => "ok",
+            };
+            metrics.observe_vendor_call(name, "submit", outcome, begun.elapsed());
+            stream::iter(first).chain(playing)
+        };
+
+        stream::once(first).flatten().boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::task::{TaskFailure, TaskResults};
+    use crate::telemetry::metrics::{CALL_OUTCOMES, VENDOR_CALLS};
+    use crate::vendors::ResultFetchError;
+
+    #[test]
+    fn what_comes_of_a_call_has_a_name_that_is_foreseen() {
+        let kinds = [
+            VendorErrorKind::Refused,
+            VendorErrorKind::Unreached,
+            VendorErrorKind::Busy,
+            VendorErrorKind::Unserved,
+            VendorErrorKind::Unknown,
+        ];
+        let mut outcomes: Vec<_> = kinds.map(|kind| outcome_label::<()>(&Err(VendorError::new(kind, "m")))).to_vec();
+        let failure = TaskFailure::new("result_unavailable", "m");
+        let told = [
+            JobProgress::Done(TaskResults::from(Vec::new())),
+            JobProgress::FetchFailed(ResultFetchError::Transient(failure)),
+        ];
+        let [done, unfetched] = told.map(|progress| poll_labels(&Ok(progress)));
+        assert_eq!((done, unfetched), (("result", "ok"), ("result", "unfetched")));
+        assert_eq!(poll_labels(&Ok(JobProgress::Lost)), ("poll", "ok"));
+        outcomes.extend([done.1, unfetched.1]);
+        outcomes.sort_unstable();
+
+        let mut foreseen = CALL_OUTCOMES;
+        foreseen.sort_unstable();
+        assert_eq!(outcomes, foreseen);
+        assert!(["submit", "poll", "find", done.0].iter().all(|call| VENDOR_CALLS.contains(call)));
+    }
+}

@@ -1,0 +1,77 @@
+//! Vendor wrapper that traces submissions and searches. Polls are not traced: they are frequent and of little use.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
+
+use super::{JobProgress, SubmissionRecovery, Vendor, VendorError, VendorJob};
+use crate::domain::task::VendorReference;
+use crate::telemetry::trace::{AttributeValue, Span, Tracer};
+
+/// A vendor with a tracer.
+pub struct TracedVendor {
+    vendor: Arc<dyn Vendor>,
+    tracer: Tracer,
+}
+
+impl TracedVendor {
+    /// Wraps a vendor.
+    #[must_use]
+    pub fn new(vendor: Arc<dyn Vendor>, tracer: Tracer) -> Self {
+        Self { vendor, tracer }
+    }
+
+    fn start_span(&self, what: &str, job: &VendorJob) -> Option<Span> {
+        let name = self.vendor.name();
+        let mut span = self.tracer.start_call_span(format!("{what} {name}"), job.task.0)?;
+        span.set_attribute("mediary.vendor", AttributeValue::Text(name.to_owned()));
+        Some(span)
+    }
+}
+
+fn end_span<T>(span: Option<Span>, result: &Result<T, VendorError>) {
+    if let (Some(mut span), Err(error)) = (span, result) {
+        span.set_failure(error.to_string());
+    }
+}
+
+impl Vendor for TracedVendor {
+    fn name(&self) -> &'static str {
+        self.vendor.name()
+    }
+
+    fn recovery(&self) -> SubmissionRecovery {
+        self.vendor.recovery()
+    }
+
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+        Box::pin(async move {
+            let span = self.start_span("submit to", &job);
+            let result = self.vendor.submit(job).await;
+            end_span(span, &result);
+            result
+        })
+    }
+
+    fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {
+        self.vendor.poll(reference)
+    }
+
+    fn find(&self, job: VendorJob) -> BoxFuture<'_, Result<Option<VendorReference>, VendorError>> {
+        Box::pin(async move {
+            let span = self.start_span("search", &job);
+            let result = self.vendor.find(job).await;
+            end_span(span, &result);
+            result
+        })
+    }
+
+    fn health_check(&self) -> BoxFuture<'_, Result<(), VendorError>> {
+        self.vendor.health_check()
+    }
+
+    fn progress_notify(&self) -> Arc<Notify> {
+        self.vendor.progress_notify()
+    }
+}
