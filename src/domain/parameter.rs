@@ -23,6 +23,12 @@ pub enum JobParameter<P> {
     List(Vec<Self>),
 }
 
+impl<P> Default for JobParameters<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<P> JobParameters<P> {
     /// Creates an empty list.
     #[must_use]
