@@ -156,10 +156,10 @@ impl App {
         create_bootstrap_admin(&actors.dispatch, &models, &personal, &environment).await?;
         interrupted_streams::fail_interrupted(&actors.dispatch, &models, &environment).await;
 
-        let hints = vendor_webhooks(&upload_key);
+        let webhooks = vendor_webhooks(&upload_key);
         let tally = UsageCounters::default();
         let vendor_set =
-            (build_vendors(&settings, &store, &upload_key, (&models, &metrics), &environment)?, hints.clone());
+            (build_vendors(&settings, &store, &upload_key, (&models, &metrics), &environment)?, webhooks.clone());
         let callbacks = CallbackSetup { key, keyring: personal.clone(), tracer: tracer.clone() };
         let outside = ReactorDeps::new(&settings, store.clone(), callbacks, &public_url, vendor_set, &environment)?;
         let bytes_per_day = DailyQuota::new(settings.limits.bytes_per_day, environment.clone());
@@ -194,7 +194,7 @@ impl App {
             checkpoint: build_checkpointer(&log),
             drop_snapshots: snapshot_remover(&data),
             webhook_key,
-            vendor_webhooks: hints,
+            vendor_webhooks: webhooks,
             music_vendor: reactors.music_vendor.clone(),
             vendors: reactors.vendors.clone(),
             task_progress: reactors.task_progress.clone(),

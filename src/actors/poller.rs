@@ -344,8 +344,8 @@ impl Poller {
     async fn fail_expired(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
         let mut message = format!("not finished within {} seconds", self.options.deadline_of(&entry.record).as_secs());
         // The log does not contain the reason of the wait, so the failure includes it.
-        if let Some(hindrance) = self.task_progress.blocker(task) {
-            let _ = write!(message, "; what kept it last: {}", hindrance.reason.message);
+        if let Some(blocker) = self.task_progress.blocker(task) {
+            let _ = write!(message, "; what kept it last: {}", blocker.reason.message);
         }
         self.record_final(task, entry, TaskCommand::Fail { failure: TaskFailure::new("deadline_exceeded", &message) })
             .await
@@ -424,26 +424,26 @@ impl Reactor for Poller {
 
     async fn changed(&mut self) -> bool {
         let moved = self.vendor.progress_notify();
-        let hint = async {
+        let webhook = async {
             match &self.webhooks {
-                Some(hints) => hints.received().await,
+                Some(webhooks) => webhooks.received().await,
                 None => std::future::pending().await,
             }
         };
 
         tokio::select! {
             _ = self.changes.changed() => false,
-            () = hint => false,
+            () = webhook => false,
             () = moved.notified() => true,
             () = self.guard.wait_until_closed() => true,
         }
     }
 
     fn take_woken(&self) -> Vec<TaskId> {
-        let Some(hints) = &self.webhooks else { return Vec::new() };
+        let Some(webhooks) = &self.webhooks else { return Vec::new() };
         let models = self.models.read();
-        // Tasks that are not in memory have ended; any poller may drop their hints.
+        // Tasks that are not in memory have ended; any poller may drop their webhooks.
         let is_own = |task: &TaskId| models.tasks.gateway_of(*task).is_none_or(|it| it == self.options.gateway);
-        hints.drain(is_own)
+        webhooks.drain(is_own)
     }
 }

@@ -115,8 +115,8 @@ impl TaskProgress {
     }
 
     /// Marks the task as blocked.
-    pub fn block(&self, task: TaskId, hindrance: TaskBlocker) {
-        self.0.lock().touch(task).blocker = Some(hindrance);
+    pub fn block(&self, task: TaskId, blocker: TaskBlocker) {
+        self.0.lock().touch(task).blocker = Some(blocker);
     }
 
     /// Marks the task as unblocked.
@@ -189,10 +189,10 @@ mod tests {
         let live = TaskProgress::default();
         let at = Timestamp::from_micros(1);
         let reason = TaskFailure::new("vendor_busy", "no room");
-        let hindrance = TaskBlocker { reason, counts_as_queued: true, since: at, next_attempt_at: at };
+        let blocker = TaskBlocker { reason, counts_as_queued: true, since: at, next_attempt_at: at };
         live.record(task(1), &JobProgress::Running { permille: Some(400) });
-        live.block(task(1), hindrance.clone());
-        assert_eq!((live.blocker(task(1)), live.permille(task(1))), (Some(hindrance), Some(400)));
+        live.block(task(1), blocker.clone());
+        assert_eq!((live.blocker(task(1)), live.permille(task(1))), (Some(blocker), Some(400)));
         live.unblock(task(1));
         live.unblock(task(2));
         assert_eq!((live.blocker(task(1)), live.permille(task(1))), (None, Some(400)));

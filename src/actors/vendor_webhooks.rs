@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 use crate::domain::ids::TaskId;
 use crate::vendors::webhook_ticket::WebhookTicketKey;
 
-/// Maximum number of waiting hints; further ones are dropped, and those tasks are polled on schedule.
+/// Maximum number of waiting webhooks; further ones are dropped, and those tasks are polled on schedule.
 const PENDING_MAX: usize = 65_536;
 
-/// Passes hints to the pollers. Cheap to clone.
+/// Passes webhooks to the pollers. Cheap to clone.
 #[derive(Clone)]
 pub struct VendorWebhooks {
     key: WebhookTicketKey,
@@ -21,13 +21,13 @@ pub struct VendorWebhooks {
 }
 
 impl VendorWebhooks {
-    /// Returns hints whose tickets are signed with `key`.
+    /// Returns a queue for webhooks whose tickets are signed with `key`.
     #[must_use]
     pub fn new(key: WebhookTicketKey) -> Self {
         Self { key, pending: Arc::default(), arrival: Arc::default() }
     }
 
-    /// Records a hint; `false` if the ticket belongs to no task.
+    /// Records a webhook; `false` if the ticket belongs to no task.
     #[must_use]
     pub fn accept(&self, ticket: &str) -> bool {
         let Some(task) = self.key.verify(ticket) else { return false };
@@ -46,7 +46,7 @@ impl VendorWebhooks {
         self.pending.lock().extract_if(|task| is_own(task)).collect()
     }
 
-    /// Completes after the next hint.
+    /// Completes after the next webhook.
     pub(super) async fn received(&self) {
         self.arrival.notified().await;
     }

@@ -94,7 +94,7 @@ fn is_wanted(models: &ReadModels) -> Wanted {
     Arc::new(move |key| TaskId::parse(key.as_str()).is_ok_and(|task| models.read().tasks.gateway_of(task).is_some()))
 }
 
-/// Returns the hints; their ticket key is derived from that of the upload links.
+/// Returns the queue of vendor webhooks; its ticket key is derived from that of the upload links.
 pub(super) fn vendor_webhooks(key: &UploadKey) -> VendorWebhooks {
     VendorWebhooks::new(webhook_ticket_key(key))
 }
@@ -235,7 +235,7 @@ fn remote_options(settings: &Settings, own: &VendorSettings, key: &UploadKey) ->
     let hint_url = settings.public_url.clone().map(|base| {
         let key = webhook_ticket_key(key);
         let url: Arc<dyn Fn(_) -> String + Send + Sync> =
-            Arc::new(move |task| format!("{base}/hints/{}", key.ticket(task)));
+            Arc::new(move |task| format!("{base}/vendor-webhooks/{}", key.ticket(task)));
         url
     });
 

@@ -37,7 +37,7 @@ named_values! {
         CancelTask = "cancel tasks",
         RedeliverCallback = "make callbacks again",
         ManageWebhookSecret = "manage the secret of callbacks",
-        ReceiveVendorWebhook = "hint that a task has moved",
+        ReceiveVendorWebhook = "report a vendor's update of a task",
         Administer = "administer the service",
     }
 }

@@ -27,6 +27,9 @@ use super::{
 };
 use crate::domain::policy::Action;
 
+/// Former path of vendor webhooks. Served for tickets that vendors have already received, and not documented.
+const FORMER_VENDOR_WEBHOOK: &str = "/hints/{vendor_ticket}";
+
 /// Returns all routes.
 fn table() -> Vec<ApiEndpoint> {
     [
@@ -162,7 +165,8 @@ fn image_routes() -> Vec<ApiEndpoint> {
         ApiEndpoint::new(post(), "/tasks/{task_id}/cancel", Json, task::cancel),
         ApiEndpoint::new(get(), "/tasks/{task_id}/deliveries", NoBody, delivery::list),
         ApiEndpoint::new(post(), "/deliveries/{delivery_id}/redeliver", Json, delivery::redeliver),
-        ApiEndpoint::new(post(), "/hints/{hint}", Json, vendor_webhook::receive),
+        ApiEndpoint::new(post(), "/vendor-webhooks/{vendor_ticket}", Json, vendor_webhook::receive),
+        ApiEndpoint::new(post(), FORMER_VENDOR_WEBHOOK, Json, vendor_webhook::receive),
 
         ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, image::upscale),
         ApiEndpoint::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", NoBody, image::show_upscale),
@@ -204,7 +208,7 @@ pub struct RouteInfo {
     pub(super) body_limit: BodyLimit,
 }
 
-/// Returns all routes.
+/// Returns all documented routes.
 #[must_use]
 pub fn route_infos() -> Vec<RouteInfo> {
     let row = |ApiEndpoint { method, path, action, body_limit: limit, .. }| RouteInfo {
@@ -213,7 +217,7 @@ pub fn route_infos() -> Vec<RouteInfo> {
         action,
         body_limit: limit,
     };
-    table().into_iter().map(row).collect()
+    table().into_iter().filter(|endpoint| endpoint.path != FORMER_VENDOR_WEBHOOK).map(row).collect()
 }
 
 /// Registers all routes. An unknown method of a path is a 405 with `Allow`, an unknown path a 404.

@@ -69,7 +69,7 @@ const EXCUSED: [(&str, &str); 14] = [
     ("/media/", "of media tasks"),
     ("/proxy/", "of media tasks"),
     ("/tasks", "of media tasks"),
-    ("/hints", "of vendors"),
+    ("/vendor-webhooks", "of vendors"),
     ("/deliveries", "of callbacks"),
     ("/users/webhook-secret", "of callbacks"),
     ("/users/credits", "of media tasks"),

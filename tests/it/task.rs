@@ -1,6 +1,6 @@
 //! Tasks of every kind: lists, streams, and retention of their files.
 
-pub mod hindrance;
+pub mod blocked;
 mod list;
 mod live;
 mod page;

@@ -12,7 +12,7 @@ mod breaker;
 mod charges;
 mod crash;
 mod faults;
-mod hints;
+mod webhooks;
 
 pub const API_KEY: &str = "vendor-secret-41";
 

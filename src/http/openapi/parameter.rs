@@ -31,7 +31,7 @@ pub fn path_parameter(name: &str) -> ParameterObject {
         "id" => ("Id of the resource.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), "face-tools"),
         "file" => ("File name: the SHA-256 of its content and its format.", file_name_schema(), ""),
         "ticket" => ("Last segment of the signed URL.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), ""),
-        "hint" => ("Last segment of the webhook URL that was sent to the vendor.", String::schema(), ""),
+        "vendor_ticket" => ("Last segment of the webhook URL that was sent to the vendor.", String::schema(), ""),
         _ => ("", String::schema(), ""),
     };
     let mut parameter = json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema});

@@ -100,7 +100,7 @@ fn list() -> Operation {
 }
 
 fn vendor_webhook() -> Operation {
-    post("/hints/{hint}", "hintTask", "Notify the service of a vendor update")
+    post("/vendor-webhooks/{vendor_ticket}", "receiveVendorWebhook", "Notify the service of a vendor update")
         .description(
             "For vendors: the `webhook_url` of a job that the service submitted. The service queries the vendor about \
              the task sooner; the request body is not read and can be omitted. The URL is the credential.",
@@ -125,8 +125,8 @@ fn follow() -> Operation {
             "Streams the changes of a task as server-sent events.\n\n- `snapshot` comes first: the current task, as \
              `GET /tasks/{task_id}` returns it.\n- `change` follows each change of state, and the arrival of all \
              input pictures: the task after that change. `progress` is the recorded value; `queue_position` and \
-             `hindrance`, which are not recorded, are current.\n- `progress` reports progress of a video and a new \
-             `hindrance`, at most once a second. It is not recorded and has no `id`.\n- `failed` is the last event of \
+             `blocked_by`, which are not recorded, are current.\n- `progress` reports progress of a video and a new \
+             `blocked_by`, at most once a second. It is not recorded and has no `id`.\n- `failed` is the last event of \
              a stream that cannot continue; its `data` is an error object. Reconnect.\n\nThe `id` of an event is its \
              position in the log. Reconnect with the last `id` in `Last-Event-ID` to receive all later changes \
              exactly once, or 204 if the end was received before. `retry: 2000` at the start sets a reconnection \
@@ -181,11 +181,11 @@ fn task_schema() -> Value {
              built-in engine, in the order of the handover. Off-peak videos come last, and first once half of their \
              deadline has passed; then priority and age decide. For a video that the built-in engine has received but \
              not started, its position there. Absent once work has started, and while the task is blocked \
-             (`hindrance`).",
+             (`blocked_by`).",
             json!({"type": "integer", "minimum": 1}),
         ),
         field_with_schema(
-            "hindrance",
+            "blocked_by",
             "Reason why the task is blocked; the service keeps retrying. Absent once the task continues, and after a \
              restart of the service until the next attempt.",
             blocker_schema(),
@@ -215,7 +215,7 @@ fn blocker_schema() -> Value {
     response_object([
         field::<String>("code", "Stable reason code, for programs.").required().with("examples", TaskBlocker::CODES),
         field::<String>("message", "Description of the reason, for people.").required(),
-        field::<DateTimeSchema>("at", "Time of the last failed attempt.").required(),
+        field::<DateTimeSchema>("since", "Time of the last failed attempt.").required(),
         field::<DateTimeSchema>(
             "next_attempt_at",
             "Latest time of the next attempt, unless the service is at capacity.",

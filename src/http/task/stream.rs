@@ -232,10 +232,10 @@ impl TaskEventFeed {
 
         let mut text = String::new();
         for moment in &moments {
-            let hindrance = self.last_sent.blocker.as_ref();
+            let blocker = self.last_sent.blocker.as_ref();
             let view = match self.after {
-                None => viewer.view_with_blocker(moment, hindrance),
-                Some(_) => viewer.view_at_change(moment, hindrance),
+                None => viewer.view_with_blocker(moment, blocker),
+                Some(_) => viewer.view_at_change(moment, blocker),
             };
             let data = serde_json::to_string(&view).map_err(Problem::internal)?;
             // Writing to a string cannot fail. Compact JSON has no line breaks.

@@ -34,7 +34,7 @@ pub struct TaskView {
     queue_position: Option<usize>,
     /// Reason why the task is blocked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    hindrance: Option<TaskBlockerView>,
+    blocked_by: Option<TaskBlockerView>,
     /// Fields of the request; omitted in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<Box<RawValue>>,
@@ -60,16 +60,16 @@ pub struct TaskView {
 struct TaskBlockerView {
     code: String,
     message: String,
-    at: String,
+    since: String,
     next_attempt_at: String,
 }
 
 impl TaskBlockerView {
-    fn new(hindrance: &TaskBlocker) -> Self {
-        let FailureView { code, message } = FailureView::from_failure(&hindrance.reason);
-        let at = hindrance.since.to_string();
-        let next_attempt_at = hindrance.next_attempt_at.to_string();
-        Self { code, message, at, next_attempt_at }
+    fn new(blocker: &TaskBlocker) -> Self {
+        let FailureView { code, message } = FailureView::from_failure(&blocker.reason);
+        let since = blocker.since.to_string();
+        let next_attempt_at = blocker.next_attempt_at.to_string();
+        Self { code, message, since, next_attempt_at }
     }
 }
 
@@ -118,15 +118,15 @@ impl<'s> TaskRenderer<'s> {
     }
 
     /// Like [`TaskRenderer::view`], with a given blocking reason.
-    pub fn view_with_blocker(&self, moment: &TaskAt, hindrance: Option<&TaskBlocker>) -> TaskView {
+    pub fn view_with_blocker(&self, moment: &TaskAt, blocker: Option<&TaskBlocker>) -> TaskView {
         let request = Some(request_parameters(&moment.record.submission));
-        TaskView { request, ..self.list_item_with_blocker(moment, hindrance) }
+        TaskView { request, ..self.list_item_with_blocker(moment, blocker) }
     }
 
     /// Returns the task after a past change. Vendor progress is not recorded, so it is shown only with the end of the
     /// task.
-    pub fn view_at_change(&self, moment: &TaskAt, hindrance: Option<&TaskBlocker>) -> TaskView {
-        let view = self.view_with_blocker(moment, hindrance);
+    pub fn view_at_change(&self, moment: &TaskAt, blocker: Option<&TaskBlocker>) -> TaskView {
+        let view = self.view_with_blocker(moment, blocker);
         if moment.record.is_terminal() {
             return view;
         }
@@ -136,7 +136,7 @@ impl<'s> TaskRenderer<'s> {
     fn list_item_with_blocker(
         &self,
         TaskAt { record, states, .. }: &TaskAt,
-        hindrance: Option<&TaskBlocker>,
+        blocker: Option<&TaskBlocker>,
     ) -> TaskView {
         let task = record.submission.task;
         let work = &record.submission.work;
@@ -146,11 +146,11 @@ impl<'s> TaskRenderer<'s> {
 
         let expires_at = (!generated.is_empty()).then(|| record.updated_at.saturating_add(self.retention));
         let is_recent =
-            |hindrance: &&TaskBlocker| self.now < hindrance.next_attempt_at.saturating_add(ATTEMPT_DURATION_MAX);
-        let hindrance = hindrance.filter(|_| !record.is_terminal()).filter(is_recent);
+            |blocker: &&TaskBlocker| self.now < blocker.next_attempt_at.saturating_add(ATTEMPT_DURATION_MAX);
+        let blocker = blocker.filter(|_| !record.is_terminal()).filter(is_recent);
         // A blocked task does not wait for the tasks before it in the queue.
         let waits = matches!(record.status, TaskStatus::Created | TaskStatus::Queueing)
-            && hindrance.is_none_or(|hindrance| hindrance.counts_as_queued);
+            && blocker.is_none_or(|blocker| blocker.counts_as_queued);
 
         TaskView {
             task_id: task.to_string(),
@@ -159,7 +159,7 @@ impl<'s> TaskRenderer<'s> {
             owner: record.submission.owner.filter(|_| self.shows_owner).map(|UserId(id)| id.to_string()),
             progress: combined_progress(recorded_progress(record, states), self.task_progress.permille(task)),
             queue_position: waits.then(|| self.queue_position(task)).flatten(),
-            hindrance: hindrance.map(TaskBlockerView::new),
+            blocked_by: blocker.map(TaskBlockerView::new),
             request: None,
             cost: work.credits(),
             created_at: record.created_at.to_string(),

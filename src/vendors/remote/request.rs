@@ -131,7 +131,7 @@ mod tests {
                 let reference = matches!(job, ImageJob::StyleTransfer(_) | ImageJob::Relight(_));
                 let pictures =
                     EncodedPictures { image: "aW1hZ2U=".to_owned(), reference: reference.then(|| "cmVm".to_owned()) };
-                let hook = Some("https://media.example/hints/t".to_owned());
+                let hook = Some("https://media.example/vendor-webhooks/t".to_owned());
                 let VendorRequest { path, body } = build_request(job, pictures, hook);
                 json!({"post": path, "body": body, "get": status_path(status_family(job), "3f2c")})
             })

@@ -232,7 +232,7 @@ fn media() -> Vec<Case> {
     let frame = || json!({"key_image": base64_png(4, 4)});
     vec![
         get(ReadResult, "/media/{file}"),
-        post(ReceiveVendorWebhook, "/hints/{hint}", 200, json!({})),
+        post(ReceiveVendorWebhook, "/vendor-webhooks/{vendor_ticket}", 200, json!({})),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-upscaler", 200, picture()),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2", 200, picture()),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-style-transfer", 200, picture()),

@@ -318,7 +318,7 @@ impl Ground {
             ("{file}", &self.file),
             ("{delivery_id}", &self.delivery),
             ("{ticket}", &self.ticket),
-            ("{hint}", &self.hint),
+            ("{vendor_ticket}", &self.hint),
         ];
         names.into_iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value))
     }

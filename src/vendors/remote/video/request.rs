@@ -92,7 +92,7 @@ mod tests {
         let asked: Vec<_> = jobs()
             .into_iter()
             .map(|(job, images)| {
-                let callback = Some("https://media.example/hints/t".to_owned());
+                let callback = Some("https://media.example/vendor-webhooks/t".to_owned());
                 let VendorRequest { path, body } = build_request(&job, &images, Seed::from_random(7), callback);
                 json!({"post": path, "body": body, "get": creations_path("3f2c")})
             })

@@ -59,8 +59,8 @@ export function TaskState({ task, line }) {
       ${over && html`<span class="muted">after ${span(task.created_at, task.updated_at)}</span>`}
       ${!over && line === 'lost' && html`<span class="state warn">Connection lost, coming back</span>`}</div>
     ${!over && html`<${Progress} value=${task.progress} label="Progress of the task" />`}
-    ${!over && task.hindrance && html`<p class="muted">It cannot go on: ${task.hindrance.message}. Tried <${Time} at=${task.hindrance.at} />,
-      the next attempt is <${Time} at=${task.hindrance.next_attempt_at} />.</p>`}
+    ${!over && task.blocked_by && html`<p class="muted">It cannot go on: ${task.blocked_by.message}. Tried <${Time} at=${task.blocked_by.since} />,
+      the next attempt is <${Time} at=${task.blocked_by.next_attempt_at} />.</p>`}
     ${task.error && html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${words(task.error.code)}</strong><p>
       ${task.error.message}</p></div></div>`}
   </div>`;

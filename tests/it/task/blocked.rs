@@ -21,7 +21,7 @@ pub async fn hindered(app: &TestApp, user: &TestUser, task: &str) -> Value {
     let mut reader = Reader::open(&client(), &url, &user.token, None).await;
     loop {
         let told = reader.next().await.expect("it waits");
-        if told.task.get("hindrance").is_some() {
+        if told.task.get("blocked_by").is_some() {
             assert!(["snapshot", "progress"].contains(&told.name.as_str()), "it is no change of the task");
             return told.task;
         }
@@ -32,7 +32,7 @@ pub async fn hindered(app: &TestApp, user: &TestUser, task: &str) -> Value {
 async fn goes_on(app: &TestApp, user: &TestUser, task: &str) {
     assert_eq!(ended(app, user, UPSCALER, task).await["status"], "COMPLETED");
     let shown = app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json();
-    assert_eq!(shown.get("hindrance"), None, "{shown}");
+    assert_eq!(shown.get("blocked_by"), None, "{shown}");
 }
 
 #[actix_web::test]
@@ -46,15 +46,15 @@ async fn a_picture_that_cannot_be_fetched_yet_is_told_with_the_reason_and_no_pla
     let task = submit(&app, &alice, UPSCALER, json!({"image": &url})).await;
     let told = hindered(&app, &alice, &task).await;
     // Then the task shows the reason, its start and the next attempt, without error numbers of this machine
-    let hindrance = &told["hindrance"];
-    assert_eq!(hindrance["code"], "input_unavailable");
-    assert_eq!(hindrance["message"], format!("{url} could not be fetched: no connection: Connection refused"));
-    let time = |name: &str| hindrance[name].as_str().expect("a time").to_owned();
-    assert!(time("at") < time("next_attempt_at"), "{hindrance}");
+    let blocked_by = &told["blocked_by"];
+    assert_eq!(blocked_by["code"], "input_unavailable");
+    assert_eq!(blocked_by["message"], format!("{url} could not be fetched: no connection: Connection refused"));
+    let time = |name: &str| blocked_by[name].as_str().expect("a time").to_owned();
+    assert!(time("since") < time("next_attempt_at"), "{blocked_by}");
     assert_eq!((&told["state"], told.get("queue_position")), (&json!("CREATED"), None));
     // And lists show it too
     let list = app.get_as(&alice.token, "/tasks").await.expect(200).json();
-    assert_eq!(list["tasks"][0]["hindrance"]["code"], "input_unavailable");
+    assert_eq!(list["tasks"][0]["blocked_by"]["code"], "input_unavailable");
     // And when the server listens, the task continues
     let _server = FileServer::listening(socket.listen(64).expect("a listener"), |_| file(&png(8, 8)));
     goes_on(&app, &alice, &task).await;
@@ -87,11 +87,11 @@ async fn a_server_of_pictures_in_trouble_is_told_by_its_status() {
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/image.png?key=secret")})).await;
     let told = hindered(&app, &alice, &task).await;
     let message = format!("{} could not be fetched: the server answered with status 503", server.url("/image.png"));
-    assert_eq!(told["hindrance"]["message"], message);
+    assert_eq!(told["blocked_by"]["message"], message);
     // And after a cancellation only the end is shown
     let path = format!("/tasks/{task}/cancel");
     let cancelled = app.post_as(&alice.token, &path, json!({})).await.expect(200).json();
-    assert_eq!((&cancelled["state"], cancelled.get("hindrance")), (&json!("FAILED"), None));
+    assert_eq!((&cancelled["state"], cancelled.get("blocked_by")), (&json!("FAILED"), None));
     app.stop().await;
 }
 
@@ -120,7 +120,7 @@ async fn whoever_comes_while_a_task_is_hindered_is_told_when_that_is_over() {
     let mut late = Reader::open(&client(), &url, &alice.token, None).await;
     let snapshot = late.next().await.expect("a snapshot");
     assert_eq!(
-        (snapshot.name.as_str(), snapshot.task["hindrance"].is_object()),
+        (snapshot.name.as_str(), snapshot.task["blocked_by"].is_object()),
         ("snapshot", true),
         "{}",
         snapshot.task
@@ -130,7 +130,7 @@ async fn whoever_comes_while_a_task_is_hindered_is_told_when_that_is_over() {
     loop {
         let told = late.next().await.expect("it is made");
         assert_eq!(told.name, "progress");
-        if told.task.get("hindrance").is_none() {
+        if told.task.get("blocked_by").is_none() {
             break;
         }
     }
@@ -148,9 +148,9 @@ async fn a_vendor_that_is_not_reached_is_told_without_what_only_the_operator_kno
     let task = submit(&app, &alice, UPSCALER, upscale("patient")).await;
     let told = hindered(&app, &alice, &task).await;
     // Then its owner sees the block, without the vendor's address or the system's error text
-    let hindrance = &told["hindrance"];
-    assert_eq!(hindrance["code"], "vendor_unreachable");
-    let said = hindrance.to_string();
+    let blocked_by = &told["blocked_by"];
+    assert_eq!(blocked_by["code"], "vendor_unreachable");
+    let said = blocked_by.to_string();
     for secret in ["127.0.0.1", &address.port().to_string(), API_KEY, "os error", "http"] {
         assert!(!said.contains(secret), "{said}");
     }

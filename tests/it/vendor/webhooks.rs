@@ -32,7 +32,7 @@ async fn a_hint_only_has_the_vendor_asked() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     // When the vendor calls the webhook with a false status
-    let told = vendor.webhook("hinted").expect("a place for hints");
+    let told = vendor.webhook("hinted").expect("a webhook URL");
     let path = told.strip_prefix("http://media.example").expect("below the public URL").to_owned();
     let lie = json!({"task_id": "job-1", "status": "COMPLETED", "generated": ["http://127.0.0.1:1/evil.png"]});
     assert_eq!(app.post(&path, lie.clone()).await.expect(200).text(), "OK");
@@ -46,9 +46,11 @@ async fn a_hint_only_has_the_vendor_asked() {
     vendor.finish_all();
     app.post(&path, lie).await.expect(200);
     assert_eq!(ended(&app, &user, UPSCALER, &task).await["status"], "COMPLETED");
+    // And the path that earlier releases sent is served too
+    app.post(&path.replace("/vendor-webhooks/", "/hints/"), json!({})).await.expect(200);
     // And a call about a completed task, or with another ticket, has no effect
     app.post(&path, json!({})).await.expect(200);
-    for wrong in ["/hints/x".to_owned(), format!("{path}A"), path.replace("/hints/", "/hints/A")] {
+    for wrong in ["/vendor-webhooks/x".to_owned(), format!("{path}A"), path.replace("-webhooks/", "-webhooks/A")] {
         app.post(&wrong, json!({})).await.expect(404);
     }
     app.stop().await;
