@@ -10,7 +10,7 @@ use super::source::Source;
 use super::{files, is_rust};
 
 /// Text before the code where a failure is constructed.
-const HEADS: [&str; 6] = ["Failure::new(", "defect(", "refused(", "failure(", "code: ", "code: Text::recorded("];
+const HEADS: [&str; 6] = ["Failure::new(", "defect(", "refused(", "failure(", "code: ", "code: Text::from_recorded("];
 /// Codes with a constant.
 const NAMED: [&str; 3] = ["cancelled", "client_gone", TaskFailure::INTERRUPTED];
 

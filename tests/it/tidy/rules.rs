@@ -12,8 +12,8 @@ pub type Rule = (&'static str, fn(&Source) -> Vec<Finding>);
 
 pub const RULES: &[Rule] = &[
     ("every file says on its first line, after //!, what it is for", first_line),
-    ("arrows between rooms go one way", arrows),
-    ("a crate is named only where it is at home", homes_of_crates),
+    ("dependencies between modules go one way", dependencies),
+    ("a crate is used only where it is listed", homes_of_crates),
     ("nothing panics for convenience", convenience),
     ("nothing is left unfinished", unfinished),
     ("no paths of somebody's machine", machine_paths),
@@ -21,12 +21,12 @@ pub const RULES: &[Rule] = &[
 
 /// Modules by layer, lowest first: a module may use only lower layers, not the modules of its own.
 const LAYERS: &[&[&str]] = &[
-    &["domain", "clock", "data_dir", "fairness", "priority", "space", "telemetry", "words"],
-    &["personal", "quota"],
+    &["data_dir", "disk_space", "domain", "environment", "fairness", "pluralize", "priority", "telemetry"],
+    &["pii", "quota"],
     &["events", "media", "outbound"],
     &["oidc", "vendors", "projections"],
     &["audit"],
-    &["proof"],
+    &["verification"],
     &["backup"],
     &["actors"],
     &["http"],
@@ -37,7 +37,7 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// Modules of the same layer that may be used nevertheless.
-const NEIGHBOURS: &[(&str, &str)] = &[("clock", "domain")];
+const NEIGHBOURS: &[(&str, &str)] = &[("environment", "domain")];
 
 /// Dependencies that the layers would allow and that are forbidden.
 const NEVER: &[(&str, &str)] = &[("http", "events"), ("http", "vendors"), ("http", "outbound"), ("main", "config")];
@@ -54,11 +54,11 @@ const HOMES: &[(&str, &[&str])] = &[
     ("mediary_engine", &["vendors/local", "media/input.rs"]),
     ("mediary_music", &["vendors/local/music.rs"]),
     ("sled", &["events/sled_log.rs"]),
-    ("mediary_journal", &["events", "data_dir.rs", "space.rs"]),
-    ("rand", &["clock"]),
+    ("mediary_journal", &["events", "data_dir.rs", "disk_space.rs"]),
+    ("rand", &["environment"]),
     ("ring", &["oidc"]),
     ("zip", &["media/archive/check.rs"]),
-    ("chacha20poly1305", &["http/idempotency/vault.rs", "personal/seal.rs"]),
+    ("chacha20poly1305", &["http/idempotency/response_store.rs", "pii/seal.rs"]),
     ("actix", &["actors", "app"]),
     ("actix_rt", &["actors", "app"]),
     ("actix_web", &["http", "app"]),
@@ -83,39 +83,39 @@ fn first_line(source: &Source) -> Vec<Finding> {
     }
 }
 
-fn arrows(source: &Source) -> Vec<Finding> {
-    let Some(room) = source.in_src().map(room_of).filter(|room| *room != "lib") else { return Vec::new() };
-    if layer_of(room).is_none() {
+fn dependencies(source: &Source) -> Vec<Finding> {
+    let Some(module) = source.in_src().map(module_of).filter(|module| *module != "lib") else { return Vec::new() };
+    if layer_of(module).is_none() {
         return vec![Finding {
             line: 1,
-            what: format!("room {room} has no place in the layers (tests/it/tidy/rules.rs)"),
+            what: format!("module {module} is in no layer (tests/it/tidy/rules.rs)"),
         }];
     }
     let finding = |(at, other): (usize, &str)| {
-        let what = refusal(room, other)?;
+        let what = refusal(module, other)?;
         Some(Finding { line: source.line_of(at), what })
     };
-    named_rooms(source).into_iter().filter_map(finding).collect()
+    named_modules(source).into_iter().filter_map(finding).collect()
 }
 
-fn refusal(room: &str, other: &str) -> Option<String> {
-    let Some(layer) = layer_of(other) else { return Some(format!("crate::{other} is not a room")) };
-    let below = layer_of(room).is_some_and(|own| layer < own) && !NEVER.contains(&(room, other));
-    let allowed = room == other || below || NEIGHBOURS.contains(&(room, other));
-    (!allowed).then(|| format!("{room} must not name {other}"))
+fn refusal(module: &str, other: &str) -> Option<String> {
+    let Some(layer) = layer_of(other) else { return Some(format!("crate::{other} is not a module")) };
+    let below = layer_of(module).is_some_and(|own| layer < own) && !NEVER.contains(&(module, other));
+    let allowed = module == other || below || NEIGHBOURS.contains(&(module, other));
+    (!allowed).then(|| format!("{module} must not name {other}"))
 }
 
-fn layer_of(room: &str) -> Option<usize> {
-    LAYERS.iter().position(|rooms| rooms.contains(&room))
+fn layer_of(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|modules| modules.contains(&module))
 }
 
 /// Module of a file: its first directory below `src/`, or its own name.
-fn room_of(in_src: &str) -> &str {
+fn module_of(in_src: &str) -> &str {
     in_src.split('/').next().unwrap_or(in_src).trim_end_matches(".rs")
 }
 
 /// Every name after the root of the crate, for all forms of the path.
-fn named_rooms(source: &Source) -> Vec<(usize, &str)> {
+fn named_modules(source: &Source) -> Vec<(usize, &str)> {
     let code = &source.code;
     let after = |root: &'static str| words(code, root).map(move |at| at + root.len());
     let roots = after("crate").chain(after("mediary")).filter(|&at| code[at..].starts_with("::")).map(|at| at + 2);
