@@ -143,7 +143,7 @@ impl Action {
             Self::CancelTask            => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::RedeliverCallback     => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::ManageWebhookSecret   => [N,         Y,    Y,      Y,     N,        N,          Y],
-            Self::ReceiveVendorWebhook              => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
+            Self::ReceiveVendorWebhook  => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
             Self::Administer            => [N,         N,    N,      N,     N,        N,          Y],
         }
     }

@@ -10,7 +10,8 @@ use super::source::Source;
 use super::{files, is_rust};
 
 /// Text before the code where a failure is constructed.
-const HEADS: [&str; 6] = ["Failure::new(", "defect(", "refused(", "failure(", "code: ", "code: Text::from_recorded("];
+const HEADS: [&str; 6] =
+    ["TaskFailure::new(", "defect(", "refused(", "failure(", "code: ", "code: Text::from_recorded("];
 /// Codes with a constant.
 const NAMED: [&str; 3] = ["cancelled", "client_gone", TaskFailure::INTERRUPTED];
 
@@ -27,7 +28,8 @@ fn tasks_fail_with_the_codes_that_are_listed_and_no_others() {
 
 /// String literals after `head`, outside of tests.
 fn codes_after(head: &str, source: &Source) -> Vec<String> {
-    let heads = source.code.match_indices(head).filter(|(at, _)| !source.is_test(*at));
+    let is_whole = |at: usize| !source.code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_');
+    let heads = source.code.match_indices(head).filter(|(at, _)| is_whole(*at) && !source.is_test(*at));
     let literals = heads.filter_map(|(at, _)| source.text[at + head.len()..].trim_start().strip_prefix('"'));
     let codes = literals.filter_map(|rest| Some(rest.split_once('"')?.0));
     codes.filter(|code| code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')).map(str::to_owned).collect()

@@ -86,10 +86,7 @@ fn first_line(source: &Source) -> Vec<Finding> {
 fn dependencies(source: &Source) -> Vec<Finding> {
     let Some(module) = source.in_src().map(module_of).filter(|module| *module != "lib") else { return Vec::new() };
     if layer_of(module).is_none() {
-        return vec![Finding {
-            line: 1,
-            what: format!("module {module} is in no layer (tests/it/tidy/rules.rs)"),
-        }];
+        return vec![Finding { line: 1, what: format!("module {module} is in no layer (tests/it/tidy/rules.rs)") }];
     }
     let finding = |(at, other): (usize, &str)| {
         let what = refusal(module, other)?;
