@@ -16,7 +16,7 @@ use crate::support::{TestApp, TestUser, client};
 use crate::vendor::{API_KEY, remote, sim, upscale};
 
 /// Waits until the task is blocked, and returns it.
-pub async fn hindered(app: &TestApp, user: &TestUser, task: &str) -> Value {
+pub async fn blocked_task(app: &TestApp, user: &TestUser, task: &str) -> Value {
     let url = app.url(&format!("/tasks/{task}/events"));
     let mut reader = Reader::open(&client(), &url, &user.token, None).await;
     loop {
@@ -44,7 +44,7 @@ async fn a_picture_that_cannot_be_fetched_yet_is_told_with_the_reason_and_no_pla
     let alice = app.user("alice").await;
     // When the task is started
     let task = submit(&app, &alice, UPSCALER, json!({"image": &url})).await;
-    let told = hindered(&app, &alice, &task).await;
+    let told = blocked_task(&app, &alice, &task).await;
     // Then the task shows the reason, its start and the next attempt, without error numbers of this machine
     let blocked_by = &told["blocked_by"];
     assert_eq!(blocked_by["code"], "input_unavailable");
@@ -85,7 +85,7 @@ async fn a_server_of_pictures_in_trouble_is_told_by_its_status() {
     let alice = app.user("alice").await;
     let server = FileServer::answering(|_| status("503 Service Unavailable", "")).await;
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/image.png?key=secret")})).await;
-    let told = hindered(&app, &alice, &task).await;
+    let told = blocked_task(&app, &alice, &task).await;
     let message = format!("{} could not be fetched: the server answered with status 503", server.url("/image.png"));
     assert_eq!(told["blocked_by"]["message"], message);
     // And after a cancellation only the end is shown
@@ -115,7 +115,7 @@ async fn whoever_comes_while_a_task_is_hindered_is_told_when_that_is_over() {
     let mut reader = Reader::open(&client(), &url, &alice.token, None).await;
     while reader.next().await.expect("it is made").task["state"] != "IN_PROGRESS" {}
     down.store(true, Ordering::SeqCst);
-    hindered(&app, &alice, &task).await;
+    blocked_task(&app, &alice, &task).await;
     // When a new reader sees the blocked state at once, and the vendor recovers
     let mut late = Reader::open(&client(), &url, &alice.token, None).await;
     let snapshot = late.next().await.expect("a snapshot");
@@ -146,7 +146,7 @@ async fn a_vendor_that_is_not_reached_is_told_without_what_only_the_operator_kno
     let alice = app.user("alice").await;
     // When a task is started
     let task = submit(&app, &alice, UPSCALER, upscale("patient")).await;
-    let told = hindered(&app, &alice, &task).await;
+    let told = blocked_task(&app, &alice, &task).await;
     // Then its owner sees the block, without the vendor's address or the system's error text
     let blocked_by = &told["blocked_by"];
     assert_eq!(blocked_by["code"], "vendor_unreachable");

@@ -12,7 +12,7 @@ use crate::image::{UPSCALER, ended, submit};
 use crate::support::TestApp;
 use crate::support::files::vacant_port;
 use crate::support::vendor_sim::{Conduct, Kind, Mode, VendorSim};
-use crate::task::blocked::blocked_by;
+use crate::task::blocked::blocked_task;
 
 fn careful(settings: &mut Settings, base: &str) {
     remote(settings, base, Mode::Neither);
@@ -52,7 +52,7 @@ async fn a_vendor_that_nobody_answers_for_fails_no_task() {
     }
     // And a later job shows the reason for waiting as well
     tasks.push(submit(&app, &user, UPSCALER, upscale("late")).await);
-    let told = hindered(&app, &user, &tasks[8]).await;
+    let told = blocked_task(&app, &user, &tasks[8]).await;
     let code = told["blocked_by"]["code"].as_str().unwrap();
     assert!(["vendor_paused", "vendor_unreachable"].contains(&code), "{told}");
     // And when the vendor listens, all of them complete and the circuit closes
