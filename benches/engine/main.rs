@@ -13,8 +13,8 @@ use std::time::Instant;
 use image::imageops::{self, FilterType};
 use mediary::media::decoders::PictureDecoders;
 use mediary_engine::{
-    Decoded, PictureJob, PictureRelight, PictureUpscale, Pixels, PrecisionJob, PrecisionPreset, SkinJob, SkinTreatment,
-    StyleJob, StylePreset, UpscaleFactor,
+    DecodedPicture, PictureJob, PictureRelight, PictureUpscale, Pixels, PrecisionJob, PrecisionPreset, SkinJob,
+    SkinTreatment, StyleJob, StylePreset, UpscaleFactor,
 };
 
 mod likeness;
@@ -62,7 +62,7 @@ fn measure(name: &str, picture: &Path, rounds: &str) -> Result<(), Failure> {
     let mut best = f64::MAX;
     let mut pixels = 0;
     for _ in 0..rounds.parse::<u32>()? {
-        let given = Decoded { pixels: decoded.pixels.clone(), profile: None };
+        let given = DecodedPicture { pixels: decoded.pixels.clone(), profile: None };
         let started = Instant::now();
         let made = black_box(job(name)?.run(given, None, 1));
         best = best.min(started.elapsed().as_secs_f64());
@@ -160,11 +160,11 @@ fn nearness(name: &str) -> Result<(), Failure> {
     let bicubic = imageops::resize(&small, width, height, FilterType::CatmullRom);
     let lanczos = imageops::resize(&small, width, height, FilterType::Lanczos3);
     let mut rows = vec![("bicubic".to_owned(), bicubic), ("Lanczos".to_owned(), lanczos)];
-    let ours = |made: Decoded| match made.pixels {
+    let ours = |made: DecodedPicture| match made.pixels {
         Pixels::Opaque(pixels) => pixels,
         Pixels::Transparent(pixels) => image::DynamicImage::ImageRgba8(pixels).into_rgb8(),
     };
-    let given = || Decoded { pixels: Pixels::Opaque(small.clone()), profile: None };
+    let given = || DecodedPicture { pixels: Pixels::Opaque(small.clone()), profile: None };
     rows.push(("image-upscaler".to_owned(), ours(PictureJob::Upscale(four_times()).run(given(), None, 1))));
     for (preset, name) in [
         (PrecisionPreset::Sublime, "sublime"),

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use mediary::media::decoders::PictureDecoders;
 use mediary_engine::video::{
-    Codec as _, Effort, FPS, Fault, H264, Material, MotionAmount, Plan, Size, Strip, Yuv, frames, render, size_of,
+    Codec as _, Effort, FPS, Fault, H264, Material, MotionAmount, Size, Strip, VideoPlan, Yuv, frames, render, size_of,
     write_mp4,
 };
 
@@ -44,11 +44,11 @@ fn run(seconds: u32) -> Result<(), Failure> {
     outcome
 }
 
-fn plan(lines: u32, seconds: u32) -> Result<Plan<'static>, Failure> {
+fn plan(lines: u32, seconds: u32) -> Result<VideoPlan<'static>, Failure> {
     let photograph = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs/landscape.jpg");
     let decoded =
         PictureDecoders::default().decode(&std::fs::read(photograph)?).map_err(|refusal| refusal.to_string())?;
-    Ok(Plan {
+    Ok(VideoPlan {
         size: size_of(lines, None, None),
         material: Material::Still { picture: decoded.pixels, seconds },
         prompt: "orbit right".to_owned(),

@@ -27,10 +27,10 @@ use crate::outbound::vendor_client::{VendorClient, VendorEndpoint};
 use crate::projections::ReadModels;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::trace::Tracer;
-use crate::vendors::local::Wanted;
-use crate::vendors::local::image::{LocalImage, Options as LocalImageOptions};
+use crate::vendors::local::IsJobWanted;
+use crate::vendors::local::image::{ImageEngineOptions as LocalImageOptions, LocalImage};
 use crate::vendors::local::music::{LocalMusic, bed};
-use crate::vendors::local::video::{LocalVideo, Options as LocalVideoOptions};
+use crate::vendors::local::video::{LocalVideo, VideoEngineOptions as LocalVideoOptions};
 use crate::vendors::metered_vendor::MeteredVendor;
 use crate::vendors::music::MusicVendor;
 use crate::vendors::remote::{
@@ -89,7 +89,7 @@ pub(super) fn build_vendors(
 }
 
 /// Returns a check that lets built-in engines skip jobs of ended tasks. The key of a job is the id of its task.
-fn is_wanted(models: &ReadModels) -> Wanted {
+fn is_wanted(models: &ReadModels) -> IsJobWanted {
     let models = models.clone();
     Arc::new(move |key| TaskId::parse(key.as_str()).is_ok_and(|task| models.read().tasks.gateway_of(task).is_some()))
 }
@@ -107,7 +107,7 @@ fn image_vendor(
     settings: &Settings,
     store: MediaStore,
     key: &UploadKey,
-    wanted: &Wanted,
+    wanted: &IsJobWanted,
     environment: &Environment,
 ) -> Result<GatewayVendor, StartError> {
     let own = &settings.image_vendor;
@@ -134,7 +134,7 @@ fn video_vendor(
     settings: &Settings,
     store: MediaStore,
     key: &UploadKey,
-    wanted: &Wanted,
+    wanted: &IsJobWanted,
     environment: &Environment,
 ) -> Result<GatewayVendor, StartError> {
     let own = &settings.video_vendor;
@@ -213,7 +213,7 @@ fn reactor_options(lane: usize) -> ReactorOptions {
     ReactorOptions { concurrency: LANES * lane, lane }
 }
 
-fn built_in_image_vendor(settings: &Settings, store: MediaStore, wanted: &Wanted) -> Arc<dyn Vendor> {
+fn built_in_image_vendor(settings: &Settings, store: MediaStore, wanted: &IsJobWanted) -> Arc<dyn Vendor> {
     let kilopixels_max = u32::try_from(settings.local_image.pixel_budget / 1000).unwrap_or(u32::MAX);
     let options = LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() };
     Arc::new(LocalImage::new(store, options, Arc::clone(wanted)))

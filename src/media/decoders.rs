@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::domain::value::InvalidValue;
 use crate::fairness::{FairPermit, FairSemaphore};
 
-use super::input::{Decoded, MeasuredPicture, PictureInfo};
+use super::input::{DecodedPicture, MeasuredPicture, PictureInfo};
 
 /// Default budget: one picture of 100 megapixels with 8 bits in any format, except CMYK and progressive JPEG.
 pub const DECODE_MEMORY: u64 = 1 << 30;
@@ -71,7 +71,7 @@ impl PictureDecoders {
     ///
     /// # Errors
     /// As [`PictureDecoders::inspect`].
-    pub fn decode(&self, bytes: &[u8]) -> Result<Decoded, PictureDecodeError> {
+    pub fn decode(&self, bytes: &[u8]) -> Result<DecodedPicture, PictureDecodeError> {
         let measured = MeasuredPicture::read(bytes)?;
         let _permit = self.reserve(measured.memory_to_decode())?;
         Ok(measured.decode(bytes)?)

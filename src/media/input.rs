@@ -27,7 +27,7 @@ use crate::domain::image::{INPUT_BYTES_MAX, ImageFormat};
 use crate::domain::value::InvalidValue;
 
 pub use super::picture_input::PictureInput;
-pub use mediary_engine::{Decoded, Pixels};
+pub use mediary_engine::{DecodedPicture, Pixels};
 
 use super::picture_input::too_many_bytes_error;
 
@@ -111,14 +111,14 @@ impl MeasuredPicture {
     ///
     /// # Errors
     /// As [`MeasuredPicture::inspect`].
-    pub fn decode(&self, bytes: &[u8]) -> Result<Decoded, InvalidValue> {
+    pub fn decode(&self, bytes: &[u8]) -> Result<DecodedPicture, InvalidValue> {
         catch_decoder_panic(|| {
             let PictureHeader { width, height, memory, orientation, .. } = self.header;
             let SourcePixels { buffer, color, profile } =
                 self.decode_pixels(bytes, memory.source.max(memory.output))?;
             let pixels = convert::into_pixels(buffer, color, (width, height)).ok_or_else(contradictory_header_error)?;
             let profile = profile.filter(|profile| is_usable_profile(profile));
-            Ok(Decoded { pixels: apply_orientation(pixels, orientation), profile })
+            Ok(DecodedPicture { pixels: apply_orientation(pixels, orientation), profile })
         })
     }
 

@@ -20,9 +20,9 @@ use rand::{Rng, SeedableRng};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::verification::{exchange_segments, two_histories};
 use crate::support::process::{Process, TOKEN, on, run};
 use crate::support::{TestApp, client};
+use crate::verification::{exchange_segments, two_histories};
 use crate::verify::{add, copy, file_below, flip, inhabited, with_log};
 
 /// Position recorded in the backup's output.

@@ -12,7 +12,7 @@ use crate::invent::Model;
 use crate::noise;
 use crate::plane::{Plane, Region};
 use crate::presets::Look;
-use crate::resample::{Enlarged, Enlarger, Kernel, reduce};
+use crate::resample::{EnlargedPlane, Enlarger, Kernel, reduce};
 
 /// Margin in source pixels of filters: two for edge following, sharpening and steepening, and one for each correction.
 const MARGIN: usize = 2;
@@ -42,8 +42,8 @@ pub struct Tile<'a> {
     /// Luma including the margin.
     luma: Plane,
     margin: usize,
-    pub blue: Enlarged<'a>,
-    pub red: Enlarged<'a>,
+    pub blue: EnlargedPlane<'a>,
+    pub red: EnlargedPlane<'a>,
     pub alpha: Option<Plane>,
 }
 
@@ -188,7 +188,7 @@ impl<'a> Detailer<'a> {
 
     /// Adds texture, scaled by `strengths`, to a part of the luma. `part` is in source pixels and may extend beyond the
     /// luma.
-    fn lay_over(&self, luma: &mut Plane, texture: &Plane, part: Region, strengths: &Enlarged) {
+    fn lay_over(&self, luma: &mut Plane, texture: &Plane, part: Region, strengths: &EnlargedPlane) {
         let factor = self.factor() as isize;
         let mut strength = vec![0.0; texture.width()];
 

@@ -4,7 +4,7 @@ use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder, ImageError, ImageResult};
 
-use crate::picture::{Decoded, Pixels};
+use crate::picture::{DecodedPicture, Pixels};
 
 /// Quality of JPEG results, 1 to 100: no visible artefacts, a third of the size of 100.
 const JPEG_QUALITY: u8 = 95;
@@ -25,7 +25,7 @@ pub enum ResultFormat {
 ///
 /// # Errors
 /// If the encoder fails.
-pub fn encode(picture: &Decoded, preferred: ResultFormat) -> ImageResult<(Vec<u8>, ResultFormat)> {
+pub fn encode(picture: &DecodedPicture, preferred: ResultFormat) -> ImageResult<(Vec<u8>, ResultFormat)> {
     let (width, height) = picture.dimensions();
     let mut bytes = Vec::new();
 
@@ -52,7 +52,7 @@ fn png(bytes: &mut Vec<u8>) -> PngEncoder<&mut Vec<u8>> {
 
 fn write(
     mut encoder: impl ImageEncoder,
-    picture: &Decoded,
+    picture: &DecodedPicture,
     pixels: &[u8],
     colours: ExtendedColorType,
 ) -> ImageResult<()> {
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn an_opaque_picture_gets_the_preferred_format() {
-        let picture = Decoded { pixels: sample::photo(16), profile: None };
+        let picture = DecodedPicture { pixels: sample::photo(16), profile: None };
         for (preferred, codec) in FORMATS.into_iter().zip([image::ImageFormat::Jpeg, image::ImageFormat::Png]) {
             let (bytes, format) = encode(&picture, preferred).unwrap();
             assert_eq!((format, image::guess_format(&bytes).unwrap()), (preferred, codec));
@@ -91,7 +91,7 @@ mod tests {
         let mut profile = vec![0; 200];
         profile[16..20].copy_from_slice(b"RGB ");
         let pixels = image::RgbaImage::from_pixel(3, 3, image::Rgba([9, 8, 7, 6]));
-        let picture = Decoded { pixels: Pixels::Transparent(pixels.clone()), profile: Some(profile.clone()) };
+        let picture = DecodedPicture { pixels: Pixels::Transparent(pixels.clone()), profile: Some(profile.clone()) };
         for preferred in FORMATS {
             let (bytes, format) = encode(&picture, preferred).unwrap();
             assert_eq!(format, ResultFormat::Png);

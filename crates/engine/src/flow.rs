@@ -88,7 +88,7 @@ impl Flow {
                     if *share > 0.0 {
                         let slope = *slope as i16;
                         let steep = *steep > 0.0;
-                        directions.ways.push(Way { x: x as u32, share: *share, slope, steep });
+                        directions.ways.push(FlowDirection { x: x as u32, share: *share, slope, steep });
                     }
                 }
             }
@@ -131,14 +131,14 @@ pub struct Directions {
     /// Enlargement factor, and the distance in pixels that the smoothing covers along an edge.
     factor: usize,
     columns: usize,
-    ways: Vec<Way>,
+    ways: Vec<FlowDirection>,
     /// End of each row in `ways`.
     ends: Vec<usize>,
 }
 
 /// Direction at one place.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct FlowDirection {
     x: u32,
     /// Weight of the average, 0 to 1.
     share: f32,
@@ -190,7 +190,7 @@ impl Directions {
 
             if inner(part.height * factor, factor).contains(&y) {
                 let ways = self.row(part.top * factor as isize + y as isize).iter();
-                let moved = ways.map(|way| Way { x: (way.x as isize - left) as u32, ..*way });
+                let moved = ways.map(|way| FlowDirection { x: (way.x as isize - left) as u32, ..*way });
                 let places = inner(columns, factor);
                 only.ways.extend(moved.filter(|way| places.contains(&(way.x as usize)) && cells[way.x as usize]));
             }
@@ -202,7 +202,7 @@ impl Directions {
     }
 
     /// Returns the directions of a row, none beyond the borders.
-    fn row(&self, y: isize) -> &[Way] {
+    fn row(&self, y: isize) -> &[FlowDirection] {
         let Some(end) = usize::try_from(y).ok().and_then(|y| self.ends.get(y)) else { return &[] };
         let begin = if y == 0 { 0 } else { self.ends[y as usize - 1] };
         &self.ways[begin..*end]
@@ -225,7 +225,7 @@ impl Along {
 
     /// Returns the sum of both samples, linearly interpolated. All positions lie within the plane.
     #[inline]
-    fn sum(&self, values: &[f32], at: usize, way: &Way) -> f32 {
+    fn sum(&self, values: &[f32], at: usize, way: &FlowDirection) -> f32 {
         let (along, beside) = self.strides[usize::from(way.steep)];
         let side = self.steps * i32::from(way.slope);
         let first = along + (side >> UNIT_BITS) as isize * beside;

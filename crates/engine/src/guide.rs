@@ -108,8 +108,8 @@ impl Overview {
 
     /// Returns the enlarged part of `plane`, which has the size of this copy, over `region` of the picture.
     #[must_use]
-    pub fn stretch(&self, plane: &Plane, region: Region) -> Stretched {
-        Stretched::new(plane, [1.0 / self.cell as f32; 2], region)
+    pub fn stretch(&self, plane: &Plane, region: Region) -> StretchedPlane {
+        StretchedPlane::new(plane, [1.0 / self.cell as f32; 2], region)
     }
 }
 
@@ -117,20 +117,20 @@ impl Overview {
 /// result, across and down.
 #[must_use]
 pub fn stretch(plane: &Plane, scale: [f32; 2], region: Region) -> Plane {
-    let stretched = Stretched::new(plane, scale, region);
+    let stretched = StretchedPlane::new(plane, scale, region);
     Plane::from_rows(region.width, region.height, |y, row| stretched.fill(y, row))
 }
 
 /// Part of a plane, enlarged across. Its rows are computed on request.
 #[derive(Debug)]
-pub struct Stretched {
+pub struct StretchedPlane {
     /// Rows of the plane that the part needs.
     across: Plane,
     /// Two neighbouring rows of `across` for every row of the part, and the weight of the second.
     rows: Vec<(usize, usize, f32)>,
 }
 
-impl Stretched {
+impl StretchedPlane {
     fn new(plane: &Plane, scale: [f32; 2], region: Region) -> Self {
         let between = |at: isize, scale: f32, length: usize| {
             let at = ((at as f32 + 0.5) * scale - 0.5).clamp(0.0, (length - 1) as f32);
@@ -211,7 +211,7 @@ impl<'a> Guide<'a> {
 
     /// Fits linear models of `target`. Where the guide varies less than `step`, the result is an average.
     #[must_use]
-    pub fn fit(&self, target: &Plane, step: f32) -> Guided {
+    pub fn fit(&self, target: &Plane, step: f32) -> GuidedFilter {
         let target = if self.step == 1 { Cow::Borrowed(target) } else { Cow::Owned(reduce(target, self.step)) };
 
         let mut product = target.as_ref().clone();
@@ -231,7 +231,7 @@ impl<'a> Guide<'a> {
 
     /// Fits linear models of the guide itself, which smooths variation smaller than `step`.
     #[must_use]
-    pub fn fit_itself(&self, step: f32) -> Guided {
+    pub fn fit_itself(&self, step: f32) -> GuidedFilter {
         let mut slope = self.variance.clone();
         let mut offset = self.mean.clone();
         for (slope, offset) in slope.values_mut().iter_mut().zip(offset.values_mut()) {
@@ -241,23 +241,23 @@ impl<'a> Guide<'a> {
         self.lines(&slope, &offset)
     }
 
-    fn lines(&self, slope: &Plane, offset: &Plane) -> Guided {
+    fn lines(&self, slope: &Plane, offset: &Plane) -> GuidedFilter {
         let [slope, offset] = [slope, offset].map(|plane| box_blur(plane, self.radius));
-        Guided { slope, offset, step: self.step }
+        GuidedFilter { slope, offset, step: self.step }
     }
 }
 
 /// Plane expressed by local linear models of a guide: the guided filter of He, Sun and Tang. Models computed on a small
 /// copy give a plane with the edges of the large guide.
 #[derive(Debug)]
-pub struct Guided {
+pub struct GuidedFilter {
     slope: Plane,
     offset: Plane,
     /// Samples of the guide per sample of the models, a side.
     step: usize,
 }
 
-impl Guided {
+impl GuidedFilter {
     /// Fits models in windows of `radius`. Where the guide varies less than `step`, the result is an average.
     #[must_use]
     pub fn fit(guide: &Plane, target: &Plane, radius: usize, step: f32) -> Self {
@@ -279,7 +279,7 @@ impl Guided {
 
     fn rows(&self, cell: usize, region: Region) -> GuidedRows {
         let scale = [1.0 / (cell * self.step) as f32; 2];
-        let [slope, offset] = [&self.slope, &self.offset].map(|plane| Stretched::new(plane, scale, region));
+        let [slope, offset] = [&self.slope, &self.offset].map(|plane| StretchedPlane::new(plane, scale, region));
         GuidedRows { slope, offset }
     }
 }
@@ -287,8 +287,8 @@ impl Guided {
 /// Rows of a guided plane over a region of the large picture.
 #[derive(Debug)]
 pub struct GuidedRows {
-    slope: Stretched,
-    offset: Stretched,
+    slope: StretchedPlane,
+    offset: StretchedPlane,
 }
 
 impl GuidedRows {

@@ -1,6 +1,6 @@
 //! Parameters of picture jobs: strengths are fractions, and everything else is a choice from a list.
 
-use crate::picture::Decoded;
+use crate::picture::DecodedPicture;
 use crate::precision::precision;
 use crate::relight::relight;
 use crate::skin::skin;
@@ -41,7 +41,7 @@ impl PictureJob {
     ///
     /// The result is deterministic; `seed` determines everything random.
     #[must_use]
-    pub fn run(&self, picture: Decoded, reference: Option<&Decoded>, seed: u32) -> Decoded {
+    pub fn run(&self, picture: DecodedPicture, reference: Option<&DecodedPicture>, seed: u32) -> DecodedPicture {
         match self {
             Self::Upscale(job) => upscale(picture, job, seed),
             Self::Precision(job) => precision(picture, job, seed),

@@ -1,7 +1,7 @@
 //! Picture and video engine: classical image processing without a network and without models.
 //!
 //! A [`PictureJob`] computes a picture from decoded pictures; [`encode()`] writes the file. [`video`] renders a
-//! [`video::Plan`] to an MP4 file. Everything is deterministic: the same inputs, parameters and seed give the same bytes
+//! [`video::VideoPlan`] to an MP4 file. Everything is deterministic: the same inputs, parameters and seed give the same bytes
 //! on one machine for any number of cores. Other processor types may round sums differently.
 //!
 //! ```
@@ -71,5 +71,5 @@ pub use job::{
     PictureRelight, PictureUpscale, PortraitAdjustments, PrecisionJob, PrecisionPreset, RelightAlgorithm, SkinJob,
     SkinPurpose, SkinSmoothing, SkinTreatment, StyleJob, StyleMethod, StylePreset, UpscaleCharacter, UpscaleFactor,
 };
-pub use picture::{Decoded, Pixels};
+pub use picture::{DecodedPicture, Pixels};
 pub use prompt::prompt_seed;

@@ -13,14 +13,14 @@ pub enum Pixels {
 
 /// A decoded picture.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decoded {
+pub struct DecodedPicture {
     /// Pixels in RGB or RGBA.
     pub pixels: Pixels,
     /// The ICC profile; sRGB if `None`.
     pub profile: Option<Vec<u8>>,
 }
 
-impl Decoded {
+impl DecodedPicture {
     /// Returns width and height in pixels.
     #[must_use]
     pub fn dimensions(&self) -> (u32, u32) {

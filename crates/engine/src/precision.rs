@@ -14,14 +14,14 @@ use crate::detail::Detailer;
 use crate::filters::smooth_between_edges;
 use crate::grade::Statistics;
 use crate::job::{PrecisionJob, PrecisionPreset};
-use crate::picture::Decoded;
+use crate::picture::DecodedPicture;
 use crate::presets::Look;
 use crate::tiles::{enlarge, finish};
 
 /// Enlarges a picture. The result is deterministic; the seed determines grain and synthesized texture.
 #[must_use]
-pub fn precision(input: Decoded, job: &PrecisionJob, seed: u32) -> Decoded {
-    let Decoded { pixels, profile } = input;
+pub fn precision(input: DecodedPicture, job: &PrecisionJob, seed: u32) -> DecodedPicture {
+    let DecodedPicture { pixels, profile } = input;
     let planes = Planes::of(&pixels);
     drop(pixels);
 
@@ -39,7 +39,7 @@ pub fn precision(input: Decoded, job: &PrecisionJob, seed: u32) -> Decoded {
         }
     };
 
-    Decoded { pixels, profile }
+    DecodedPicture { pixels, profile }
 }
 
 /// Returns the factors of the successive enlargements. Two steps keep kernels small and add one octave of detail each.
@@ -110,8 +110,8 @@ mod tests {
         PrecisionJob { scale_factor, flavor: PrecisionPreset::Photo, sharpen: 0.0, smart_grain: 0.0, ultra_detail: 0.0 }
     }
 
-    fn enlarged(pixels: &Pixels, job: PrecisionJob) -> Decoded {
-        precision(Decoded { pixels: pixels.clone(), profile: Some(vec![1]) }, &job, 1)
+    fn enlarged(pixels: &Pixels, job: PrecisionJob) -> DecodedPicture {
+        precision(DecodedPicture { pixels: pixels.clone(), profile: Some(vec![1]) }, &job, 1)
     }
 
     fn luma(pixels: &Pixels, job: PrecisionJob) -> Plane {
@@ -234,7 +234,7 @@ mod tests {
         let job = PrecisionJob { smart_grain: 1.0, ..plain(4) };
         assert!(deviation(&luma(&grey, job)) > 0.02);
         let [one, two, other] =
-            [1, 1, 2].map(|seed| precision(Decoded { pixels: grey.clone(), profile: None }, &job, seed));
+            [1, 1, 2].map(|seed| precision(DecodedPicture { pixels: grey.clone(), profile: None }, &job, seed));
         assert!(one == two && one != other);
     }
 

@@ -9,15 +9,15 @@
 //! per core.
 
 use self::field::Field;
-use self::plan::Plan;
+use self::plan::RelightPlan;
 use self::subject::subject;
 use self::words::Wish;
-use self::work::{MARGIN, Work};
+use self::work::{MARGIN, RelightContext};
 use crate::bands::change;
 use crate::grade::Statistics;
 use crate::guide::Overview;
 use crate::job::{LightOrigin, PictureRelight};
-use crate::picture::Decoded;
+use crate::picture::DecodedPicture;
 use crate::plane::Plane;
 use crate::skin::mask::Skin;
 
@@ -36,8 +36,13 @@ const BESIDE: f32 = 0.5;
 ///
 /// The result is deterministic. The seed determines the direction of the light if nothing else does.
 #[must_use]
-pub fn relight(input: Decoded, source: Option<&Decoded>, job: &PictureRelight, seed: u32) -> Decoded {
-    let Decoded { pixels, profile } = input;
+pub fn relight(
+    input: DecodedPicture,
+    source: Option<&DecodedPicture>,
+    job: &PictureRelight,
+    seed: u32,
+) -> DecodedPicture {
+    let DecodedPicture { pixels, profile } = input;
 
     let overview = Overview::of(&pixels, OVERVIEW_SIDE);
     let face = Skin::find(&overview).face;
@@ -45,11 +50,11 @@ pub fn relight(input: Decoded, source: Option<&Decoded>, job: &PictureRelight, s
     let source = source.map(|source| Overview::of(&source.pixels, OVERVIEW_SIDE));
 
     let field = field(&overview, source.as_ref(), job, &subject, seed);
-    let plan = Plan::of(job, Statistics::of(&overview.planes().luma).is_drawn());
-    let work = Work::new(&overview, job, plan, field, &face, &subject);
+    let plan = RelightPlan::of(job, Statistics::of(&overview.planes().luma).is_drawn());
+    let work = RelightContext::new(&overview, job, plan, field, &face, &subject);
 
     let pixels = change(&pixels, MARGIN, |planes, region| work.change(planes, region));
-    Decoded { pixels, profile }
+    DecodedPicture { pixels, profile }
 }
 
 /// Computes the requested light.

@@ -107,7 +107,7 @@ impl Enlarger {
 
     /// Enlarges a region of `source`, with rows computed on request.
     #[must_use]
-    pub fn rows(&self, source: &Plane, region: Region) -> Enlarged<'_> {
+    pub fn rows(&self, source: &Plane, region: Region) -> EnlargedPlane<'_> {
         let factor = self.factor();
         let padded = Region { height: region.height + 2 * REACH, top: region.top - REACH as isize, ..region };
 
@@ -128,7 +128,7 @@ impl Enlarger {
             }
         });
 
-        Enlarged { phases: &self.phases, across }
+        EnlargedPlane { phases: &self.phases, across }
     }
 }
 
@@ -151,13 +151,13 @@ fn interleave_any(lines: &[f32], count: usize, target: &mut [f32]) {
 
 /// Part of a plane, enlarged across.
 #[derive(Debug)]
-pub struct Enlarged<'a> {
+pub struct EnlargedPlane<'a> {
     phases: &'a [Phase],
     /// Includes [`REACH`] more rows above and below.
     across: Plane,
 }
 
-impl Enlarged<'_> {
+impl EnlargedPlane<'_> {
     /// Computes row `y` of the result.
     pub fn fill(&self, y: usize, target: &mut [f32]) {
         let row = y / self.phases.len();

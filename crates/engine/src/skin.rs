@@ -8,11 +8,11 @@
 
 use self::mask::Skin;
 use self::retouch::Retouch;
-use self::work::Work;
+use self::work::SkinContext;
 use crate::bands::change;
 use crate::guide::Overview;
 use crate::job::SkinJob;
-use crate::picture::Decoded;
+use crate::picture::DecodedPicture;
 
 pub mod mask;
 mod region;
@@ -26,12 +26,12 @@ const OVERVIEW_SIDE: usize = 768;
 
 /// Retouches a picture. The result is deterministic; the seed determines grain and pores.
 #[must_use]
-pub fn skin(input: Decoded, job: &SkinJob, seed: u32) -> Decoded {
-    let Decoded { pixels, profile } = input;
+pub fn skin(input: DecodedPicture, job: &SkinJob, seed: u32) -> DecodedPicture {
+    let DecodedPicture { pixels, profile } = input;
     let overview = Overview::of(&pixels, OVERVIEW_SIDE);
-    let work = Work::new(&overview, Skin::find(&overview), Retouch::of(*job), seed);
+    let work = SkinContext::new(&overview, Skin::find(&overview), Retouch::of(*job), seed);
     let pixels = change(&pixels, work.margin(), |planes, region| work.change(planes, region));
-    Decoded { pixels, profile }
+    DecodedPicture { pixels, profile }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 
 use crate::job::StyleJob;
 use crate::noise::scramble;
-use crate::picture::{Decoded, Pixels};
+use crate::picture::{DecodedPicture, Pixels};
 
 mod bands;
 mod flow;
@@ -32,7 +32,7 @@ mod working;
 use focus::Focus;
 use recipe::Recipe;
 use render::Renderer;
-use scene::{Scene, Taken};
+use scene::{ReferenceFeatures, Scene};
 use warp::Bend;
 use working::Working;
 
@@ -46,13 +46,13 @@ const WAVES: f32 = 7.0;
 /// The result is deterministic. The seed determines strokes, grain, the synthesis of the reference's texture, and the
 /// phase of colours and waves.
 #[must_use]
-pub fn style(input: Decoded, reference: Option<&Decoded>, job: &StyleJob, seed: u32) -> Decoded {
+pub fn style(input: DecodedPicture, reference: Option<&DecodedPicture>, job: &StyleJob, seed: u32) -> DecodedPicture {
     let strength = job.style_strength;
     if strength <= 0.0 {
         return input;
     }
 
-    let Decoded { mut pixels, profile } = input;
+    let DecodedPicture { mut pixels, profile } = input;
 
     let recipe = Recipe::of(job);
     let mut working = Working::of(&pixels);
@@ -63,7 +63,7 @@ pub fn style(input: Decoded, reference: Option<&Decoded>, job: &StyleJob, seed: 
 
     let unit = working.unit;
     let fringe = (recipe.fringe * unit * working.factor as f32 + 0.5) as usize;
-    let taken = reference.map(|reference| Taken::of(&Working::of(&reference.pixels), unit));
+    let taken = reference.map(|reference| ReferenceFeatures::of(&Working::of(&reference.pixels), unit));
     let scene = Scene::of(&working, recipe, taken.as_ref(), seed);
 
     let (width, height) = match &pixels {
@@ -80,7 +80,7 @@ pub fn style(input: Decoded, reference: Option<&Decoded>, job: &StyleJob, seed: 
         Pixels::Transparent(pixels) => renderer.draw::<4>(pixels),
     }
 
-    Decoded { pixels, profile }
+    DecodedPicture { pixels, profile }
 }
 
 /// Returns the distortion of the picture, if the recipe has one.

@@ -11,14 +11,14 @@ use crate::colour::Planes;
 use crate::detail::Detailer;
 use crate::grade::{Statistics, grade};
 use crate::job::{PictureUpscale, UpscaleFactor};
-use crate::picture::Decoded;
+use crate::picture::DecodedPicture;
 use crate::presets::Look;
 use crate::tiles::{enlarge, finish};
 
 /// Enlarges a picture. The result is deterministic; the seed determines synthesized texture and grain.
 #[must_use]
-pub fn upscale(input: Decoded, parameters: &PictureUpscale, seed: u32) -> Decoded {
-    let Decoded { pixels, profile } = input;
+pub fn upscale(input: DecodedPicture, parameters: &PictureUpscale, seed: u32) -> DecodedPicture {
+    let DecodedPicture { pixels, profile } = input;
     let planes = Planes::of(&pixels);
     drop(pixels);
 
@@ -36,7 +36,7 @@ pub fn upscale(input: Decoded, parameters: &PictureUpscale, seed: u32) -> Decode
     let look = if before.is_some() { look.again() } else { look };
     let pixels = finish(&planes, &Detailer::new(&planes, last, look, seed, noise, true));
 
-    Decoded { pixels, profile }
+    DecodedPicture { pixels, profile }
 }
 
 /// Returns the factors of the successive enlargements.
@@ -65,8 +65,8 @@ mod tests {
         PictureUpscale { scale_factor, ..PictureUpscale::default() }
     }
 
-    fn decoded(pixels: Pixels) -> Decoded {
-        Decoded { pixels, profile: None }
+    fn decoded(pixels: Pixels) -> DecodedPicture {
+        DecodedPicture { pixels, profile: None }
     }
 
     fn opaque(pixels: Pixels) -> RgbImage {

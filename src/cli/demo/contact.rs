@@ -21,7 +21,7 @@ use image::{ImageFormat, RgbImage};
 
 use self::cells::{Cell, Shows, cells};
 use self::photographs::{Photograph, photographs};
-use self::sheet::{Section, Shown, sheet};
+use self::sheet::{CaptionedPicture, Section, sheet};
 use super::task;
 use crate::cli::print;
 use crate::cli::progress::{ProgressLine, ProgressUnit};
@@ -183,7 +183,7 @@ fn save(directory: &Path, photograph: &Photograph, cells: &[Cell], made: &[RgbIm
 
 /// Sections of one photograph, starting with the photograph itself.
 fn laid_out(photograph: &Photograph, cells: &[Cell], made: Vec<RgbImage>, differences: &[f64]) -> Vec<Section> {
-    let original = |picture: &RgbImage, label: &str| Shown {
+    let original = |picture: &RgbImage, label: &str| CaptionedPicture {
         label: label.to_owned(),
         note: String::new(),
         picture: picture.clone(),
@@ -196,7 +196,7 @@ fn laid_out(photograph: &Photograph, cells: &[Cell], made: Vec<RgbImage>, differ
     let mut sections = vec![Section { heading: photograph.name.to_uppercase(), pictures: sources }];
     for ((cell, picture), difference) in cells.iter().zip(made).zip(differences) {
         let note = if cell.is_usual { String::new() } else { format!("differs by {difference:.1}") };
-        let shown = Shown { label: cell.label.clone(), note, picture };
+        let shown = CaptionedPicture { label: cell.label.clone(), note, picture };
         let heading = format!("{}: {}", photograph.name, cell.group);
         match sections.last_mut().filter(|section| section.heading == heading) {
             Some(section) => section.pictures.push(shown),

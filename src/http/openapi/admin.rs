@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::node::node_example;
 use super::operation::{Operation, delete, get, post, put};
 use super::parameter::{allow_empty, paging_parameters, repeatable_query_parameter};
-use super::schema::{Documented, array, component_ref, field, page_of, request_object, response_object};
+use super::schema::{HasSchema, array, component_ref, field, page_of, request_object, response_object};
 use super::token::{token_example, token_fields};
 use super::user::{ERASE_CONFLICT, user_example};
 use super::version::version_example;

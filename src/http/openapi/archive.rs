@@ -5,7 +5,7 @@ use serde_json::json;
 use super::OperationGroup;
 use super::operation::{Operation, get, post, put};
 use super::parameter::{allow_empty, query_parameter};
-use super::schema::{Documented, UrlSchema, component_ref, field, field_with_schema, request_object, response_object};
+use super::schema::{HasSchema, UrlSchema, component_ref, field, field_with_schema, request_object, response_object};
 use super::version::version_example;
 use crate::domain::version::SemVer;
 use crate::http::error::Code;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::schema::{Documented, HTTP_URL, LINE, LINE_NOT_BLANK, NOT_BLANK};
+use super::schema::{HTTP_URL, HasSchema, LINE, LINE_NOT_BLANK, NOT_BLANK};
 
 /// Sentence appended to every URL field of a request.
 const WITHOUT_CREDENTIALS: &str = "URLs with a user name or password (`https://user:secret@…`) are rejected.";
@@ -15,7 +15,7 @@ pub struct SchemaField {
 }
 
 /// Field with the schema of a type.
-pub fn field<T: Documented>(name: &'static str, about: &str) -> SchemaField {
+pub fn field<T: HasSchema>(name: &'static str, about: &str) -> SchemaField {
     field_with_schema(name, about, T::schema())
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::OperationGroup;
 use super::operation::{Operation, get};
-use super::schema::{Documented, UrlSchema, array, component_ref, field, field_with_schema, response_object};
+use super::schema::{HasSchema, UrlSchema, array, component_ref, field, field_with_schema, response_object};
 use crate::domain::ids::TaskId;
 use crate::domain::task::{ImageStatus, TaskFailure};
 use crate::http::error::Code;

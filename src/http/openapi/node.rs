@@ -10,7 +10,7 @@ use super::parameter::{
 };
 use super::publisher::include_banned;
 use super::schema::{
-    DateTimeSchema, Documented, SchemaField, array, component_ref, field, field_with_schema, nullable, page_of,
+    DateTimeSchema, HasSchema, SchemaField, array, component_ref, field, field_with_schema, nullable, page_of,
     request_object, response_object,
 };
 use crate::domain::ids::{NodeId, PublisherId};

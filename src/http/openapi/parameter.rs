@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::schema::{Documented, array, one_of};
+use super::schema::{HasSchema, array, one_of};
 use crate::domain::ids::{DeliveryId, NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
 use crate::domain::image::ImageFormat;
 use crate::domain::version::SemVer;

@@ -54,110 +54,110 @@ const SEMVER: &str = "^(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,1
                       (\\.(0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(\\+([0-9a-zA-Z-]+(\\.[0-9a-zA-Z-]+)*))?$";
 
 /// Type whose values have a JSON schema.
-pub trait Documented {
+pub trait HasSchema {
     /// Returns the schema of all values that pass the type's validation.
     fn schema() -> Value;
 }
 
-impl<const MAX: usize, const MULTILINE: bool> Documented for Text<MAX, MULTILINE> {
+impl<const MAX: usize, const MULTILINE: bool> HasSchema for Text<MAX, MULTILINE> {
     fn schema() -> Value {
         json!({"type": "string", "maxLength": MAX, "pattern": if MULTILINE { PRINTABLE } else { LINE }})
     }
 }
 
-impl Documented for Link {
+impl HasSchema for Link {
     fn schema() -> Value {
         json!({"type": "string", "maxLength": Link::MAX, "pattern": format!("^$|{HTTP_URL}")})
     }
 }
 
-impl Documented for CallbackUrl {
+impl HasSchema for CallbackUrl {
     fn schema() -> Value {
         json!({"type": "string", "maxLength": Link::MAX, "pattern": HTTP_URL})
     }
 }
 
-impl Documented for Labels {
+impl HasSchema for Labels {
     fn schema() -> Value {
         json!({"type": "array", "maxItems": LIST_MAX, "items": Text::<200>::schema()})
     }
 }
 
-impl Documented for PublisherId {
+impl HasSchema for PublisherId {
     fn schema() -> Value {
         json!({"type": "string", "pattern": "^[a-z][a-z0-9-]{0,62}$"})
     }
 }
 
-impl Documented for NodeId {
+impl HasSchema for NodeId {
     fn schema() -> Value {
         json!({"type": "string", "pattern": "^[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$"})
     }
 }
 
-impl Documented for SemVer {
+impl HasSchema for SemVer {
     fn schema() -> Value {
         json!({"type": "string", "maxLength": 100, "pattern": SEMVER})
     }
 }
 
-impl Documented for SignedStrength {
+impl HasSchema for SignedStrength {
     fn schema() -> Value {
         json!({"type": "integer", "minimum": -10, "maximum": 10, "default": 0})
     }
 }
 
-impl Documented for Percent {
+impl HasSchema for Percent {
     fn schema() -> Value {
         json!({"type": "integer", "minimum": 0, "maximum": 100})
     }
 }
 
-impl Documented for PrecisionScaleFactor {
+impl HasSchema for PrecisionScaleFactor {
     fn schema() -> Value {
         json!({"type": "integer", "minimum": 2, "maximum": 16})
     }
 }
 
-impl Documented for bool {
+impl HasSchema for bool {
     fn schema() -> Value {
         json!({"type": "boolean"})
     }
 }
 
 /// Counter: an integer from 0.
-impl Documented for u64 {
+impl HasSchema for u64 {
     fn schema() -> Value {
         json!({"type": "integer", "format": "int64", "minimum": 0})
     }
 }
 
 /// Small counter, such as credits or seconds.
-impl Documented for u32 {
+impl HasSchema for u32 {
     fn schema() -> Value {
         json!({"type": "integer", "format": "int32", "minimum": 0})
     }
 }
 
-impl Documented for Seed {
+impl HasSchema for Seed {
     fn schema() -> Value {
         json!({"type": "integer", "format": "int32", "minimum": 0, "maximum": i32::MAX})
     }
 }
 
-impl Documented for i64 {
+impl HasSchema for i64 {
     fn schema() -> Value {
         json!({"type": "integer", "format": "int64"})
     }
 }
 
-impl Documented for String {
+impl HasSchema for String {
     fn schema() -> Value {
         json!({"type": "string"})
     }
 }
 
-impl<T: Documented> Documented for Vec<T> {
+impl<T: HasSchema> HasSchema for Vec<T> {
     fn schema() -> Value {
         json!({"type": "array", "items": T::schema()})
     }
@@ -166,7 +166,7 @@ impl<T: Documented> Documented for Vec<T> {
 /// Point in time: RFC 3339 in UTC.
 pub struct DateTimeSchema;
 
-impl Documented for DateTimeSchema {
+impl HasSchema for DateTimeSchema {
     fn schema() -> Value {
         json!({"type": "string", "format": "date-time"})
     }
@@ -175,16 +175,16 @@ impl Documented for DateTimeSchema {
 /// Absolute URL that the service returns.
 pub struct UrlSchema;
 
-impl Documented for UrlSchema {
+impl HasSchema for UrlSchema {
     fn schema() -> Value {
         json!({"type": "string", "format": "uri"})
     }
 }
 
 /// Declares the schemas of UUID identifiers.
-macro_rules! uuids {
+macro_rules! uuid_schemas {
     ($($name:ty),+ $(,)?) => {
-        $(impl Documented for $name {
+        $(impl HasSchema for $name {
             fn schema() -> Value {
                 json!({"type": "string", "format": "uuid"})
             }
@@ -192,12 +192,12 @@ macro_rules! uuids {
     };
 }
 
-uuids!(DeliveryId, TaskId, TokenId, UserId, VersionId);
+uuid_schemas!(DeliveryId, TaskId, TokenId, UserId, VersionId);
 
 /// Declares the schemas of enumerations from the names of their values.
-macro_rules! named {
+macro_rules! enum_schemas {
     ($($name:ty),+ $(,)?) => {
-        $(impl Documented for $name {
+        $(impl HasSchema for $name {
             fn schema() -> Value {
                 one_of(<$name>::ALL.iter().map(|value| value.as_str()))
             }
@@ -205,7 +205,7 @@ macro_rules! named {
     };
 }
 
-named!(
+enum_schemas!(
     AudioType,
     EntryState,
     ExtendModel,
@@ -236,14 +236,14 @@ named!(
 );
 
 /// States of image tasks. A component, so that client generators create a single type.
-impl Documented for ImageStatus {
+impl HasSchema for ImageStatus {
     fn schema() -> Value {
         component_ref("ImageTaskState")
     }
 }
 
 /// States of video and music tasks.
-impl Documented for VideoState {
+impl HasSchema for VideoState {
     fn schema() -> Value {
         component_ref("VideoTaskState")
     }
@@ -251,7 +251,7 @@ impl Documented for VideoState {
 
 /// State of any task, by reference: names in one enumeration that differ only by case would be merged by client
 /// generators.
-impl Documented for TaskStatus {
+impl HasSchema for TaskStatus {
     fn schema() -> Value {
         json!({"anyOf": [ImageStatus::schema(), VideoState::schema()]})
     }

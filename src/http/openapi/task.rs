@@ -6,7 +6,7 @@ use super::image::{TASK_ID_EXAMPLE, failure_schema};
 use super::operation::{Operation, get, post};
 use super::parameter::{allow_empty, last_event_id, query_parameter, repeatable_query_parameter};
 use super::schema::{
-    DateTimeSchema, Documented, UrlSchema, array, component_ref, field, field_with_schema, one_of, response_object,
+    DateTimeSchema, HasSchema, UrlSchema, array, component_ref, field, field_with_schema, one_of, response_object,
 };
 use super::{OperationGroup, event_stream};
 use crate::actors::task_progress::TaskBlocker;

@@ -10,8 +10,8 @@ use super::parameter::{
     repeatable_query_parameter,
 };
 use super::schema::{
-    DateTimeSchema, Documented, SchemaField, UrlSchema, array, component_ref, field, field_with_schema, one_of,
-    page_of, request_object, response_object,
+    DateTimeSchema, HasSchema, SchemaField, UrlSchema, array, component_ref, field, field_with_schema, one_of, page_of,
+    request_object, response_object,
 };
 use crate::domain::ids::{NodeId, VersionId};
 use crate::domain::value::{Label, Labels, Reason};

@@ -6,7 +6,7 @@ use super::OperationGroup;
 use super::image::TASK_ID_EXAMPLE;
 use super::operation::{Operation, get, post};
 use super::parameter::{allow_empty, query_parameter};
-use super::schema::{DateTimeSchema, Documented, UrlSchema, array, field, field_with_schema, response_object};
+use super::schema::{DateTimeSchema, HasSchema, UrlSchema, array, field, field_with_schema, response_object};
 use super::task::CURSOR_PATTERN;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{TaskKind, VideoState};

@@ -36,7 +36,7 @@ impl<const ACTION: u8> Call<ACTION> {
     /// Returns the body as a stream of chunks.
     ///
     /// # Errors
-    /// If the body is compressed or announces too large a length; see [`BodyChunks`](crate::http::body_chunks::BodyChunks).
+    /// If the body is compressed or announces too large a length; see [`BodyChunks`].
     pub fn chunks(&mut self) -> Result<BodyChunks, Problem> {
         let RequestContext { request, body, body_spec: expected, .. } = &mut self.0;
         match std::mem::replace(body, BodyState::Consumed) {

@@ -13,7 +13,7 @@ fn inspect(bytes: &[u8]) -> Result<PictureInfo, InvalidValue> {
     PictureDecoders::default().inspect(bytes).map_err(invalid_reason)
 }
 
-fn decode(bytes: &[u8]) -> Result<Decoded, InvalidValue> {
+fn decode(bytes: &[u8]) -> Result<DecodedPicture, InvalidValue> {
     PictureDecoders::default().decode(bytes).map_err(invalid_reason)
 }
 

@@ -4,19 +4,19 @@ use crate::domain::ids::UserId;
 use crate::fairness::{FairPermit, FairSemaphore};
 
 /// Account of a job; all anonymous callers are one.
-type Owner = Option<UserId>;
+type JobOwner = Option<UserId>;
 
 /// Budget in which one account holds at most half. Jobs that need more than half count as half, and run one at a time:
 /// the jobs that run together need at most the largest one and half of the budget.
 pub(super) struct EngineBudget {
-    shares: FairSemaphore<Owner>,
-    heavy: FairSemaphore<Owner>,
+    shares: FairSemaphore<JobOwner>,
+    heavy: FairSemaphore<JobOwner>,
 }
 
 /// Share of a running job.
 pub(super) struct EngineShare {
-    _share: FairPermit<Owner>,
-    _heavy: Option<FairPermit<Owner>>,
+    _share: FairPermit<JobOwner>,
+    _heavy: Option<FairPermit<JobOwner>>,
 }
 
 impl EngineBudget {
@@ -31,7 +31,7 @@ impl EngineBudget {
     }
 
     /// Waits for the turn of an account, and until there is enough for a job of this cost.
-    pub async fn acquire(&self, owner: Owner, cost: u64) -> EngineShare {
+    pub async fn acquire(&self, owner: JobOwner, cost: u64) -> EngineShare {
         let heavy = if cost > self.shares.share() { Some(self.heavy.acquire(owner, 1).await) } else { None };
         let share = self.shares.acquire(owner, cost).await;
         EngineShare { _share: share, _heavy: heavy }

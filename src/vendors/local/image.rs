@@ -1,7 +1,7 @@
 //! The built-in image engine as a vendor: jobs in memory, work on blocking threads, limited by pixels.
 //!
-//! At most [`Options::jobs_max`] jobs wait or run; with more, the vendor is busy. The last [`Options::ended_max`] ended
-//! jobs are remembered.
+//! At most [`ImageEngineOptions::jobs_max`] jobs wait or run; with more, the vendor is busy. The last
+//! [`ImageEngineOptions::ended_max`] ended jobs are remembered.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use mediary_engine::{ResultFormat, encode};
 use tokio::sync::Notify;
 
 use super::budget::EngineBudget;
-use super::image_job::Ready;
-use super::jobs::{Jobs, Standing, Wanted, defect, guarded};
+use super::image_job::ReadyImageJob;
+use super::jobs::{IsJobWanted, JobState, Jobs, defect, guarded};
 use super::threads::EngineThreads;
 use crate::domain::ids::UserId;
 use crate::domain::image::{ImageFormat, OUTPUT_PIXELS_MAX, Picture};
 use crate::domain::task::{TaskFailure, VendorKey, VendorReference};
-use crate::media::input::Decoded;
+use crate::media::input::DecodedPicture;
 use crate::media::store::{MediaArea, MediaStore};
 use crate::vendors::{JobProgress, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob};
 
 /// Resource limits of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct ImageEngineOptions {
     /// Thousands of pixels processed at a time, inputs and outputs together. A pixel stands for about 16 bytes, also of
     /// input files. One account has at most half; a larger job counts as half, and runs beside no other such job.
     pub kilopixels_max: u32,
@@ -33,7 +33,7 @@ pub struct Options {
     pub ended_max: usize,
 }
 
-impl Default for Options {
+impl Default for ImageEngineOptions {
     /// About 800 MB: enough for any single job, or several small ones. Half of it more beside the largest job.
     fn default() -> Self {
         Self { kilopixels_max: 2 * kilopixels(OUTPUT_PIXELS_MAX), jobs_max: 10_000, ended_max: 10_000 }
@@ -48,12 +48,12 @@ const JOB_KILOPIXELS_MIN: u32 = 2_000;
 /// The built-in image vendor. Cheap to clone.
 #[derive(Clone)]
 pub struct LocalImage {
-    engine: Arc<Engine>,
+    engine: Arc<ImageEngine>,
 }
 
-struct Engine {
+struct ImageEngine {
     store: MediaStore,
-    options: Options,
+    options: ImageEngineOptions,
     budget: EngineBudget,
     threads: EngineThreads,
     jobs: Jobs<Picture>,
@@ -65,10 +65,10 @@ impl LocalImage {
     /// Returns an engine that reads inputs from `store` and stores results there. Jobs that are no longer `wanted` are
     /// not started.
     #[must_use]
-    pub fn new(store: MediaStore, options: Options, wanted: Wanted) -> Self {
+    pub fn new(store: MediaStore, options: ImageEngineOptions, wanted: IsJobWanted) -> Self {
         let budget = EngineBudget::new(options.kilopixels_max.into());
         let jobs = Jobs::new(options.jobs_max, options.ended_max, wanted);
-        let engine = Engine { store, options, budget, threads: EngineThreads::default(), jobs };
+        let engine = ImageEngine { store, options, budget, threads: EngineThreads::default(), jobs };
         Self { engine: Arc::new(engine) }
     }
 }
@@ -87,7 +87,7 @@ impl Vendor for LocalImage {
         async move {
             let key = job.key.clone();
             let account = job.account;
-            let work = Ready::of(job.into_image_work()?)
+            let work = ReadyImageJob::of(job.into_image_work()?)
                 .map_err(|reason| VendorError::new(VendorErrorKind::Refused, reason))?;
             if self.engine.jobs.admit(&key, account, "image")? {
                 tokio::spawn(Arc::clone(&self.engine).work(key.clone(), account, work));
@@ -98,11 +98,11 @@ impl Vendor for LocalImage {
     }
 
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {
-        let progress = match self.engine.jobs.standing(reference) {
+        let progress = match self.engine.jobs.state(reference) {
             None => JobProgress::Forgotten,
-            Some(Standing::Waiting | Standing::Running { .. }) => JobProgress::Running { permille: None },
-            Some(Standing::Ended(Ok(picture))) => JobProgress::Done(vec![picture].into()),
-            Some(Standing::Ended(Err(failure))) => JobProgress::Failed(failure),
+            Some(JobState::Waiting | JobState::Running { .. }) => JobProgress::Running { permille: None },
+            Some(JobState::Ended(Ok(picture))) => JobProgress::Done(vec![picture].into()),
+            Some(JobState::Ended(Err(failure))) => JobProgress::Failed(failure),
         };
         std::future::ready(Ok(progress)).boxed()
     }
@@ -112,9 +112,9 @@ impl Vendor for LocalImage {
     }
 }
 
-impl Engine {
+impl ImageEngine {
     /// Waits for its share of the budget, works, and stores the outcome.
-    async fn work(self: Arc<Self>, key: VendorKey, account: Option<UserId>, work: Ready) {
+    async fn work(self: Arc<Self>, key: VendorKey, account: Option<UserId>, work: ReadyImageJob) {
         let _share = tokio::select! {
             biased;
             () = self.jobs.unwanted(&key) => return self.jobs.forget(&key),
@@ -130,7 +130,7 @@ impl Engine {
 
     /// Returns the cost of a job, at most the whole budget: the pixels of its pictures and of the result, and
     /// the files, which may be far larger.
-    fn share(&self, work: &Ready) -> u32 {
+    fn share(&self, work: &ReadyImageJob) -> u32 {
         let times = u64::from(work.job.scale());
         let pixels = |picture: &Picture, growth: u64| {
             (u64::from(picture.width) * u64::from(picture.height))
@@ -143,7 +143,7 @@ impl Engine {
             .min(self.options.kilopixels_max)
     }
 
-    fn make(&self, key: &VendorKey, work: &Ready) -> Outcome {
+    fn make(&self, key: &VendorKey, work: &ReadyImageJob) -> Outcome {
         let picture = self.read(key, &work.image, "image")?;
         let reference = work.reference.as_ref().map(|kept| self.read(key, kept, "reference")).transpose()?;
         let (width, height) = picture.dimensions();
@@ -167,14 +167,14 @@ impl Engine {
         };
 
         self.jobs
-            .patiently(key, || self.store.put(MediaArea::Result, &bytes, format, width, height))
+            .retry_while_lacking(key, || self.store.put(MediaArea::Result, &bytes, format, width, height))
             .map_err(|error| defect("result_unwritable", "the result cannot be stored", &error))
     }
 
-    fn read(&self, key: &VendorKey, kept: &Picture, what: &str) -> Result<Decoded, TaskFailure> {
+    fn read(&self, key: &VendorKey, kept: &Picture, what: &str) -> Result<DecodedPicture, TaskFailure> {
         let bytes = self
             .jobs
-            .patiently(key, || self.store.read(MediaArea::Input, kept))
+            .retry_while_lacking(key, || self.store.read(MediaArea::Input, kept))
             .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
         let decoded = self.jobs.decode(key, self.store.decoders(), &bytes);
         decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{what} {reason}")))
@@ -203,7 +203,7 @@ mod tests {
         input: Picture,
     }
 
-    fn house(options: Options) -> House {
+    fn house(options: ImageEngineOptions) -> House {
         let root = tempfile::tempdir().unwrap();
         let store = MediaStore::open(root.path()).unwrap();
         let pixels = ::image::RgbImage::from_fn(16, 16, |x, y| {
@@ -238,7 +238,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_ends_with_a_picture_in_the_store() {
-        let house = house(Options::default());
+        let house = house(ImageEngineOptions::default());
         let reference = house.vendor.submit(job("a", house.input)).await.unwrap();
         let done = end_of(&house.vendor, &reference).await;
         let JobProgress::Done(TaskResults::Pictures(pictures)) = &done else { panic!("the job is done") };
@@ -251,7 +251,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_that_is_known_is_the_same_job_and_the_same_work_gives_the_same_file() {
-        let house = house(Options::default());
+        let house = house(ImageEngineOptions::default());
         let first = house.vendor.submit(job("a", house.input)).await.unwrap();
         assert_eq!(house.vendor.submit(job("a", house.input)).await.unwrap(), first);
         assert_eq!(house.vendor.engine.jobs.count(), 1);
@@ -261,8 +261,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_that_nobody_wants_any_more_is_not_begun() {
-        let house = house(Options::default());
-        let vendor = LocalImage::new(house.store.clone(), Options::default(), Arc::new(|job| job.as_str() != "a"));
+        let house = house(ImageEngineOptions::default());
+        let vendor =
+            LocalImage::new(house.store.clone(), ImageEngineOptions::default(), Arc::new(|job| job.as_str() != "a"));
         let [unwanted, wanted] =
             [vendor.submit(job("a", house.input)).await.unwrap(), vendor.submit(job("b", house.input)).await.unwrap()];
         assert!(matches!(end_of(&vendor, &wanted).await, JobProgress::Done(_)));
@@ -271,15 +272,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_restart_forgets() {
-        let house = house(Options::default());
+        let house = house(ImageEngineOptions::default());
         let reference = house.vendor.submit(job("a", house.input)).await.unwrap();
-        let restarted = LocalImage::new(house.store.clone(), Options::default(), Arc::new(|_| true));
+        let restarted = LocalImage::new(house.store.clone(), ImageEngineOptions::default(), Arc::new(|_| true));
         assert_eq!(restarted.poll(&reference).await.unwrap(), JobProgress::Forgotten);
     }
 
     #[tokio::test]
     async fn a_picture_that_cannot_be_read_fails_with_a_reason() {
-        let house = house(Options::default());
+        let house = house(ImageEngineOptions::default());
         let absent = Picture { digest: Digest([7; 32]), ..house.input };
         let broken = house.store.put(MediaArea::Input, b"no picture", ImageFormat::Png, 16, 16).unwrap();
         // The failure shown to owners does not contain the message of the operating system.
@@ -297,25 +298,25 @@ mod tests {
     fn a_share_counts_the_pixels_of_both_pictures_and_the_bytes_of_the_file() {
         let share = |house: &House, side: u32, bytes: u64| {
             let input = Picture { width: side, height: side, bytes, ..house.input };
-            house.vendor.engine.share(&Ready::of(work(input)).unwrap_or_else(|refusal| panic!("{refusal}")))
+            house.vendor.engine.share(&ReadyImageJob::of(work(input)).unwrap_or_else(|refusal| panic!("{refusal}")))
         };
-        let usual = house(Options::default());
+        let usual = house(ImageEngineOptions::default());
         assert_eq!(share(&usual, 16, 700), JOB_KILOPIXELS_MIN);
         assert_eq!([share(&usual, 16, 50_000_000), share(&usual, 1000, 16_000_000)], [3_127, 6_000]);
-        let small = house(Options { kilopixels_max: 5_000, ..Options::default() });
+        let small = house(ImageEngineOptions { kilopixels_max: 5_000, ..ImageEngineOptions::default() });
         assert_eq!(share(&small, 1000, 16_000_000), 5_000);
     }
 
     #[tokio::test]
     async fn what_would_be_too_large_is_refused() {
-        let house = house(Options::default());
+        let house = house(ImageEngineOptions::default());
         let large = Picture { width: 10_000, height: 10_000, ..house.input };
         assert_eq!(house.vendor.submit(job("a", large)).await.unwrap_err().kind, VendorErrorKind::Refused);
     }
 
     #[tokio::test]
     async fn a_full_engine_is_busy_and_takes_work_again_when_a_job_has_ended() {
-        let house = house(Options { jobs_max: 1, ..Options::default() });
+        let house = house(ImageEngineOptions { jobs_max: 1, ..ImageEngineOptions::default() });
         let first = house.vendor.submit(job("a", house.input)).await.unwrap();
         let busy = house.vendor.submit(job("b", house.input)).await.unwrap_err();
         assert_eq!((busy.kind, busy.retry_after), (VendorErrorKind::Busy, Some(BUSY_PAUSE)));
@@ -325,7 +326,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_larger_than_the_budget_runs_alone_and_all_end() {
-        let house = house(Options { kilopixels_max: 1, ..Options::default() });
+        let house = house(ImageEngineOptions { kilopixels_max: 1, ..ImageEngineOptions::default() });
         let mut references = Vec::new();
         for key in ["a", "b", "c"] {
             references.push(house.vendor.submit(job(key, house.input)).await.unwrap());
@@ -338,7 +339,7 @@ mod tests {
     #[tokio::test]
     async fn a_backlog_of_one_account_delays_another_by_one_job() {
         // Given jobs that run alone: several of one account, then one of another
-        let house = house(Options { kilopixels_max: 1, ..Options::default() });
+        let house = house(ImageEngineOptions { kilopixels_max: 1, ..ImageEngineOptions::default() });
         let bob = Some(UserId(uuid::Uuid::from_u128(2)));
         let mut references = Vec::new();
         for (key, account) in [("a", None), ("b", None), ("c", None), ("d", bob)] {
@@ -353,7 +354,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_youngest_ended_jobs_are_remembered() {
-        let house = house(Options { ended_max: 1, ..Options::default() });
+        let house = house(ImageEngineOptions { ended_max: 1, ..ImageEngineOptions::default() });
         let first = house.vendor.submit(job("a", house.input)).await.unwrap();
         end_of(&house.vendor, &first).await;
         let second = house.vendor.submit(job("b", house.input)).await.unwrap();

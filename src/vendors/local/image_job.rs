@@ -13,17 +13,17 @@ use crate::domain::image::{
     ScaleFactor, SkinEnhanceJob, SkinFocus, SkinMode, StyleEngine, StyleFlavor, StyleTransferJob, TransferLightA,
     TransferLightB, UpscaleEngine, UpscaleJob,
 };
-use crate::media::input::Decoded;
+use crate::media::input::DecodedPicture;
 
 /// Job whose pictures are all stored.
-pub(super) struct Ready {
+pub(super) struct ReadyImageJob {
     pub job: ImageJob,
     pub image: Picture,
     pub reference: Option<Picture>,
     seed: Option<u32>,
 }
 
-impl Ready {
+impl ReadyImageJob {
     /// Creates the job.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Ready {
     }
 
     /// Computes the result from the decoded pictures.
-    pub fn make(&self, picture: Decoded, reference: Option<&Decoded>) -> Decoded {
+    pub fn make(&self, picture: DecodedPicture, reference: Option<&DecodedPicture>) -> DecodedPicture {
         picture_job(&self.job).run(picture, reference, self.seed())
     }
 
@@ -265,13 +265,13 @@ mod tests {
     use crate::domain::image::ImageFormat;
     use crate::domain::value::Digest;
 
-    fn ready(picture: u8, prompt: Option<&str>, seed: Option<u32>) -> Ready {
+    fn ready(picture: u8, prompt: Option<&str>, seed: Option<u32>) -> ReadyImageJob {
         let image =
             Picture { digest: Digest([picture; 32]), format: ImageFormat::Png, bytes: 100, width: 8, height: 8 };
         let prompt = prompt.map(|text| ImagePrompt::parse(text).unwrap());
         let job = ImageJob::Upscale(UpscaleJob { prompt, ..UpscaleJob::default() });
         let work = ImageWork { job, image: PictureSource::Stored(image), reference: None, seed };
-        Ready::of(work).unwrap_or_else(|refusal| panic!("{refusal}"))
+        ReadyImageJob::of(work).unwrap_or_else(|refusal| panic!("{refusal}"))
     }
 
     #[test]
@@ -311,6 +311,6 @@ mod tests {
         let url = crate::domain::value::CallbackUrl::parse("https://a.example/x.png").unwrap();
         let job = ImageJob::Upscale(UpscaleJob::default());
         let work = ImageWork { job, image: PictureSource::Remote(url), reference: None, seed: None };
-        assert!(Ready::of(work).is_err());
+        assert!(ReadyImageJob::of(work).is_err());
     }
 }

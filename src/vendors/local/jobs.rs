@@ -19,24 +19,24 @@ use crate::disk_space::missing_resource;
 use crate::domain::ids::UserId;
 use crate::domain::task::{TaskFailure, VendorKey};
 use crate::media::decoders::{PictureDecodeError, PictureDecoders};
-use crate::media::input::Decoded;
+use crate::media::input::DecodedPicture;
 use crate::vendors::{VendorError, VendorErrorKind};
 
 /// Pause requested when the engine is full.
 pub(super) const BUSY_PAUSE: Duration = Duration::from_secs(5);
 /// Returns `true` while a job is wanted: its task was not cancelled and has not ended otherwise.
-pub type Wanted = Arc<dyn Fn(&VendorKey) -> bool + Send + Sync>;
+pub type IsJobWanted = Arc<dyn Fn(&VendorKey) -> bool + Send + Sync>;
 
 /// Time after which a job is dropped that is not polled, even if it is still wanted.
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const POLL_TIMEOUT: Duration = Duration::from_mins(1);
 /// Interval at which a waiting job checks whether it is still wanted.
-const GLANCE: Duration = Duration::from_secs(2);
+const WANTED_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Pause of a job that lacks disk space or file descriptors.
 const REST: Duration = Duration::from_secs(1);
 
 /// State of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Standing<T> {
+pub(super) enum JobState<T> {
     /// Waiting for its share of the engine.
     Waiting,
     /// Running; done to this many thousandths.
@@ -52,13 +52,13 @@ pub(super) struct Jobs<T> {
     open_max: usize,
     /// Maximum number of remembered ended jobs.
     ended_max: usize,
-    wanted: Wanted,
-    known: Mutex<Known<T>>,
+    wanted: IsJobWanted,
+    known: Mutex<KnownJobs<T>>,
     moved: Arc<Notify>,
 }
 
-struct Known<T> {
-    jobs: HashMap<VendorKey, Entry<T>>,
+struct KnownJobs<T> {
+    jobs: HashMap<VendorKey, JobEntry<T>>,
     /// Sequence numbers of waiting jobs of each account, in order; accounts without any are absent.
     waiting: HashMap<Option<UserId>, VecDeque<u64>>,
     /// Number of waiting and running jobs of each account; accounts without any are absent.
@@ -69,19 +69,19 @@ struct Known<T> {
     came: u64,
 }
 
-struct Entry<T> {
+struct JobEntry<T> {
     account: Option<UserId>,
-    standing: Standing<T>,
+    standing: JobState<T>,
     /// Time of the last poll.
     asked: Instant,
     /// Sequence number.
     came: u64,
 }
 
-impl<T> Known<T> {
+impl<T> KnownJobs<T> {
     /// Removes a job from the waiting ones, if it is among them.
     fn leave_queue(&mut self, key: &VendorKey) {
-        let Some(Entry { account, came, .. }) = self.jobs.get(key) else { return };
+        let Some(JobEntry { account, came, .. }) = self.jobs.get(key) else { return };
         let Some(waiting) = self.waiting.get_mut(account) else { return };
         if let Ok(place) = waiting.binary_search(came) {
             waiting.remove(place);
@@ -101,8 +101,8 @@ impl<T> Known<T> {
 }
 
 impl<T: Clone> Jobs<T> {
-    pub fn new(open_max: usize, ended_max: usize, wanted: Wanted) -> Self {
-        let known = Known {
+    pub fn new(open_max: usize, ended_max: usize, wanted: IsJobWanted) -> Self {
+        let known = KnownJobs {
             jobs: HashMap::new(),
             waiting: HashMap::new(),
             open: HashMap::new(),
@@ -140,7 +140,7 @@ impl<T: Clone> Jobs<T> {
         known.waiting.entry(account).or_default().push_back(came);
         *known.open.entry(account).or_default() += 1;
 
-        let entry = Entry { account, standing: Standing::Waiting, asked: Instant::now(), came };
+        let entry = JobEntry { account, standing: JobState::Waiting, asked: Instant::now(), came };
         known.jobs.insert(key.clone(), entry);
         Ok(true)
     }
@@ -150,7 +150,7 @@ impl<T: Clone> Jobs<T> {
         let mut known = self.known.lock();
         known.leave_queue(key);
         if let Some(entry) = known.jobs.get_mut(key) {
-            entry.standing = Standing::Running { permille: 0 };
+            entry.standing = JobState::Running { permille: 0 };
         }
         drop(known);
         self.moved.notify_one();
@@ -158,7 +158,7 @@ impl<T: Clone> Jobs<T> {
 
     /// Sets the progress of a running job in thousandths. It never decreases, whatever the order of the threads.
     pub fn advance(&self, key: &VendorKey, made: u16) {
-        if let Some(Entry { standing: Standing::Running { permille }, .. }) = self.known.lock().jobs.get_mut(key) {
+        if let Some(JobEntry { standing: JobState::Running { permille }, .. }) = self.known.lock().jobs.get_mut(key) {
             *permille = made.max(*permille);
         }
     }
@@ -167,7 +167,7 @@ impl<T: Clone> Jobs<T> {
     /// waiting.
     pub fn place(&self, key: &VendorKey) -> Option<u32> {
         let known = self.known.lock();
-        let Entry { account, came, .. } = known.jobs.get(key)?;
+        let JobEntry { account, came, .. } = known.jobs.get(key)?;
         let own = known.waiting.get(account)?;
         let before = own.binary_search(came).ok()?;
         let others = known.waiting.iter().filter(|(other, _)| *other != account);
@@ -182,7 +182,7 @@ impl<T: Clone> Jobs<T> {
         known.leave_queue(&key);
 
         if let Some(entry) = known.jobs.get_mut(&key) {
-            entry.standing = Standing::Ended(outcome);
+            entry.standing = JobState::Ended(outcome);
             let account = entry.account;
             known.close(account);
             known.ended.push_back(key);
@@ -202,7 +202,7 @@ impl<T: Clone> Jobs<T> {
     pub fn forget(&self, key: &VendorKey) {
         let mut known = self.known.lock();
         known.leave_queue(key);
-        if let Some(Entry { account, standing: Standing::Waiting | Standing::Running { .. }, .. }) =
+        if let Some(JobEntry { account, standing: JobState::Waiting | JobState::Running { .. }, .. }) =
             known.jobs.remove(key)
         {
             known.close(account);
@@ -212,7 +212,7 @@ impl<T: Clone> Jobs<T> {
     }
 
     /// Returns the state of a job, if known. Counts as a poll.
-    pub fn standing(&self, key: &VendorKey) -> Option<Standing<T>> {
+    pub fn state(&self, key: &VendorKey) -> Option<JobState<T>> {
         let mut known = self.known.lock();
         let entry = known.jobs.get_mut(key)?;
         entry.asked = Instant::now();
@@ -225,9 +225,9 @@ impl<T: Clone> Jobs<T> {
         self.known.lock().jobs.len()
     }
 
-    /// Returns `true` if a job is no longer wanted, or was not polled for [`PATIENCE`].
-    pub fn is_forsaken(&self, key: &VendorKey) -> bool {
-        !self.is_wanted(key) || self.known.lock().jobs.get(key).is_none_or(|entry| entry.asked.elapsed() > PATIENCE)
+    /// Returns `true` if a job is no longer wanted, or was not polled for [`POLL_TIMEOUT`].
+    pub fn is_abandoned(&self, key: &VendorKey) -> bool {
+        !self.is_wanted(key) || self.known.lock().jobs.get(key).is_none_or(|entry| entry.asked.elapsed() > POLL_TIMEOUT)
     }
 
     /// Returns `true` if a job is wanted, whether it is polled or not.
@@ -238,7 +238,7 @@ impl<T: Clone> Jobs<T> {
     /// Completes within seconds after the job is no longer wanted.
     pub async fn unwanted(&self, key: &VendorKey) {
         while self.is_wanted(key) {
-            tokio::time::sleep(GLANCE).await;
+            tokio::time::sleep(WANTED_CHECK_INTERVAL).await;
         }
     }
 
@@ -247,7 +247,7 @@ impl<T: Clone> Jobs<T> {
     ///
     /// # Errors
     /// Returns the other errors of `attempt`.
-    pub fn patiently<R>(&self, key: &VendorKey, attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    pub fn retry_while_lacking<R>(&self, key: &VendorKey, attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
         self.patiently_resting(key, || thread::sleep(REST), attempt)
     }
 
@@ -261,7 +261,7 @@ impl<T: Clone> Jobs<T> {
 
         loop {
             match attempt() {
-                Err(error) if missing_resource(&error).is_some() && !self.is_forsaken(key) => {
+                Err(error) if missing_resource(&error).is_some() && !self.is_abandoned(key) => {
                     if !is_told {
                         tracing::warn!(%error, job = key.as_str(), "a job of the engine waits for room");
                         is_told = true;
@@ -282,10 +282,10 @@ impl<T: Clone> Jobs<T> {
         key: &VendorKey,
         decoders: &PictureDecoders,
         bytes: &[u8],
-    ) -> Result<Decoded, PictureDecodeError> {
+    ) -> Result<DecodedPicture, PictureDecodeError> {
         loop {
             match decoders.decode(bytes) {
-                Err(PictureDecodeError::Busy) if !self.is_forsaken(key) => {}
+                Err(PictureDecodeError::Busy) if !self.is_abandoned(key) => {}
                 decoded => return decoded,
             }
         }

@@ -13,4 +13,4 @@ mod threads;
 pub mod video;
 mod video_job;
 
-pub use jobs::Wanted;
+pub use jobs::IsJobWanted;

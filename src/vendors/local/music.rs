@@ -46,7 +46,7 @@ impl MusicVendor for LocalMusic {
     fn play(&self, _task: TaskId, work: MusicWork) -> VendorMusicStream {
         let turns = Arc::clone(&self.turns);
 
-        let moments = stream::try_unfold(Stage::Asked(work), move |stage| {
+        let moments = stream::try_unfold(PieceStage::Asked(work), move |stage| {
             let turns = Arc::clone(&turns);
             async move {
                 let turn = turns.acquire_owned().await.map_err(|_| stopped())?;
@@ -66,16 +66,16 @@ impl MusicVendor for LocalMusic {
 }
 
 /// Progress of a piece.
-enum Stage {
+enum PieceStage {
     Asked(MusicWork),
     Composed(Box<Piece>),
     Named(Box<Piece>),
     Playing(Box<Stream>),
 }
 
-type Next = Result<Option<(MusicStreamItem, Stage)>, MusicStreamError>;
+type Next = Result<Option<(MusicStreamItem, PieceStage)>, MusicStreamError>;
 
-impl Stage {
+impl PieceStage {
     /// Produces the next item. Blocks the thread.
     fn next(self) -> Next {
         match self {

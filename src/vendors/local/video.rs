@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use mediary_engine::video::{Bed, Fault, Film, Stereo, Watch, footage_bytes, render};
+use mediary_engine::video::{Bed, Fault, RenderedVideo, Stereo, Watch, footage_bytes, render};
 use tokio::sync::Notify;
 
 use super::budget::{EngineBudget, EngineShare};
-use super::jobs::{Jobs, Standing, Wanted, defect, guarded};
+use super::jobs::{IsJobWanted, JobState, Jobs, defect, guarded};
 use super::threads::EngineThreads;
 use super::video_job::{Inputs, pictures, plan, size};
 use crate::domain::ids::UserId;
@@ -22,7 +22,7 @@ use crate::vendors::{JobProgress, SubmissionRecovery, Vendor, VendorError, Vendo
 
 /// Resource limits of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct VideoEngineOptions {
     /// Thousands of pixels processed at a time; a pixel stands for about 16 bytes. One account has at most half; a larger
     /// job counts as half, and runs beside no other such job.
     pub kilopixels_max: u32,
@@ -32,7 +32,7 @@ pub struct Options {
     pub ended_max: usize,
 }
 
-impl Default for Options {
+impl Default for VideoEngineOptions {
     /// About 1.3 GB: enough for one video of any size, or several small ones. Half of it more beside the largest video.
     fn default() -> Self {
         Self { kilopixels_max: 80_000, jobs_max: 10_000, ended_max: 10_000 }
@@ -53,12 +53,12 @@ pub type Music = Arc<dyn Fn(&str, u32, usize) -> Vec<Stereo> + Send + Sync>;
 /// The built-in video vendor. Cheap to clone.
 #[derive(Clone)]
 pub struct LocalVideo {
-    engine: Arc<Engine>,
+    engine: Arc<VideoEngine>,
 }
 
-struct Engine {
+struct VideoEngine {
     store: MediaStore,
-    options: Options,
+    options: VideoEngineOptions,
     music: Option<Music>,
     budget: EngineBudget,
     threads: EngineThreads,
@@ -69,11 +69,11 @@ impl LocalVideo {
     /// Returns an engine that reads inputs from `store` and stores results there. Without `music`, videos have none.
     /// Jobs that are no longer `wanted` are not started, or stopped at the next frame.
     #[must_use]
-    pub fn new(store: MediaStore, options: Options, music: Option<Music>, wanted: Wanted) -> Self {
+    pub fn new(store: MediaStore, options: VideoEngineOptions, music: Option<Music>, wanted: IsJobWanted) -> Self {
         let budget = EngineBudget::new(options.kilopixels_max.into());
         let threads = EngineThreads::default();
         let jobs = Jobs::new(options.jobs_max, options.ended_max, wanted);
-        Self { engine: Arc::new(Engine { store, options, music, budget, threads, jobs }) }
+        Self { engine: Arc::new(VideoEngine { store, options, music, budget, threads, jobs }) }
     }
 }
 
@@ -104,12 +104,12 @@ impl Vendor for LocalVideo {
     }
 
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {
-        let progress = match self.engine.jobs.standing(reference) {
+        let progress = match self.engine.jobs.state(reference) {
             None => JobProgress::Forgotten,
-            Some(Standing::Waiting) => JobProgress::Queued { queue_position: self.engine.jobs.place(reference) },
-            Some(Standing::Running { permille }) => JobProgress::Running { permille: Some(permille) },
-            Some(Standing::Ended(Ok(creation))) => JobProgress::Done(TaskResults::Video(creation)),
-            Some(Standing::Ended(Err(failure))) => JobProgress::Failed(failure),
+            Some(JobState::Waiting) => JobProgress::Queued { queue_position: self.engine.jobs.place(reference) },
+            Some(JobState::Running { permille }) => JobProgress::Running { permille: Some(permille) },
+            Some(JobState::Ended(Ok(creation))) => JobProgress::Done(TaskResults::Video(creation)),
+            Some(JobState::Ended(Err(failure))) => JobProgress::Failed(failure),
         };
         std::future::ready(Ok(progress)).boxed()
     }
@@ -119,7 +119,7 @@ impl Vendor for LocalVideo {
     }
 }
 
-impl Engine {
+impl VideoEngine {
     /// Waits for its share of the budget, works, and stores the outcome.
     async fn work(self: Arc<Self>, key: VendorKey, account: Option<UserId>, work: VideoWork) {
         let work = Arc::new(work);
@@ -129,7 +129,7 @@ impl Engine {
             share = self.granted(account, &work) => share,
         };
 
-        if self.jobs.is_forsaken(&key) {
+        if self.jobs.is_abandoned(&key) {
             return self.jobs.forget(&key);
         }
         self.jobs.begin(&key);
@@ -213,12 +213,12 @@ impl Engine {
 
 /// The running job, while it is wanted and polled.
 struct Interest<'a> {
-    engine: &'a Engine,
+    engine: &'a VideoEngine,
     key: &'a VendorKey,
 }
 
 impl Interest<'_> {
-    fn keep(&self, film: &Film, stamped: bool) -> Result<Creation, TaskFailure> {
+    fn keep(&self, film: &RenderedVideo, stamped: bool) -> Result<Creation, TaskFailure> {
         let unwritable = |error| defect("result_unwritable", "the result cannot be stored", &error);
         let video = self
             .patiently(|| self.engine.store.put_clip(MediaArea::Result, &film.bytes, VideoFormat::Mp4))
@@ -230,7 +230,7 @@ impl Interest<'_> {
     }
 
     fn patiently<R>(&self, attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-        self.engine.jobs.patiently(self.key, attempt)
+        self.engine.jobs.retry_while_lacking(self.key, attempt)
     }
 }
 
@@ -265,7 +265,7 @@ impl Watch for Interest<'_> {
     }
 
     fn gone(&self) -> bool {
-        self.engine.jobs.is_forsaken(self.key)
+        self.engine.jobs.is_abandoned(self.key)
     }
 }
 
@@ -292,8 +292,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let wanted = Arc::new(AtomicBool::new(true));
         let heeded = Arc::clone(&wanted);
-        let heed: Wanted = Arc::new(move |_| heeded.load(Ordering::Relaxed));
-        let vendor = LocalVideo::new(MediaStore::open(dir.path()).unwrap(), Options::default(), None, heed);
+        let heed: IsJobWanted = Arc::new(move |_| heeded.load(Ordering::Relaxed));
+        let vendor = LocalVideo::new(MediaStore::open(dir.path()).unwrap(), VideoEngineOptions::default(), None, heed);
 
         // Given a video that is being drawn
         let work = TaskWork::Video(work_of(VideoJob::StartEnd(GenerateJob::new(VideoModel::Vq1))));
@@ -338,7 +338,7 @@ mod tests {
             ..work_of(VideoJob::StartEnd(GenerateJob::new(VideoModel::Vq1)))
         };
 
-        let engine = LocalVideo::new(store, Options::default(), None, Arc::new(|_| true)).engine;
+        let engine = LocalVideo::new(store, VideoEngineOptions::default(), None, Arc::new(|_| true)).engine;
         let whole = engine.budget.available();
 
         // 64 by 48 pixels with at least three reference pictures; 25 frames wait.

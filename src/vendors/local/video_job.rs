@@ -1,8 +1,8 @@
 //! Mapping of a video job to a plan of the engine.
 
 use mediary_engine::video::{
-    Bed, Effort, Leg, MarkCorner, Material, MotionAmount, Plan, Size, SoundContent, SoundPlan, Stamp, footage_size,
-    size_of,
+    Bed, Effort, Leg, MarkCorner, Material, MotionAmount, Size, SoundContent, SoundPlan, Stamp, VideoPlan,
+    footage_size, size_of,
 };
 
 use crate::domain::image::{Picture, PictureSource};
@@ -85,8 +85,8 @@ const fn effort(model: VideoModel) -> Effort {
 }
 
 /// Returns a plan with the defaults of a job.
-fn plain(work: &VideoWork) -> Plan<'static> {
-    Plan {
+fn plain(work: &VideoWork) -> VideoPlan<'static> {
+    VideoPlan {
         size: size(work),
         material: Material::Words { seconds: 1 },
         prompt: String::new(),
@@ -105,7 +105,11 @@ fn plain(work: &VideoWork) -> Plan<'static> {
 ///
 /// # Errors
 /// Returns the first failure of `inputs`.
-pub(super) fn plan<'a, I: Inputs>(work: &VideoWork, inputs: &I, bed: Option<Bed<'a>>) -> Result<Plan<'a>, I::Failure> {
+pub(super) fn plan<'a, I: Inputs>(
+    work: &VideoWork,
+    inputs: &I,
+    bed: Option<Bed<'a>>,
+) -> Result<VideoPlan<'a>, I::Failure> {
     match &work.job {
         VideoJob::StartEnd(job) => {
             let seconds = u32::from(job.seconds.get());
@@ -146,7 +150,7 @@ fn generated<'a, I: Inputs>(
     material: Material,
     inputs: &I,
     bed: Option<Bed<'a>>,
-) -> Result<Plan<'a>, I::Failure> {
+) -> Result<VideoPlan<'a>, I::Failure> {
     let stamp = job.watermark.as_ref().map(|mark| {
         let picture = mark.image.as_ref().map(|source| inputs.picture(source, "wm_url")).transpose()?;
         Ok::<_, I::Failure>(Stamp { position: corner(mark.position), picture })
@@ -157,7 +161,7 @@ fn generated<'a, I: Inputs>(
     let heeded = job.model.supports_sound_settings();
     let voice_id = job.voice_id.as_ref().filter(|_| heeded).map(|voice| voice.as_str().to_owned());
 
-    Ok(Plan {
+    Ok(VideoPlan {
         material,
         prompt: job.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
         amplitude: motion(job.effective_amplitude()),
@@ -171,12 +175,12 @@ fn generated<'a, I: Inputs>(
     })
 }
 
-fn extended<'a, I: Inputs>(work: &VideoWork, job: &ExtendJob, inputs: &I) -> Result<Plan<'a>, I::Failure> {
+fn extended<'a, I: Inputs>(work: &VideoWork, job: &ExtendJob, inputs: &I) -> Result<VideoPlan<'a>, I::Failure> {
     let plain = plain(work);
     let file = inputs.film(job.video.stored.as_ref())?;
     let end = work.images.first().map(|source| inputs.picture(source, "images")).transpose()?;
 
-    Ok(Plan {
+    Ok(VideoPlan {
         // The video keeps its aspect ratio if it can be read.
         size: footage_size(&file, Resolution::from(job.resolution).lines()).unwrap_or(plain.size),
         material: Material::Footage { file, seconds: u32::from(job.seconds.get()), end },
@@ -186,7 +190,7 @@ fn extended<'a, I: Inputs>(work: &VideoWork, job: &ExtendJob, inputs: &I) -> Res
     })
 }
 
-fn joined<'a, I: Inputs>(work: &VideoWork, job: &MultiframeJob, inputs: &I) -> Result<Plan<'a>, I::Failure> {
+fn joined<'a, I: Inputs>(work: &VideoWork, job: &MultiframeJob, inputs: &I) -> Result<VideoPlan<'a>, I::Failure> {
     let legs = job.key_frames.iter().map(|frame| {
         Ok::<_, I::Failure>(Leg {
             picture: inputs.picture(&frame.image, "image_settings")?,
@@ -203,7 +207,7 @@ fn joined<'a, I: Inputs>(work: &VideoWork, job: &MultiframeJob, inputs: &I) -> R
 
     let material = start.map_or(Material::Words { seconds: 1 }, |start| Material::Legs { start, legs });
 
-    Ok(Plan { material, effort: effort(job.model.into()), ..plain(work) })
+    Ok(VideoPlan { material, effort: effort(job.model.into()), ..plain(work) })
 }
 
 #[cfg(test)]
@@ -239,7 +243,7 @@ mod tests {
         VideoWork { job, images, seed: Seed::from_random(5), payload: None, meta_data: None, credits: 0 }
     }
 
-    fn planned(job: GenerateJob, images: Vec<PictureSource>) -> Plan<'static> {
+    fn planned(job: GenerateJob, images: Vec<PictureSource>) -> VideoPlan<'static> {
         plan(&work(VideoJob::StartEnd(job), images), &Here, None).unwrap()
     }
 

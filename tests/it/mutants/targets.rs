@@ -12,7 +12,7 @@ use mediary::media::archive::check::{ArchiveError, check};
 use mediary::media::decoders::{PictureDecoders, read_picture_info};
 use mediary::media::picture_input::PictureInput;
 use mediary_engine::video::{
-    Effort, Fault, Material, MotionAmount, Plan, Size, SoundContent, SoundPlan, Watch, render,
+    Effort, Fault, Material, MotionAmount, Size, SoundContent, SoundPlan, VideoPlan, Watch, render,
 };
 
 /// Pixels of a picture: checked at the submission, decoded by the worker.
@@ -45,12 +45,13 @@ pub fn film(bytes: &[u8]) -> bool {
 /// Film of the built-in engine, with sound: one second in the rain.
 pub fn own_film() -> Vec<u8> {
     let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, bed: None };
-    let plan = Plan { prompt: "hills in the rain".to_owned(), ..plan(Material::Words { seconds: 1 }, Some(sound)) };
+    let plan =
+        VideoPlan { prompt: "hills in the rain".to_owned(), ..plan(Material::Words { seconds: 1 }, Some(sound)) };
     render(plan, &()).expect("a film").bytes
 }
 
-fn plan(material: Material, sound: Option<SoundPlan<'static>>) -> Plan<'static> {
-    Plan {
+fn plan(material: Material, sound: Option<SoundPlan<'static>>) -> VideoPlan<'static> {
+    VideoPlan {
         size: Size { width: 32, height: 32 },
         material,
         prompt: String::new(),

@@ -5,7 +5,7 @@ use crate::light::ramp;
 
 /// Amounts of work. `light` and `tint` are gains of the computed light; a zero in any other amount has no effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Plan {
+pub struct RelightPlan {
     /// Strength of the transferred exposure.
     pub light: f32,
     /// Strength of the transferred colour.
@@ -38,7 +38,7 @@ pub struct Plan {
     pub keep_colours: f32,
 }
 
-impl Plan {
+impl RelightPlan {
     /// Unchanged light and no other work.
     pub const NONE: Self = Self {
         light: 1.0,
@@ -89,38 +89,42 @@ impl Plan {
     }
 }
 
-const NONE: Plan = Plan::NONE;
+const NONE: RelightPlan = RelightPlan::NONE;
 
-fn style(style: LightCharacter) -> Plan {
+fn style(style: LightCharacter) -> RelightPlan {
     match style {
         LightCharacter::Standard => NONE,
         LightCharacter::DarkerButRealistic => {
-            Plan { stops: -0.8, contrast: 0.12, lift: -0.02, saturation: -0.06, ..NONE }
+            RelightPlan { stops: -0.8, contrast: 0.12, lift: -0.02, saturation: -0.06, ..NONE }
         }
-        LightCharacter::Clean => Plan { stops: 0.25, neutral: 0.7, tint: 0.5, lift: 0.01, contrast: 0.06, ..NONE },
+        LightCharacter::Clean => {
+            RelightPlan { stops: 0.25, neutral: 0.7, tint: 0.5, lift: 0.01, contrast: 0.06, ..NONE }
+        }
         LightCharacter::Smooth => {
-            Plan { spread: 0.6, smooth: 0.5, contrast: -0.1, local_contrast: -0.25, glow: 0.15, ..NONE }
+            RelightPlan { spread: 0.6, smooth: 0.5, contrast: -0.1, local_contrast: -0.25, glow: 0.15, ..NONE }
         }
-        LightCharacter::Brighter => Plan { stops: 0.85, lift: 0.015, ..NONE },
+        LightCharacter::Brighter => RelightPlan { stops: 0.85, lift: 0.015, ..NONE },
         LightCharacter::ContrastedNHdr => {
-            Plan { local_contrast: 0.9, contrast: 0.16, saturation: 0.12, hardness: 0.4, ..NONE }
+            RelightPlan { local_contrast: 0.9, contrast: 0.16, saturation: 0.12, hardness: 0.4, ..NONE }
         }
-        LightCharacter::JustComposition => Plan { tint: 0.0, keep_colours: 1.0, ..NONE },
+        LightCharacter::JustComposition => RelightPlan { tint: 0.0, keep_colours: 1.0, ..NONE },
     }
 }
 
-fn engine(engine: RelightAlgorithm, drawn: bool) -> Plan {
+fn engine(engine: RelightAlgorithm, drawn: bool) -> RelightPlan {
     match engine {
         // Drawings tolerate more light than photographs before it looks false.
-        RelightAlgorithm::Automatic if drawn => Plan { light: 1.2, tint: 1.2, hardness: 0.3, ..NONE },
-        RelightAlgorithm::Automatic => Plan { light: 0.9, tint: 0.9, spread: 0.1, ..NONE },
+        RelightAlgorithm::Automatic if drawn => RelightPlan { light: 1.2, tint: 1.2, hardness: 0.3, ..NONE },
+        RelightAlgorithm::Automatic => RelightPlan { light: 0.9, tint: 0.9, spread: 0.1, ..NONE },
         RelightAlgorithm::Balanced => NONE,
-        RelightAlgorithm::Cool => Plan { tint: 0.7, cool: 0.3, saturation: -0.08, ..NONE },
+        RelightAlgorithm::Cool => RelightPlan { tint: 0.7, cool: 0.3, saturation: -0.08, ..NONE },
         RelightAlgorithm::Real => {
-            Plan { light: 1.1, tint: 0.8, hardness: 0.3, contrast: 0.05, local_contrast: 0.1, ..NONE }
+            RelightPlan { light: 1.1, tint: 0.8, hardness: 0.3, contrast: 0.05, local_contrast: 0.1, ..NONE }
         }
-        RelightAlgorithm::Illusio => Plan { tint: 1.2, smooth: 0.7, glow: 0.35, saturation: 0.12, spread: 0.2, ..NONE },
-        RelightAlgorithm::Fairy => Plan {
+        RelightAlgorithm::Illusio => {
+            RelightPlan { tint: 1.2, smooth: 0.7, glow: 0.35, saturation: 0.12, spread: 0.2, ..NONE }
+        }
+        RelightAlgorithm::Fairy => RelightPlan {
             light: 0.8,
             tint: 1.3,
             spread: 0.4,
@@ -133,23 +137,23 @@ fn engine(engine: RelightAlgorithm, drawn: bool) -> Plan {
             ..NONE
         },
         RelightAlgorithm::ColorfulAnime => {
-            Plan { light: 1.2, steps: 0.85, smooth: 0.8, saturation: 0.45, hardness: 0.6, contrast: 0.1, ..NONE }
+            RelightPlan { light: 1.2, steps: 0.85, smooth: 0.8, saturation: 0.45, hardness: 0.6, contrast: 0.1, ..NONE }
         }
-        RelightAlgorithm::HardTransform => Plan { light: 1.6, tint: 1.4, hardness: 1.0, contrast: 0.12, ..NONE },
+        RelightAlgorithm::HardTransform => RelightPlan { light: 1.6, tint: 1.4, hardness: 1.0, contrast: 0.12, ..NONE },
         RelightAlgorithm::Softy => {
-            Plan { light: 0.65, tint: 0.8, spread: 0.7, glow: 0.25, smooth: 0.25, contrast: -0.12, ..NONE }
+            RelightPlan { light: 0.65, tint: 0.8, spread: 0.7, glow: 0.25, smooth: 0.25, contrast: -0.12, ..NONE }
         }
     }
 }
 
-fn place(place: LightTransfer) -> Plan {
+fn place(place: LightTransfer) -> RelightPlan {
     match place {
-        LightTransfer::Automatic => Plan { light: 0.9, on_faces: 0.3, ..NONE },
-        LightTransfer::Low => Plan { light: 0.4, ..NONE },
-        LightTransfer::Medium => Plan { light: 0.7, ..NONE },
+        LightTransfer::Automatic => RelightPlan { light: 0.9, on_faces: 0.3, ..NONE },
+        LightTransfer::Low => RelightPlan { light: 0.4, ..NONE },
+        LightTransfer::Medium => RelightPlan { light: 0.7, ..NONE },
         LightTransfer::Normal => NONE,
-        LightTransfer::High => Plan { light: 1.45, ..NONE },
-        LightTransfer::HighOnFaces => Plan { on_faces: 1.0, ..NONE },
+        LightTransfer::High => RelightPlan { light: 1.45, ..NONE },
+        LightTransfer::HighOnFaces => RelightPlan { on_faces: 1.0, ..NONE },
     }
 }
 

@@ -16,7 +16,7 @@ const LEFT: Region = Region { left: 2, top: 20, width: 20, height: 80 };
 const RIGHT: Region = Region { left: 106, top: 20, width: 20, height: 80 };
 
 /// Face in front of an even wall with some texture, and small letters below.
-fn portrait() -> Decoded {
+fn portrait() -> DecodedPicture {
     let texture = noise::texture(Region { left: 0, top: 0, width: SIDE as usize, height: SIDE as usize }, 1, 4);
     let pixels = RgbImage::from_fn(SIDE, SIDE, |x, y| {
         let u = x as f32 / SIDE as f32 - 0.5;
@@ -31,22 +31,22 @@ fn portrait() -> Decoded {
         }
         Rgb(colour.map(|part| ((part + rough).clamp(0.0, 1.0) * 255.0) as u8))
     });
-    Decoded { pixels: Pixels::Opaque(pixels), profile: Some(vec![3]) }
+    DecodedPicture { pixels: Pixels::Opaque(pixels), profile: Some(vec![3]) }
 }
 
-fn drawn(of: impl Fn(f32, f32) -> [f32; 3]) -> Decoded {
+fn drawn(of: impl Fn(f32, f32) -> [f32; 3]) -> DecodedPicture {
     let byte = |part: f32| (part.clamp(0.0, 1.0) * 255.0) as u8;
     let pixels = RgbImage::from_fn(64, 64, |x, y| Rgb(of(x as f32 / 63.0, y as f32 / 63.0).map(byte)));
-    Decoded { pixels: Pixels::Opaque(pixels), profile: None }
+    DecodedPicture { pixels: Pixels::Opaque(pixels), profile: None }
 }
 
 /// Light map that is lit on the left and dark on the right.
-fn map() -> Decoded {
+fn map() -> DecodedPicture {
     drawn(|u, _| [1.0 - u; 3])
 }
 
 /// Dark orange evening with a light on the right.
-fn evening() -> Decoded {
+fn evening() -> DecodedPicture {
     drawn(|u, v| [0.15 + 0.6 * u, 0.08 + 0.3 * u * v, 0.03 + 0.05 * v])
 }
 
@@ -58,7 +58,7 @@ fn prompt(text: &str) -> PictureRelight {
     PictureRelight { prompt: Some(text.to_owned()), ..PictureRelight::default() }
 }
 
-fn lit_by(source: &Decoded, job: &PictureRelight) -> Planes {
+fn lit_by(source: &DecodedPicture, job: &PictureRelight) -> Planes {
     Planes::of(&relight(portrait(), Some(source), job, 1).pixels)
 }
 
@@ -263,7 +263,7 @@ fn light_is_carried_over_more_or_less_and_most_on_faces() {
 /// Wedge from black to white under a light that doubles everything.
 fn wedge(course: LightCurve) -> [f32; 3] {
     let pixels = RgbImage::from_fn(96, 24, |x, _| Rgb([(x * 255 / 95) as u8; 3]));
-    let input = Decoded { pixels: Pixels::Opaque(pixels), profile: None };
+    let input = DecodedPicture { pixels: Pixels::Opaque(pixels), profile: None };
     let job = with(|settings| {
         settings.transfer_light_b = course;
         settings.transfer_light_a = LightTransfer::Normal;
@@ -345,7 +345,7 @@ fn fine_adjustments_go_the_way_they_are_called() {
 fn alpha_profile_and_size_stay_whatever_the_picture() {
     assert_eq!(relight(portrait(), None, &PictureRelight::default(), 1).profile, Some(vec![3]));
     let cut = RgbaImage::from_fn(30, 20, |x, y| Rgba([90, 80, 70, (x * 8 + y) as u8]));
-    let input = Decoded { pixels: Pixels::Transparent(cut.clone()), profile: None };
+    let input = DecodedPicture { pixels: Pixels::Transparent(cut.clone()), profile: None };
     let Pixels::Transparent(after) = relight(input, Some(&map()), &mapped(), 1).pixels else {
         panic!("transparency is kept")
     };
@@ -353,14 +353,14 @@ fn alpha_profile_and_size_stay_whatever_the_picture() {
     let everything =
         PictureRelight { style: LightCharacter::ContrastedNHdr, ..prompt("neon spotlight from behind, left") };
     for (width, height) in [(1, 1), (1, 40), (900, 2)] {
-        let input = Decoded { pixels: Pixels::Opaque(RgbImage::new(width, height)), profile: None };
-        let one = Decoded { pixels: Pixels::Opaque(RgbImage::new(1, 1)), profile: None };
+        let input = DecodedPicture { pixels: Pixels::Opaque(RgbImage::new(width, height)), profile: None };
+        let one = DecodedPicture { pixels: Pixels::Opaque(RgbImage::new(1, 1)), profile: None };
         for job in
             [mapped(), PictureRelight { source: LightOrigin::Reference, ..everything.clone() }, everything.clone()]
         {
             assert_eq!(relight(input.clone(), Some(&one), &job, 1).dimensions(), (width, height));
         }
     }
-    let drawing = Decoded { pixels: sample::drawing(48), profile: None };
+    let drawing = DecodedPicture { pixels: sample::drawing(48), profile: None };
     assert_ne!(relight(drawing.clone(), None, &PictureRelight::default(), 1), drawing);
 }

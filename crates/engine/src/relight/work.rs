@@ -3,29 +3,29 @@
 use multiversion::multiversion;
 
 use super::field::Field;
-use super::plan::{Plan, share};
+use super::plan::{RelightPlan, share};
 use crate::colour::Planes;
 use crate::filters::smooth;
-use crate::guide::{Guide, Guided, Overview};
+use crate::guide::{Guide, GuidedFilter, Overview};
 use crate::job::{LightAdjustments, PictureRelight};
 use crate::light::{gain_of, light_up, lit, luminance, ramp, stops_of};
 use crate::plane::{Plane, Region};
 
 /// Data shared by all tiles of a picture.
 #[derive(Debug)]
-pub struct Work<'a> {
+pub struct RelightContext<'a> {
     overview: &'a Overview,
-    plan: Plan,
+    plan: RelightPlan,
     preserve_details: bool,
     interpolate: bool,
     settings: LightAdjustments,
     strength: f32,
-    stops: Guided,
-    tint: Option<[Guided; 3]>,
+    stops: GuidedFilter,
+    tint: Option<[GuidedFilter; 3]>,
     /// Surfaces without texture, if the plan smooths them.
-    form: Option<Guided>,
+    form: Option<GuidedFilter>,
     /// Brightness at a large radius, if the plan changes local contrast.
-    base: Option<Guided>,
+    base: Option<GuidedFilter>,
     /// Bloom at the size of the overview, if the plan has any.
     glow: Option<Plane>,
     /// Colour cast of greys: blue and red.
@@ -39,14 +39,14 @@ pub const MARGIN: usize = 2 * DETAIL + 2;
 /// Tint of the coolest light in stops.
 const COOL: [f32; 3] = [-0.55, -0.02, 0.5];
 
-impl<'a> Work<'a> {
+impl<'a> RelightContext<'a> {
     /// Prepares the work. `field` is the computed light, `face` marks where it may be stronger, and `subject` where it
     /// applies if the background is to be kept.
     #[must_use]
     pub fn new(
         overview: &'a Overview,
         job: &PictureRelight,
-        plan: Plan,
+        plan: RelightPlan,
         field: Field,
         face: &Plane,
         subject: &Plane,
@@ -92,7 +92,7 @@ impl<'a> Work<'a> {
 
     /// Smooths surfaces, applies the light, and adjusts contrast and colour, row by row.
     fn light_and_grade(&self, planes: &mut Planes, original: &Plane, region: Region) {
-        let over = |guided: &Guided| guided.over(self.overview, region);
+        let over = |guided: &GuidedFilter| guided.over(self.overview, region);
 
         let form = self.form.as_ref().map(over);
         let stops = over(&self.stops);
@@ -168,7 +168,13 @@ fn restore(luma: &mut [f32], soft: &[f32], [original, before]: [&[f32]; 2], shar
 
 /// Adjusts contrast and colour. `base` is the brightness at a large radius; `cast` is the colour cast of greys.
 #[multiversion(targets("x86_64+avx2"))]
-fn grade([lumas, blues, reds]: &mut [&mut [f32]; 3], before: [&[f32]; 3], base: &[f32], plan: &Plan, cast: [f32; 2]) {
+fn grade(
+    [lumas, blues, reds]: &mut [&mut [f32]; 3],
+    before: [&[f32]; 3],
+    base: &[f32],
+    plan: &RelightPlan,
+    cast: [f32; 2],
+) {
     let [own, own_blues, own_reds] = before;
 
     for ((luma, own), base) in lumas.iter_mut().zip(own).zip(base) {
@@ -203,7 +209,14 @@ fn go_half_way(values: &mut [f32], before: &[f32]) {
 }
 
 /// Applies the plan to the light.
-fn shaped(mut field: Field, job: &PictureRelight, plan: &Plan, luma: &Plane, face: &Plane, subject: &Plane) -> Field {
+fn shaped(
+    mut field: Field,
+    job: &PictureRelight,
+    plan: &RelightPlan,
+    luma: &Plane,
+    face: &Plane,
+    subject: &Plane,
+) -> Field {
     let wide = (luma.width().max(luma.height()) / 10).max(1);
     spread(&mut field.stops, plan.spread, wide);
     harden(&mut field.stops, plan.hardness);
@@ -229,7 +242,7 @@ fn shaped(mut field: Field, job: &PictureRelight, plan: &Plan, luma: &Plane, fac
 }
 
 /// Returns the strength of the light at each place.
-fn places(job: &PictureRelight, plan: &Plan, luma: &Plane, face: &Plane, subject: &Plane) -> Plane {
+fn places(job: &PictureRelight, plan: &RelightPlan, luma: &Plane, face: &Plane, subject: &Plane) -> Plane {
     let mut places = luma.clone();
     for (value, (face, subject)) in places.values_mut().iter_mut().zip(face.values().iter().zip(subject.values())) {
         let on_faces = 1.0 + plan.on_faces * face;

@@ -12,7 +12,7 @@
 use super::region;
 use super::texture::evenness;
 use crate::filters::smooth;
-use crate::guide::{Guided, Overview};
+use crate::guide::{GuidedFilter, Overview};
 use crate::light::{gain_of, luminance, ramp, stops_of};
 use crate::plane::Plane;
 
@@ -135,7 +135,7 @@ impl Skin {
         likeness.combine(&regions, |likeness, region| likeness * region);
 
         let share = likeness.values().iter().sum::<f32>();
-        let mut likeness = Guided::fit(luma, &likeness, 3, 0.06).small(luma);
+        let mut likeness = GuidedFilter::fit(luma, &likeness, 3, 0.06).small(luma);
         likeness.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.1, 0.7));
 
         let extent = share.sqrt();

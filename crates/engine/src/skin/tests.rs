@@ -41,7 +41,7 @@ fn portrait() -> RgbImage {
 }
 
 fn retouched(job: SkinJob) -> Planes {
-    let input = Decoded { pixels: Pixels::Opaque(portrait()), profile: None };
+    let input = DecodedPicture { pixels: Pixels::Opaque(portrait()), profile: None };
     Planes::of(&skin(input, &job, 1).pixels)
 }
 
@@ -128,7 +128,7 @@ fn sharpen_gives_edges_definition() {
 #[test]
 fn smart_grain_adds_grain_that_the_seed_decides() {
     let with = |share: f32, seed: u32| {
-        let input = Decoded { pixels: Pixels::Opaque(portrait()), profile: None };
+        let input = DecodedPicture { pixels: Pixels::Opaque(portrait()), profile: None };
         skin(input, &SkinJob { smart_grain: share, ..faithful(0.8) }, seed)
     };
     let grain = [0.0, 0.5, 1.0].map(|share| deviation(&finer_than(&Planes::of(&with(share, 1).pixels).luma, 1)));
@@ -207,7 +207,7 @@ fn no_make_up_brings_lips_towards_skin() {
 #[test]
 fn alpha_and_profile_stay() {
     let pixels = RgbaImage::from_fn(40, 30, |x, y| Rgba([200, 150, 120, (x * 5 + y) as u8]));
-    let input = Decoded { pixels: Pixels::Transparent(pixels.clone()), profile: Some(vec![7]) };
+    let input = DecodedPicture { pixels: Pixels::Transparent(pixels.clone()), profile: Some(vec![7]) };
     let result = skin(input, &of(SkinTreatment::Creative), 1);
     let Pixels::Transparent(after) = result.pixels else { panic!("transparency is kept") };
     assert!(after.pixels().zip(pixels.pixels()).all(|(after, before)| after.0[3] == before.0[3]));
@@ -217,10 +217,11 @@ fn alpha_and_profile_stay() {
 #[test]
 fn any_size_and_any_picture_will_do() {
     for (width, height) in [(1, 1), (1, 9), (700, 2)] {
-        let input = Decoded { pixels: Pixels::Opaque(RgbImage::from_pixel(width, height, Rgb([9; 3]))), profile: None };
+        let input =
+            DecodedPicture { pixels: Pixels::Opaque(RgbImage::from_pixel(width, height, Rgb([9; 3]))), profile: None };
         assert_eq!(skin(input, &of(SkinTreatment::Creative), 1).dimensions(), (width, height));
     }
-    let landscape = Decoded { pixels: sample::drawing(64), profile: None };
+    let landscape = DecodedPicture { pixels: sample::drawing(64), profile: None };
     let kept = skin(landscape.clone(), &faithful(1.0), 1);
     assert!(distance(&Planes::of(&kept.pixels).luma, &Planes::of(&landscape.pixels).luma) < 4e-3);
 }
@@ -229,7 +230,7 @@ fn any_size_and_any_picture_will_do() {
 fn what_is_wide_follows_the_picture_at_any_size() {
     // Beyond the size of the overview: a picture three times as large is retouched in the same way.
     let large = image::imageops::resize(&portrait(), 3 * SIDE, 3 * SIDE, image::imageops::FilterType::CatmullRom);
-    let result = skin(Decoded { pixels: Pixels::Opaque(large), profile: None }, &of(SkinTreatment::Creative), 1);
+    let result = skin(DecodedPicture { pixels: Pixels::Opaque(large), profile: None }, &of(SkinTreatment::Creative), 1);
     let reduced = crate::resample::reduce(&Planes::of(&result.pixels).luma, 3);
     assert!(distance(&reduced, &retouched(of(SkinTreatment::Creative)).luma) < 0.03);
 }

@@ -5,14 +5,14 @@ use super::retouch::Retouch;
 use super::rows::{grade, mix_bands, sharpen, take_paint, take_shine};
 use crate::colour::{Planes, joined};
 use crate::filters::smooth;
-use crate::guide::{Guide, Guided, Overview};
+use crate::guide::{Guide, GuidedFilter, Overview};
 use crate::light::{gain_of, light_up, luminance, ramp, stops_of, to_light};
 use crate::noise;
 use crate::plane::{Plane, Region};
 
 /// Data shared by all tiles of a picture.
 #[derive(Debug)]
-pub struct Work<'a> {
+pub struct SkinContext<'a> {
     overview: &'a Overview,
     skin: Skin,
     retouch: Retouch,
@@ -20,13 +20,13 @@ pub struct Work<'a> {
     /// Largest radius of pores and other fine texture in pixels.
     fine: usize,
     /// Form of skin: luma without blemishes.
-    form: Guided,
+    form: GuidedFilter,
     /// Blue and red of skin without blotches.
-    tones: [Guided; 2],
+    tones: [GuidedFilter; 2],
     /// Luma at a large radius.
-    base: Guided,
+    base: GuidedFilter,
     /// Fill light in stops.
-    fill: Guided,
+    fill: GuidedFilter,
     /// Bloom at the size of the overview.
     glow: Plane,
     /// Average luma and colour of skin.
@@ -38,7 +38,7 @@ const BLOCK: usize = 64;
 /// Size of the largest blemishes relative to the size of the skin.
 const BLEMISH: f32 = 0.065;
 
-impl<'a> Work<'a> {
+impl<'a> SkinContext<'a> {
     /// Prepares the work from the overview.
     #[must_use]
     pub fn new(overview: &'a Overview, skin: Skin, retouch: Retouch, seed: u32) -> Self {

@@ -13,11 +13,11 @@ const REACH: f32 = 0.36;
 
 /// Lookup table from colour to colour.
 #[derive(Debug)]
-pub struct Palette {
+pub struct PictureColours {
     nodes: Vec<Lab>,
 }
 
-impl Palette {
+impl PictureColours {
     /// Creates the table of a recipe from a colour sample of the picture and, if there is one, of the reference.
     pub fn of(recipe: &Recipe, sample: &[Lab], reference: Option<&[Lab]>) -> Self {
         let levels = Levels::of(sample, recipe.levels);
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_plain_recipe_changes_no_colour() {
-        let palette = Palette::of(&Recipe::PLAIN, &[], None);
+        let palette = PictureColours::of(&Recipe::PLAIN, &[], None);
         for colour in [[0.1, 0.0, 0.0], [0.5, 0.1, -0.15], [0.9, -0.12, 0.15]] {
             let away: f32 = palette.apply(colour).iter().zip(colour).map(|(one, other)| (one - other).abs()).sum();
             assert!(away < 0.002, "{colour:?} {:?}", palette.apply(colour));
@@ -174,7 +174,8 @@ mod tests {
 
     #[test]
     fn amounts_go_in_the_direction_of_their_names() {
-        let with = |look: Look| Palette::of(&Recipe { look, ..Recipe::PLAIN }, &[], None).apply([0.5, 0.05, 0.05]);
+        let with =
+            |look: Look| PictureColours::of(&Recipe { look, ..Recipe::PLAIN }, &[], None).apply([0.5, 0.05, 0.05]);
         assert!(with(Look { exposure: 0.5, ..Look::NONE })[0] > 0.55);
         assert!(with(Look { saturation: 0.5, ..Look::NONE })[1] > 0.07);
         assert!(with(Look { warmth: 0.5, ..Look::NONE })[2] > 0.06);
@@ -183,7 +184,7 @@ mod tests {
     #[test]
     fn levels_reach_from_black_to_white() {
         let sample: Vec<Lab> = (0..100).map(|at| [0.2 + 0.006 * at as f32, 0.0, 0.0]).collect();
-        let palette = Palette::of(&Recipe { levels: 1.0, ..Recipe::PLAIN }, &sample, None);
+        let palette = PictureColours::of(&Recipe { levels: 1.0, ..Recipe::PLAIN }, &sample, None);
         assert!(palette.apply(sample[2])[0] < 0.03 && palette.apply(sample[98])[0] > 0.97);
     }
 }

@@ -5,7 +5,7 @@ use super::flow::Tangents;
 use super::focus;
 use super::oklab::Lab;
 use super::paint;
-use super::palette::Palette;
+use super::palette::PictureColours;
 use super::recipe::Recipe;
 use super::surface::{Strength, Surface};
 use super::working::{Colours, Working};
@@ -22,7 +22,7 @@ const WIDE: usize = 4;
 #[derive(Debug)]
 pub struct Scene {
     pub recipe: Recipe,
-    pub palette: Palette,
+    pub palette: PictureColours,
     /// Picture without its fine detail.
     pub base: [Field; 3],
     /// Lightness of the base after local contrast.
@@ -40,12 +40,12 @@ pub struct Scene {
 
 /// Features of a reference.
 #[derive(Debug)]
-pub struct Taken {
+pub struct ReferenceFeatures {
     colours: Vec<Lab>,
     surface: Surface,
 }
 
-impl Taken {
+impl ReferenceFeatures {
     /// Analyses a reference for a picture whose unit has `unit` pixels.
     pub fn of(reference: &Working, unit: f32) -> Self {
         Self { colours: reference.sample(SAMPLE), surface: Surface::of(reference, unit) }
@@ -54,7 +54,7 @@ impl Taken {
 
 impl Scene {
     /// Analyses a picture.
-    pub fn of(working: &Working, mut recipe: Recipe, taken: Option<&Taken>, seed: u32) -> Self {
+    pub fn of(working: &Working, mut recipe: Recipe, taken: Option<&ReferenceFeatures>, seed: u32) -> Self {
         let skin = (recipe.skin > 0.0).then(|| focus::skin(working));
 
         if let Some(taken) = taken {
@@ -62,7 +62,7 @@ impl Scene {
         }
 
         let sample = working.sample(SAMPLE);
-        let palette = Palette::of(&recipe, &sample, taken.map(|taken| &taken.colours[..]));
+        let palette = PictureColours::of(&recipe, &sample, taken.map(|taken| &taken.colours[..]));
 
         let tangents = wants_flow(&recipe).then(|| Tangents::of(&working.colours.l, working.radius(2.5)));
         let mut base = base(working, &recipe, tangents.as_ref());
@@ -207,7 +207,7 @@ fn texture(
     working: &Working,
     recipe: &Recipe,
     tangents: Option<&Tangents>,
-    taken: Option<&Taken>,
+    taken: Option<&ReferenceFeatures>,
     seed: u32,
 ) -> Option<Plane> {
     let width = working.colours.l.width();

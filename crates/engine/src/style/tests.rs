@@ -12,30 +12,33 @@ use crate::sample;
 
 const SIDE: u32 = 96;
 
-fn photo() -> Decoded {
-    Decoded { pixels: sample::photo(SIDE), profile: None }
+fn photo() -> DecodedPicture {
+    DecodedPicture { pixels: sample::photo(SIDE), profile: None }
 }
 
 /// Dark blue, rough picture that is easy to recognise.
-fn reference() -> Decoded {
+fn reference() -> DecodedPicture {
     let pixels = sample::noisy(SIDE);
     let Pixels::Opaque(noisy) = pixels else { panic!("the picture is opaque") };
     let blue = |pixel: &Rgb<u8>| Rgb([pixel.0[0] / 4, pixel.0[1] / 3, pixel.0[2]]);
-    Decoded { pixels: Pixels::Opaque(RgbImage::from_fn(SIDE, SIDE, |x, y| blue(noisy.get_pixel(x, y)))), profile: None }
+    DecodedPicture {
+        pixels: Pixels::Opaque(RgbImage::from_fn(SIDE, SIDE, |x, y| blue(noisy.get_pixel(x, y)))),
+        profile: None,
+    }
 }
 
 /// Picture like a face with pores: rough skin in front of green.
-fn face() -> Decoded {
+fn face() -> DecodedPicture {
     let Pixels::Opaque(noisy) = sample::noisy(SIDE) else { panic!("the picture is opaque") };
     let pixels = RgbImage::from_fn(SIDE, SIDE, |x, y| {
         let inside = (x as f32 - 48.0).powi(2) + (y as f32 - 48.0).powi(2) < 1200.0;
         let rough = noisy.get_pixel(x, y).0[0] / 4;
         Rgb(if inside { [190 + rough, 130 + rough, 95 + rough] } else { [90, 110, 94] })
     });
-    Decoded { pixels: Pixels::Opaque(pixels), profile: None }
+    DecodedPicture { pixels: Pixels::Opaque(pixels), profile: None }
 }
 
-fn colours(picture: &Decoded) -> Colours {
+fn colours(picture: &DecodedPicture) -> Colours {
     Working::of(&picture.pixels).colours
 }
 
@@ -157,7 +160,7 @@ fn cartoons_are_lit_and_drawn_ones_have_lines() {
         Rgb(if inside { [170, 120, 90] } else { [150, 190, 210] })
     });
     let draw = |engine| {
-        let disc = Decoded { pixels: Pixels::Opaque(disc.clone()), profile: None };
+        let disc = DecodedPicture { pixels: Pixels::Opaque(disc.clone()), profile: None };
         colours(&style(disc, None, &with_engine(engine), 1))
     };
     let cartoon = draw(StylePreset::Cartoon3d);
@@ -182,7 +185,7 @@ fn the_reference_brings_its_colours_and_its_texture() {
     let with = referred(&StyleJob::default());
     assert!(mean(&with.b) < mean(&without.b) - 0.05 && mean(&with.l) < mean(&without.l) - 0.05);
     let plain = RgbImage::from_fn(SIDE, SIDE, |x, y| Rgb([20, 20 + (x / 8) as u8, 90 + (y / 4) as u8]));
-    let plain = Decoded { pixels: Pixels::Opaque(plain), profile: None };
+    let plain = DecodedPicture { pixels: Pixels::Opaque(plain), profile: None };
     let smooth = colours(&style(photo(), Some(&plain), &StyleJob::default(), 1));
     assert!(fine(&with) > 1.3 * fine(&smooth), "{} {}", fine(&with), fine(&smooth));
 }
@@ -218,7 +221,7 @@ fn portraits_pop_and_skin_keeps_its_colour() {
         portrait: Some(PortraitAdjustments { beautifier, style }),
         ..StyleJob::default()
     };
-    let draw = |job: &StyleJob, reference: Option<&Decoded>| colours(&style(face(), reference, job, 1));
+    let draw = |job: &StyleJob, reference: Option<&DecodedPicture>| colours(&style(face(), reference, job, 1));
     assert_rises(&ColourStrength::ALL.iter().map(|of| chroma(&draw(&portrait(*of, None), None))).collect::<Vec<_>>());
     let centre = |colours: &Colours| colours.b.row(48)[48];
     let blue = reference();
@@ -264,7 +267,7 @@ fn the_seed_decides_and_the_number_of_threads_does_not() {
 #[test]
 fn alpha_and_profile_stay() {
     let pixels = RgbaImage::from_fn(40, 30, |x, y| Rgba([x as u8 * 6, 90, y as u8 * 8, (x * 6) as u8]));
-    let input = Decoded { pixels: Pixels::Transparent(pixels.clone()), profile: Some(vec![1, 2, 3]) };
+    let input = DecodedPicture { pixels: Pixels::Transparent(pixels.clone()), profile: Some(vec![1, 2, 3]) };
     let result = style(input, Some(&reference()), &with_engine(StylePreset::ColorfulAnime), 1);
     let Pixels::Transparent(styled) = result.pixels else { panic!("the picture is transparent") };
     assert!(styled.pixels().zip(pixels.pixels()).all(|(one, other)| one.0[3] == other.0[3]));
@@ -275,13 +278,13 @@ fn alpha_and_profile_stay() {
 fn the_smallest_pictures_can_be_styled_and_referred_to() {
     let portrait =
         Some(PortraitAdjustments { beautifier: Some(SkinSmoothing::FaceMax), style: ColourStrength::SuperPop });
-    let dot = Decoded { pixels: Pixels::Opaque(RgbImage::from_pixel(1, 1, Rgb([200, 100, 50]))), profile: None };
-    let hidden = Decoded { pixels: Pixels::Transparent(RgbaImage::new(3, 3)), profile: None };
+    let dot = DecodedPicture { pixels: Pixels::Opaque(RgbImage::from_pixel(1, 1, Rgb([200, 100, 50]))), profile: None };
+    let hidden = DecodedPicture { pixels: Pixels::Transparent(RgbaImage::new(3, 3)), profile: None };
     let sizes = [(1, 1), (1, 9), (9, 1), (2, 3), (40, 2)];
     let mut references = [None, Some(&dot), Some(&hidden)].into_iter().cycle();
     for engine in StylePreset::ALL {
         for (flavor, (width, height)) in StyleMethod::ALL.iter().zip(sizes.iter().cycle()) {
-            let input = Decoded { pixels: Pixels::Opaque(RgbImage::new(*width, *height)), profile: None };
+            let input = DecodedPicture { pixels: Pixels::Opaque(RgbImage::new(*width, *height)), profile: None };
             let job = StyleJob { flavor: *flavor, portrait, ..with_engine(*engine) };
             assert_eq!(style(input, references.next().flatten(), &job, 1).dimensions(), (*width, *height));
         }

@@ -22,7 +22,7 @@ use crate::relight::subject::subject;
 use crate::video::MotionAmount;
 
 /// Scene with the positions of its objects.
-pub struct Composed {
+pub struct ComposedScene {
     pub view: View,
     /// Centres of the objects in the order of the references.
     places: Vec<[f32; 2]>,
@@ -52,7 +52,7 @@ pub fn size(pixels: &Pixels, frame: Size) -> Size {
 
 /// Composes a scene from references.
 #[must_use]
-pub fn compose(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size, seed: u32) -> Composed {
+pub fn compose(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size, seed: u32) -> ComposedScene {
     let mut view = backdrop(references, wishes, prompt, size, seed);
     let count = references.len().max(1);
 
@@ -95,10 +95,10 @@ pub fn compose(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size,
 
     let map = smooth(&map, (size.height / 4 / 60).max(1));
     view.depth = Depth::known(map, size.aspect());
-    Composed { view, places }
+    ComposedScene { view, places }
 }
 
-impl Composed {
+impl ComposedScene {
     /// Returns the motion from object to object. With a single object or with camera wishes in the prompt, it is the
     /// motion of the prompt.
     #[must_use]

@@ -7,7 +7,7 @@
 use super::camera::{FAR, NEAR};
 use super::raster::{Place, Raster};
 use crate::filters::smooth;
-use crate::guide::{Guided, Overview};
+use crate::guide::{GuidedFilter, Overview};
 use crate::light::{luminance, ramp, to_code};
 use crate::picture::Pixels;
 use crate::plane::Plane;
@@ -60,7 +60,7 @@ impl Depth {
             let seen = 0.15 + 0.40 * ground * (1.0 - stands) + 0.45 * stands + cues;
             seen * (1.0 - 0.9 * sky.values()[at])
         });
-        map = Guided::fit(&luma, &smooth(&map, radius / 2), 2 * radius, 0.08).small(&luma);
+        map = GuidedFilter::fit(&luma, &smooth(&map, radius / 2), 2 * radius, 0.08).small(&luma);
         stretch(&mut map);
         // The border of an object belongs to it. Smoothing turns steps beyond it into slopes, which avoids gaps in the
         // drawn picture.

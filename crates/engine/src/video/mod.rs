@@ -38,7 +38,7 @@ mod words;
 pub use codec::{Codec, CodecError, Decoder, Effort, Encoder, FPS, H264, Yuv};
 pub use extend::{footage_bytes, footage_size};
 pub use mp4::{Packet, Reel, Sound, Strip, Unit, write as write_mp4};
-pub use plan::{Film, Leg, MarkCorner, Material, MotionAmount, Plan, Stamp, size_of};
+pub use plan::{Leg, MarkCorner, Material, MotionAmount, RenderedVideo, Stamp, VideoPlan, size_of};
 pub use raster::Size;
 pub use render::{frames, render};
 pub use sound::{Bed, SoundContent, SoundPlan, Stereo};

@@ -7,7 +7,7 @@
 use super::depth::look_up;
 use super::raster::{Place, Raster, Size};
 use crate::filters::box_blur;
-use crate::guide::{Guided, stretch};
+use crate::guide::{GuidedFilter, stretch};
 use crate::plane::{Plane, Region};
 use crate::resample::fit;
 
@@ -245,7 +245,7 @@ fn step(from: &Plane, to: &Plane, across: &mut Plane, down: &mut Plane) {
     }
 
     for plane in [across, down] {
-        *plane = Guided::fit(from, plane, radius + 1, 0.1).small(from);
+        *plane = GuidedFilter::fit(from, plane, radius + 1, 0.1).small(from);
     }
 }
 

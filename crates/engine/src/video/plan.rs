@@ -6,7 +6,7 @@ use super::sound::SoundPlan;
 use crate::picture::Pixels;
 
 /// Video to render.
-pub struct Plan<'a> {
+pub struct VideoPlan<'a> {
     /// Size of the frames; both sides are even.
     pub size: Size,
     /// Source material, which determines the length.
@@ -116,7 +116,7 @@ pub struct Stamp {
 
 /// Rendered video.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Film {
+pub struct RenderedVideo {
     /// MP4 file, including the watermark.
     pub bytes: Vec<u8>,
     /// First frame as a JPEG file.

@@ -10,7 +10,7 @@ use super::extend::{self, Head};
 use super::mark::Mark;
 use super::mood::Light;
 use super::mp4::{self, Sound, Strip};
-use super::plan::{Film, Leg, Material, Plan};
+use super::plan::{Leg, Material, RenderedVideo, VideoPlan};
 use super::raster::{Raster, Size};
 use super::scene;
 use super::shots::{Morph, Shot, Still};
@@ -21,7 +21,7 @@ use super::words::{Mood, Weather, Wishes};
 use super::{Fault, Watch, compose};
 use crate::encode::{ResultFormat, encode};
 use crate::job::{StyleJob, StylePreset};
-use crate::picture::{Decoded, Pixels};
+use crate::picture::{DecodedPicture, Pixels};
 use crate::style::style;
 
 /// Frames per group; fewer in short videos, so that at least two cores have work.
@@ -35,7 +35,7 @@ const HEAD_GROUPS: usize = 4;
 ///
 /// # Errors
 /// Returns [`Fault::Input`] if an input video cannot be read, [`Fault::Cancelled`] if the job is no longer wanted.
-pub fn render(plan: Plan<'_>, watch: &dyn Watch) -> Result<Film, Fault> {
+pub fn render(plan: VideoPlan<'_>, watch: &dyn Watch) -> Result<RenderedVideo, Fault> {
     render_with(&H264, plan, watch)
 }
 
@@ -43,8 +43,8 @@ pub fn render(plan: Plan<'_>, watch: &dyn Watch) -> Result<Film, Fault> {
 ///
 /// # Errors
 /// As [`render`], and the errors of `take`.
-pub fn frames(plan: Plan<'_>, mut take: impl FnMut(&Yuv) -> Result<(), Fault>) -> Result<(), Fault> {
-    let Plan { size, seed, effort, .. } = plan;
+pub fn frames(plan: VideoPlan<'_>, mut take: impl FnMut(&Yuv) -> Result<(), Fault>) -> Result<(), Fault> {
+    let VideoPlan { size, seed, effort, .. } = plan;
     let wishes = Wishes::of(&plan.prompt);
     let (_, parts) = parts(plan, &wishes, &H264)?;
     let stage = Stage { codec: &H264, size, effort, seed, parts, mark: None };
@@ -75,8 +75,8 @@ struct Stage<'a> {
 type Group = Vec<Vec<u8>>;
 
 /// Renders with another codec; see [`render`].
-pub(super) fn render_with(codec: &dyn Codec, plan: Plan<'_>, watch: &dyn Watch) -> Result<Film, Fault> {
-    let Plan { size, seed, effort, .. } = plan;
+pub(super) fn render_with(codec: &dyn Codec, plan: VideoPlan<'_>, watch: &dyn Watch) -> Result<RenderedVideo, Fault> {
+    let VideoPlan { size, seed, effort, .. } = plan;
     let mark = plan.stamp.as_ref().map(|stamp| Mark::of(stamp, size));
     let wishes = Wishes::of(&plan.prompt);
     let wishes = if plan.recommended { wishes.recommended() } else { wishes };
@@ -234,10 +234,16 @@ impl Stage<'_> {
         part.shot.speed((at as f32 / part.frames as f32).min(1.0))
     }
 
-    fn film(&self, strip: &Strip, track: Option<&Sound>, cover: &Raster, frames: usize) -> Result<Film, Fault> {
-        let cover = Decoded { pixels: Pixels::Opaque(cover.to_image()), profile: None };
+    fn film(
+        &self,
+        strip: &Strip,
+        track: Option<&Sound>,
+        cover: &Raster,
+        frames: usize,
+    ) -> Result<RenderedVideo, Fault> {
+        let cover = DecodedPicture { pixels: Pixels::Opaque(cover.to_image()), profile: None };
         let (cover, _) = encode(&cover, ResultFormat::Jpeg).map_err(|error| Fault::Defect(error.to_string()))?;
-        Ok(Film { bytes: mp4::write(strip, track)?, cover, size: self.size, frames })
+        Ok(RenderedVideo { bytes: mp4::write(strip, track)?, cover, size: self.size, frames })
     }
 }
 
@@ -262,7 +268,7 @@ impl Dresser {
     /// Applies the style engine: even colours, and ink along the edges.
     fn drawn(&self, picture: &Raster) -> Raster {
         let job = StyleJob { engine: StylePreset::ColorfulAnime, style_strength: 0.9, ..StyleJob::default() };
-        let decoded = Decoded { pixels: Pixels::Opaque(picture.to_image()), profile: None };
+        let decoded = DecodedPicture { pixels: Pixels::Opaque(picture.to_image()), profile: None };
         Raster::of(&style(decoded, None, &job, self.seed).pixels, picture.size())
     }
 }
@@ -278,8 +284,8 @@ fn check_drawn(frames: usize, size: Size) -> Result<(), Fault> {
 }
 
 /// Prepares the shots of a video, and the video that it extends.
-fn parts(plan: Plan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<Head>, Vec<Part>), Fault> {
-    let Plan { size, amplitude, seed, anime, enhance, .. } = plan;
+fn parts(plan: VideoPlan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<Head>, Vec<Part>), Fault> {
+    let VideoPlan { size, amplitude, seed, anime, enhance, .. } = plan;
     let dresser = Dresser { size, anime, enhance, seed };
     let way = |wishes: &Wishes, seconds: u32, seed: u32| Track::of(wishes, amplitude, seconds as f32, seed);
     let mut parts = Parts { list: Vec::new(), seed, begins: 0.0 };

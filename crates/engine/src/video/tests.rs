@@ -21,8 +21,8 @@ fn picture(seed: u32) -> Pixels {
     }))
 }
 
-fn plan(material: Material, prompt: &str) -> Plan<'static> {
-    Plan {
+fn plan(material: Material, prompt: &str) -> VideoPlan<'static> {
+    VideoPlan {
         size: SIZE,
         material,
         prompt: prompt.to_owned(),
@@ -37,11 +37,11 @@ fn plan(material: Material, prompt: &str) -> Plan<'static> {
     }
 }
 
-fn still(prompt: &str) -> Plan<'static> {
+fn still(prompt: &str) -> VideoPlan<'static> {
     plan(Material::Still { picture: picture(0), seconds: 1 }, prompt)
 }
 
-fn made(plan: Plan<'_>) -> Film {
+fn made(plan: VideoPlan<'_>) -> RenderedVideo {
     render(plan, &()).unwrap()
 }
 
@@ -67,30 +67,31 @@ fn the_same_plan_gives_the_same_bytes_whatever_the_number_of_threads() {
     };
     let film = with(1);
     assert_eq!(film, with(3));
-    assert_ne!(film.bytes, made(Plan { seed: 8, ..still("orbit in the snow") }).bytes);
+    assert_ne!(film.bytes, made(VideoPlan { seed: 8, ..still("orbit in the snow") }).bytes);
 }
 
 #[test]
 fn amplitude_prompt_and_style_change_the_film_and_the_first_frame_is_the_picture() {
     let plain = made(still("pan right"));
-    let large = made(Plan { amplitude: MotionAmount::Large, ..still("pan right") });
+    let large = made(VideoPlan { amplitude: MotionAmount::Large, ..still("pan right") });
     let rain = made(still("pan right in the rain"));
-    let enhanced = made(Plan { enhance: true, ..still("pan right") });
-    let thrifty = made(Plan { effort: Effort::Thrifty, ..still("pan right") });
+    let enhanced = made(VideoPlan { enhance: true, ..still("pan right") });
+    let thrifty = made(VideoPlan { effort: Effort::Thrifty, ..still("pan right") });
     assert_eq!(plain.cover, large.cover);
     assert!(plain.bytes != large.bytes && plain.bytes != rain.bytes && plain.cover != enhanced.cover);
     assert!(thrifty.bytes.len() < plain.bytes.len());
-    assert_ne!(made(Plan { anime: true, ..still("pan right") }).cover, plain.cover);
+    assert_ne!(made(VideoPlan { anime: true, ..still("pan right") }).cover, plain.cover);
 }
 
 #[test]
 fn a_mark_is_in_the_film_and_not_on_its_cover() {
     let stamp = || Stamp { position: MarkCorner::TopLeft, picture: None };
     let plain = made(still("static"));
-    let marked = made(Plan { stamp: Some(stamp()), ..still("static") });
+    let marked = made(VideoPlan { stamp: Some(stamp()), ..still("static") });
     assert!(marked.bytes != plain.bytes && marked.cover == plain.cover);
     let on = |stamp| {
-        made(Plan { stamp, ..plan(Material::Footage { file: plain.bytes.clone(), seconds: 1, end: None }, "") }).bytes
+        made(VideoPlan { stamp, ..plan(Material::Footage { file: plain.bytes.clone(), seconds: 1, end: None }, "") })
+            .bytes
     };
     assert_ne!(on(Some(stamp())), on(None));
 }
@@ -98,7 +99,7 @@ fn a_mark_is_in_the_film_and_not_on_its_cover() {
 #[test]
 fn sound_is_as_long_as_the_film() {
     let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, bed: None };
-    let film = made(Plan { sound: Some(sound), ..still("a storm") });
+    let film = made(VideoPlan { sound: Some(sound), ..still("a storm") });
     let sound = Reel::of(&film.bytes).unwrap().sound.unwrap();
     assert_eq!((sound.timescale.get(), sound.packets.len()), (48_000, 50));
     assert!(sound.packets.iter().all(|packet| packet.ticks == 960));
@@ -118,7 +119,7 @@ fn legs_follow_each_other_and_words_alone_are_enough() {
 #[test]
 fn a_film_goes_on_with_its_sound_and_its_motion() {
     let sound = SoundPlan { audio: Some(SoundContent::SoundEffectOnly), voice_id: None, bed: None };
-    let first = made(Plan { sound: Some(sound), ..still("fast pan right") });
+    let first = made(VideoPlan { sound: Some(sound), ..still("fast pan right") });
     let on = |end| plan(Material::Footage { file: first.bytes.clone(), seconds: 1, end }, "");
     let longer = made(on(None));
     let before = Reel::of(&first.bytes).unwrap();
@@ -126,7 +127,7 @@ fn a_film_goes_on_with_its_sound_and_its_motion() {
     assert_eq!((longer.frames, after.units.len()), (48, 48));
     assert_eq!(before.sound, after.sound);
     assert_ne!(longer.bytes, made(on(Some(picture(2)))).bytes);
-    let other = Plan { size: Size { width: 64, height: 48 }, ..on(None) };
+    let other = VideoPlan { size: Size { width: 64, height: 48 }, ..on(None) };
     assert_eq!(Reel::of(&made(other).bytes).unwrap().size, Size { width: 64, height: 48 });
 }
 
@@ -196,7 +197,7 @@ fn the_frames_of_a_long_film_are_bounded_by_their_size() {
 
     // When it is extended at another size
     let footage = Material::Footage { file, seconds: 1, end: None };
-    let refused = render(Plan { size: Size { width: 1080, height: 1080 }, ..plan(footage, "") }, &());
+    let refused = render(VideoPlan { size: Size { width: 1080, height: 1080 }, ..plan(footage, "") }, &());
 
     // Then nothing is drawn, and the error contains the numbers
     let reason =

@@ -118,7 +118,7 @@ const VERBS: Table<Verb> = &[
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum CameraWay {
     Left,
     Right,
     Up,
@@ -127,13 +127,13 @@ enum Way {
     Out,
 }
 
-const WAYS: Table<Way> = &[
-    (&["left", "leftwards", "counterclockwise", "anticlockwise"], Way::Left),
-    (&["right", "rightwards", "clockwise"], Way::Right),
-    (&["up", "upwards", "upward", "skyward"], Way::Up),
-    (&["down", "downwards", "downward"], Way::Down),
-    (&["in", "into", "inward", "forward", "forwards", "towards", "toward", "through"], Way::In),
-    (&["out", "outward", "back", "backward", "backwards", "away"], Way::Out),
+const WAYS: Table<CameraWay> = &[
+    (&["left", "leftwards", "counterclockwise", "anticlockwise"], CameraWay::Left),
+    (&["right", "rightwards", "clockwise"], CameraWay::Right),
+    (&["up", "upwards", "upward", "skyward"], CameraWay::Up),
+    (&["down", "downwards", "downward"], CameraWay::Down),
+    (&["in", "into", "inward", "forward", "forwards", "towards", "toward", "through"], CameraWay::In),
+    (&["out", "outward", "back", "backward", "backwards", "away"], CameraWay::Out),
 ];
 
 const SIMPLE_MOVES: Table<Move> = &[
@@ -206,23 +206,23 @@ fn meaning<T: Copy>(table: Table<T>, word: &str) -> Option<T> {
 }
 
 /// Returns the move of a verb and a direction. Without a direction it is the most common one.
-fn directed(verb: Verb, way: Option<Way>) -> Move {
+fn directed(verb: Verb, way: Option<CameraWay>) -> Move {
     match (verb, way) {
-        (Verb::Pan | Verb::Tilt, Some(Way::Up)) | (Verb::Tilt, None) => Move::TiltUp,
-        (Verb::Pan | Verb::Tilt, Some(Way::Down)) => Move::TiltDown,
-        (Verb::Pan | Verb::Tilt, Some(Way::Left)) => Move::PanLeft,
+        (Verb::Pan | Verb::Tilt, Some(CameraWay::Up)) | (Verb::Tilt, None) => Move::TiltUp,
+        (Verb::Pan | Verb::Tilt, Some(CameraWay::Down)) => Move::TiltDown,
+        (Verb::Pan | Verb::Tilt, Some(CameraWay::Left)) => Move::PanLeft,
         (Verb::Pan | Verb::Tilt, _) => Move::PanRight,
-        (Verb::Zoom, Some(Way::Out)) => Move::ZoomOut,
+        (Verb::Zoom, Some(CameraWay::Out)) => Move::ZoomOut,
         (Verb::Zoom, _) => Move::ZoomIn,
-        (Verb::Dolly | Verb::Truck, Some(Way::Left)) => Move::TruckLeft,
-        (Verb::Dolly | Verb::Truck, Some(Way::Right)) | (Verb::Truck, None) => Move::TruckRight,
-        (Verb::Dolly | Verb::Truck, Some(Way::Up)) => Move::Rise,
-        (Verb::Dolly | Verb::Truck, Some(Way::Down)) => Move::Sink,
-        (Verb::Dolly | Verb::Truck, Some(Way::Out)) => Move::DollyOut,
-        (Verb::Dolly, _) | (Verb::Truck, Some(Way::In)) => Move::DollyIn,
-        (Verb::Orbit, Some(Way::Left)) => Move::OrbitLeft,
+        (Verb::Dolly | Verb::Truck, Some(CameraWay::Left)) => Move::TruckLeft,
+        (Verb::Dolly | Verb::Truck, Some(CameraWay::Right)) | (Verb::Truck, None) => Move::TruckRight,
+        (Verb::Dolly | Verb::Truck, Some(CameraWay::Up)) => Move::Rise,
+        (Verb::Dolly | Verb::Truck, Some(CameraWay::Down)) => Move::Sink,
+        (Verb::Dolly | Verb::Truck, Some(CameraWay::Out)) => Move::DollyOut,
+        (Verb::Dolly, _) | (Verb::Truck, Some(CameraWay::In)) => Move::DollyIn,
+        (Verb::Orbit, Some(CameraWay::Left)) => Move::OrbitLeft,
         (Verb::Orbit, _) => Move::OrbitRight,
-        (Verb::Turn, Some(Way::Left)) => Move::TurnLeft,
+        (Verb::Turn, Some(CameraWay::Left)) => Move::TurnLeft,
         (Verb::Turn, _) => Move::TurnRight,
     }
 }
@@ -285,7 +285,7 @@ impl Wishes {
         wishes
     }
 
-    fn end(&mut self, verb: Option<Verb>, way: Option<Way>) {
+    fn end(&mut self, verb: Option<Verb>, way: Option<CameraWay>) {
         note(&mut self.moves, verb.map(|verb| directed(verb, way)));
     }
 

@@ -1,6 +1,6 @@
 //! Assignment of instruments to roles: first those of the prompt, then those of the genre.
 
-use super::plan::Plan;
+use super::plan::PiecePlan;
 use crate::instrument::{Instrument, Role};
 use crate::prompt::Brief;
 
@@ -12,7 +12,7 @@ const ROLES: [Role; 6] = [Role::Lead, Role::Comp, Role::Bass, Role::Drums, Role:
 
 /// Returns the players, at most one per role and at least one in total.
 #[must_use]
-pub fn gather(brief: &Brief, plan: &Plan) -> Vec<Player> {
+pub fn gather(brief: &Brief, plan: &PiecePlan) -> Vec<Player> {
     let mut chance = brief.chance.fork("ensemble");
     let mut players: Vec<Player> = Vec::new();
     let free = |players: &Vec<Player>, role: Role| players.iter().all(|(taken, _)| *taken != role);
@@ -66,7 +66,7 @@ pub fn gather(brief: &Brief, plan: &Plan) -> Vec<Player> {
 }
 
 /// Returns the instruments that the genres use in a role, without the rejected ones.
-fn usual(plan: &Plan, brief: &Brief, role: Role) -> Vec<Instrument> {
+fn usual(plan: &PiecePlan, brief: &Brief, role: Role) -> Vec<Instrument> {
     let style = plan.style;
     let lent = plan.second.unwrap_or(style);
     let mut choices = match role {
@@ -125,7 +125,7 @@ mod tests {
 
     fn players(prompt: &str) -> Vec<Player> {
         let brief = prompt::read(prompt);
-        gather(&brief, &Plan::of(&brief, None))
+        gather(&brief, &PiecePlan::of(&brief, None))
     }
 
     #[test]

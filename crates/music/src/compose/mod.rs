@@ -19,7 +19,7 @@ use clock::Ending;
 use ensemble::Player;
 use form::Shape;
 use harmony::Harmony;
-use plan::Plan;
+use plan::PiecePlan;
 use score::Score;
 
 use crate::instrument::{Instrument, Role};
@@ -30,7 +30,7 @@ use crate::prompt::{self, Brief};
 #[must_use]
 pub fn compose(prompt: &str, seconds: Option<u16>) -> Piece {
     let brief = prompt::read(prompt);
-    let plan = Plan::of(&brief, seconds);
+    let plan = PiecePlan::of(&brief, seconds);
     let players = ensemble::gather(&brief, &plan);
 
     let score = score(&brief, plan, &players);
@@ -50,7 +50,7 @@ pub fn compose(prompt: &str, seconds: Option<u16>) -> Piece {
     }
 }
 
-fn score(brief: &Brief, plan: Plan, players: &[Player]) -> Score {
+fn score(brief: &Brief, plan: PiecePlan, players: &[Player]) -> Score {
     let clock = plan.clock;
     let phrases = form::phrases(&Shape {
         steps: clock.steps,
@@ -135,7 +135,7 @@ fn kicks(parts: &[Part]) -> Vec<u32> {
     drums.flat_map(|part| part.notes.iter().filter(is_kick).map(|note| note.start)).collect()
 }
 
-fn space(brief: &Brief, plan: &Plan) -> Space {
+fn space(brief: &Brief, plan: &PiecePlan) -> Space {
     let style = plan.style;
     let clock = &plan.clock;
     let beat = clock.step_seconds() * if clock.metre.beat == 6 { 6.0 } else { 4.0 };

@@ -11,7 +11,7 @@ use crate::theory::{Key, Mode};
 
 /// Decisions for a whole piece.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct PiecePlan {
     /// Main genre.
     pub style: &'static Style,
     /// Second genre, which provides some of the instruments.
@@ -22,7 +22,7 @@ pub struct Plan {
     pub clock: Clock,
 }
 
-impl Plan {
+impl PiecePlan {
     /// Decides on all properties. `seconds` takes precedence over a length in the prompt.
     #[must_use]
     pub fn of(brief: &Brief, seconds: Option<u16>) -> Self {
@@ -166,8 +166,8 @@ mod tests {
     use super::*;
     use crate::prompt;
 
-    fn plan(prompt: &str) -> Plan {
-        Plan::of(&prompt::read(prompt), None)
+    fn plan(prompt: &str) -> PiecePlan {
+        PiecePlan::of(&prompt::read(prompt), None)
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         assert!((said.clock.bpm() - 131.0).abs() < 0.01);
         assert_eq!((said.key, said.clock.metre.name), (Key { tonic: 6, mode: Mode::Aeolian }, "7/8"));
         assert_eq!((said.style.genre, said.clock.frames), (Genre::Techno, 40 * 48_000));
-        assert_eq!(Plan::of(&prompt::read("40 seconds"), Some(7)).clock.frames, 7 * 48_000);
+        assert_eq!(PiecePlan::of(&prompt::read("40 seconds"), Some(7)).clock.frames, 7 * 48_000);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::clock::{Clock, Ending};
 use super::form::Phrase;
 use super::harmony::Span;
-use super::plan::Plan;
+use super::plan::PiecePlan;
 use crate::chance::Chance;
 use crate::instrument::Role;
 use crate::piece::{Note, RATE};
@@ -12,7 +12,7 @@ use crate::piece::{Note, RATE};
 #[derive(Debug, Clone)]
 pub struct Score {
     /// Decisions for the whole piece.
-    pub plan: Plan,
+    pub plan: PiecePlan,
     /// Phrases of the form.
     pub phrases: Vec<Phrase>,
     /// Chords in order; the last one rings out.

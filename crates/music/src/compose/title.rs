@@ -2,7 +2,7 @@
 
 use super::clock::Ending;
 use super::ensemble::Player;
-use super::plan::Plan;
+use super::plan::PiecePlan;
 use crate::instrument::{Instrument, Role};
 use crate::prompt::Brief;
 use crate::prompt::words::Word;
@@ -101,7 +101,7 @@ const fn subjects(genre: Genre) -> &'static [&'static str] {
 
 /// Returns a title from the subject of the prompt, if it has one, and an adjective for its mood.
 #[must_use]
-pub fn title(brief: &Brief, plan: &Plan) -> String {
+pub fn title(brief: &Brief, plan: &PiecePlan) -> String {
     let mut chance = brief.chance.fork("title");
     let fits = |moods: &[&str]| brief.moods.first().is_some_and(|mood| moods.contains(mood));
     let qualities = QUALITIES.iter().find(|row| fits(row.0)).map_or(ANY_QUALITY, |row| row.1);
@@ -144,7 +144,7 @@ fn named(words: &[Word], at: usize) -> Option<String> {
 
 /// Returns tags for genres, moods, instruments, tempo, key and other unusual properties, at most [`TAGS_MAX`].
 #[must_use]
-pub fn tags(brief: &Brief, plan: &Plan, players: &[Player]) -> Vec<String> {
+pub fn tags(brief: &Brief, plan: &PiecePlan, players: &[Player]) -> Vec<String> {
     let mut tags = vec![plan.style.names[0].to_owned()];
     let mut add = |tag: String| {
         if tags.len() < TAGS_MAX && !tags.contains(&tag) {

@@ -17,7 +17,7 @@ const INK: [u8; 3] = [30, 30, 34];
 const FAINT: [u8; 3] = [120, 120, 126];
 
 /// A picture with its caption.
-pub struct Shown {
+pub struct CaptionedPicture {
     pub label: String,
     pub note: String,
     pub picture: RgbImage,
@@ -26,7 +26,7 @@ pub struct Shown {
 /// Pictures under one heading.
 pub struct Section {
     pub heading: String,
-    pub pictures: Vec<Shown>,
+    pub pictures: Vec<CaptionedPicture>,
 }
 
 /// Draws the whole sheet.
@@ -51,7 +51,7 @@ fn height_of(section: &Section) -> u32 {
     HEADING + rows * (PICTURE.1 + CAPTION + GAP)
 }
 
-fn draw(page: &mut RgbImage, shown: &Shown, (left, top): (u32, u32)) {
+fn draw(page: &mut RgbImage, shown: &CaptionedPicture, (left, top): (u32, u32)) {
     let fits = shown.picture.dimensions() == PICTURE;
     let small = if fits {
         shown.picture.clone()
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn every_picture_has_its_place() {
-        let shown = |shade| Shown {
+        let shown = |shade| CaptionedPicture {
             label: "a".to_owned(),
             note: String::new(),
             picture: RgbImage::from_pixel(PICTURE.0, PICTURE.1, Rgb([shade; 3])),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::schema::{Documented, SchemaField, field, field_with_schema, request_object};
+use super::super::schema::{HasSchema, SchemaField, field, field_with_schema, request_object};
 use crate::domain::image::{
     ImagePrompt, LightSettings, OptimizedFor, Percent, PortraitBeautifier, PortraitStyle, PrecisionFlavor,
     PrecisionScaleFactor, PrecisionUpscaleJob, RelightEngine, RelightJob, RelightStyle, ScaleFactor, SignedStrength,
@@ -209,7 +209,7 @@ fn webhook_field(about: &str) -> SchemaField {
     field::<Link>("webhook_url", about)
 }
 
-fn enum_field<T: Documented>(name: &'static str, about: &str, usual: &'static str) -> SchemaField {
+fn enum_field<T: HasSchema>(name: &'static str, about: &str, usual: &'static str) -> SchemaField {
     field::<T>(name, about).with("default", usual)
 }
 

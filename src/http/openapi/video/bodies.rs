@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::schema::{Documented, SchemaField, field, field_with_schema, request_object};
+use super::super::schema::{HasSchema, SchemaField, field, field_with_schema, request_object};
 use super::{MODEL, RESOLUTION, STYLE};
 use crate::domain::image::PictureSource;
 use crate::domain::value::{CallbackUrl, Label, Link};
@@ -182,7 +182,7 @@ fn picture_field(name: &'static str, about: &str) -> SchemaField {
     field_with_schema(name, &about, json!({"type": "string", "minLength": 1}))
 }
 
-fn enum_field<T: Documented>(name: &'static str, about: &str, usual: &'static str) -> SchemaField {
+fn enum_field<T: HasSchema>(name: &'static str, about: &str, usual: &'static str) -> SchemaField {
     field::<T>(name, about).with("default", usual)
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::operation::{Operation, post};
-use super::super::schema::{DateTimeSchema, Documented, SchemaField, array, field, field_with_schema, response_object};
+use super::super::schema::{DateTimeSchema, HasSchema, SchemaField, array, field, field_with_schema, response_object};
 use super::{CREATED_AT_EXAMPLE, MODEL, RESOLUTION, STYLE, TASK_ID_EXAMPLE, VIDEO_URL_EXAMPLE, with_submission_errors};
 use crate::domain::ids::TaskId;
 use crate::domain::task::VideoState;

@@ -161,7 +161,7 @@ impl WordBatchReader {
         }
     }
 
-    /// Adds the words of a description like [`words`], with their [`adjacent_pairs`](crate::projections::node::tokenize::adjacent_pairs).
+    /// Adds the words of a description like [`words`], with their [`adjacent_pairs`].
     fn add_description(&mut self, text: &str, slot: Slot) {
         if !text.is_ascii() {
             let words: Vec<String> = words(text).collect();
@@ -239,7 +239,7 @@ fn ascii_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|piece| !piece.is_empty())
 }
 
-/// Returns `true` if two ASCII words form a pair ([`adjacent_pairs`](crate::projections::node::tokenize::adjacent_pairs)); `before` is empty for the first word.
+/// Returns `true` if two ASCII words form a pair ([`adjacent_pairs`]); `before` is empty for the first word.
 fn are_pair(before: &str, word: &str) -> bool {
     !before.is_empty() && before.len() + word.len() > 2
 }

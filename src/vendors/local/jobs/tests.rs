@@ -3,7 +3,7 @@
 use super::*;
 use crate::domain::value::Text;
 
-fn all_wanted() -> Wanted {
+fn all_wanted() -> IsJobWanted {
     Arc::new(|_| true)
 }
 
@@ -22,12 +22,12 @@ fn jobs_wait_run_and_end_and_the_oldest_are_forgotten() {
     assert!(jobs.admit(&key("a"), None, "video").unwrap() && !jobs.admit(&key("a"), None, "video").unwrap());
     assert!(jobs.admit(&key("b"), None, "video").unwrap());
     assert_eq!(jobs.admit(&key("c"), None, "video").unwrap_err().kind, VendorErrorKind::Busy);
-    assert_eq!(jobs.standing(&key("a")), Some(Standing::Waiting));
+    assert_eq!(jobs.state(&key("a")), Some(JobState::Waiting));
     jobs.begin(&key("a"));
-    assert_eq!(jobs.standing(&key("a")), Some(Standing::Running { permille: 0 }));
+    assert_eq!(jobs.state(&key("a")), Some(JobState::Running { permille: 0 }));
     jobs.end(key("a"), Ok(1));
     jobs.end(key("b"), Ok(2));
-    assert_eq!((jobs.standing(&key("a")), jobs.standing(&key("b"))), (None, Some(Standing::Ended(Ok(2)))));
+    assert_eq!((jobs.state(&key("a")), jobs.state(&key("b"))), (None, Some(JobState::Ended(Ok(2)))));
 }
 
 #[test]
@@ -63,12 +63,12 @@ fn jobs_that_wait_have_places_and_those_that_run_only_go_forward() {
     }
     assert_eq!(["a", "b", "c", "d"].map(|name| jobs.place(&key(name))), [Some(1), Some(2), Some(3), None]);
     jobs.advance(&key("a"), 9);
-    assert_eq!(jobs.standing(&key("a")), Some(Standing::Waiting), "it does not run");
+    assert_eq!(jobs.state(&key("a")), Some(JobState::Waiting), "it does not run");
     jobs.begin(&key("a"));
     assert_eq!(["a", "b", "c"].map(|name| jobs.place(&key(name))), [None, Some(1), Some(2)]);
     for (told, shown) in [(40, 40), (30, 40), (990, 990)] {
         jobs.advance(&key("a"), told);
-        assert_eq!(jobs.standing(&key("a")), Some(Standing::Running { permille: shown }));
+        assert_eq!(jobs.state(&key("a")), Some(JobState::Running { permille: shown }));
     }
 }
 
@@ -109,11 +109,11 @@ fn whoever_leaves_the_queue_makes_room_for_those_behind() {
 fn what_nobody_asks_after_is_forsaken() {
     let jobs: Jobs<u32> = Jobs::new(2, 1, all_wanted());
     jobs.admit(&key("a"), None, "video").unwrap();
-    assert!(!jobs.is_forsaken(&key("a")));
-    assert!(jobs.is_forsaken(&key("other")));
+    assert!(!jobs.is_abandoned(&key("a")));
+    assert!(jobs.is_abandoned(&key("other")));
     let jobs: Jobs<u32> = Jobs::new(2, 1, Arc::new(|job| *job != key("cancelled")));
     for name in ["a", "cancelled"] {
         jobs.admit(&key(name), None, "video").unwrap();
     }
-    assert_eq!(["a", "cancelled"].map(|name| jobs.is_forsaken(&key(name))), [false, true]);
+    assert_eq!(["a", "cancelled"].map(|name| jobs.is_abandoned(&key(name))), [false, true]);
 }

@@ -83,7 +83,7 @@ impl Reel {
             return Err(refused("video_too_large", format!("the video has more than {} MiB", BYTES_MAX >> 20)));
         }
 
-        let mut film = Film::default();
+        let mut film = DemuxedVideo::default();
 
         match kind(file)? {
             Mp4FileKind::Mp4 => film.take_whole(file)?,
@@ -188,7 +188,7 @@ fn opened(file: &[u8]) -> Result<Mp4FileDemuxer, Fault> {
 
 /// A video being read.
 #[derive(Default)]
-struct Film {
+struct DemuxedVideo {
     samples: usize,
     bytes: u64,
     pictures: Pictures,
@@ -196,7 +196,7 @@ struct Film {
     sound: Option<(u32, Sound)>,
 }
 
-impl Film {
+impl DemuxedVideo {
     /// Takes all samples of the index.
     fn take_whole(&mut self, file: &[u8]) -> Result<(), Fault> {
         let mut demuxer = opened(file)?;
@@ -305,7 +305,7 @@ impl Pictures {
         let nothing = || refused("video_unreadable", "the video has no pictures");
         let (_, timescale) = self.track.ok_or_else(nothing)?;
         let Description { promised, head, length_bytes } = self.description.ok_or_else(nothing)?;
-        let Promised { size, coded_pixels, kept_pixels } = promised;
+        let AnnouncedSizes { size, coded_pixels, kept_pixels } = promised;
         let pixels = coded_pixels.saturating_mul(self.units.len() as u64);
 
         if pixels > DECODED_PIXELS_MAX {
@@ -325,7 +325,7 @@ impl Pictures {
 
 /// Sizes announced by a parameter set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Promised {
+struct AnnouncedSizes {
     size: Size,
     coded_pixels: u64,
     kept_pixels: u64,
@@ -334,7 +334,7 @@ struct Promised {
 /// Description of the pictures in the index: announced sizes, parameter sets, and the number of bytes of a length.
 #[derive(PartialEq, Eq)]
 struct Description {
-    promised: Promised,
+    promised: AnnouncedSizes,
     head: Vec<u8>,
     length_bytes: usize,
 }
@@ -350,13 +350,13 @@ fn described(entry: &SampleEntry) -> Result<Description, Fault> {
     };
 
     let Avc1Box { avcc_box, .. } = avc1;
-    let mut promised: Option<Promised> = None;
+    let mut promised: Option<AnnouncedSizes> = None;
 
     for sps in &avcc_box.sps_list {
         let next = checked(sps)?;
         let kept_pixels = promised.map_or(0, |before| before.kept_pixels).max(next.kept_pixels);
         let coded_pixels = promised.map_or(0, |before| before.coded_pixels).max(next.coded_pixels);
-        promised = Some(Promised { coded_pixels, kept_pixels, ..next });
+        promised = Some(AnnouncedSizes { coded_pixels, kept_pixels, ..next });
     }
 
     let mut head = Vec::new();
@@ -372,7 +372,7 @@ fn described(entry: &SampleEntry) -> Result<Description, Fault> {
 }
 
 /// Returns the sizes announced by a parameter set, if its pictures may be decoded.
-fn checked(sps: &[u8]) -> Result<Promised, Fault> {
+fn checked(sps: &[u8]) -> Result<AnnouncedSizes, Fault> {
     let told = parse_sps(sps).map_err(unreadable)?;
     if told.bit_depth_luma_minus8 != 0 || told.bit_depth_chroma_minus8 != 0 {
         return Err(unsupported("coded with more than 8 bits"));
@@ -399,7 +399,11 @@ fn checked(sps: &[u8]) -> Result<Promised, Fault> {
         return Err(unsupported("of an odd size or of less than 16 pixels"));
     }
 
-    Ok(Promised { size, coded_pixels: coded.pixels, kept_pixels: coded.pixels * (1 + u64::from(coded.references)) })
+    Ok(AnnouncedSizes {
+        size,
+        coded_pixels: coded.pixels,
+        kept_pixels: coded.pixels * (1 + u64::from(coded.references)),
+    })
 }
 
 #[cfg(test)]

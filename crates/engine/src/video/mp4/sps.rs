@@ -2,7 +2,7 @@
 
 /// Properties that determine whether a stream is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Coded {
+pub(super) struct CodingProperties {
     /// Pixels of a coded picture.
     pub pixels: u64,
     /// Maximum number of reference pictures.
@@ -66,7 +66,7 @@ impl Bits {
 const HIGH: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
 
 /// Parses a parameter set up to the size; `None` if it ends before that.
-pub(super) fn coded(nal: &[u8]) -> Option<Coded> {
+pub(super) fn coded(nal: &[u8]) -> Option<CodingProperties> {
     let mut bits = Bits::of(nal);
     let profile = bits.bits(8)?;
     bits.bits(16)?;
@@ -99,7 +99,7 @@ pub(super) fn coded(nal: &[u8]) -> Option<Coded> {
     let interlaced = bits.bit()? == 0;
     let rows = height * if interlaced { 2 } else { 1 };
 
-    Some(Coded { pixels: width.saturating_mul(rows).saturating_mul(256), references, interlaced })
+    Some(CodingProperties { pixels: width.saturating_mul(rows).saturating_mul(256), references, interlaced })
 }
 
 /// Skips the chroma format and the scaling lists.

@@ -33,7 +33,7 @@ pub fn write(strip: &Strip, sound: Option<&Sound>) -> Result<Vec<u8>, CodecError
     };
 
     let muxer = Mp4FileMuxer::with_options(options).map_err(odd)?;
-    let mut film = Film { bytes: muxer.initial_boxes_bytes().to_vec(), muxer };
+    let mut film = MuxedVideo { bytes: muxer.initial_boxes_bytes().to_vec(), muxer };
     let mut entry = Some(SampleEntry::Avc1(described(first)?));
     let mut waiting = Waiting::of(sound);
     let mut shown = 0;
@@ -96,12 +96,12 @@ impl<'a> Waiting<'a> {
     }
 }
 
-struct Film {
+struct MuxedVideo {
     bytes: Vec<u8>,
     muxer: Mp4FileMuxer,
 }
 
-impl Film {
+impl MuxedVideo {
     /// Appends a picture without parameter sets, which are in the description.
     fn picture(&mut self, unit: &[u8], keyframe: bool, sample_entry: Option<SampleEntry>) -> Result<(), CodecError> {
         let start = self.bytes.len();

@@ -66,7 +66,7 @@ pub fn life(wishes: &Wishes) -> impl Iterator<Item = Life> {
 
 /// Colours of a time of day.
 #[derive(Debug, Clone, Copy)]
-struct Palette {
+struct SceneColours {
     zenith: Colour,
     horizon: Colour,
     sun: Colour,
@@ -76,7 +76,7 @@ struct Palette {
     night: bool,
 }
 
-impl Palette {
+impl SceneColours {
     fn of(hour: Hour) -> Self {
         let [zenith, horizon, sun, lit, dark] = match hour {
             Hour::Dawn => {
@@ -99,7 +99,7 @@ impl Palette {
 
 struct Painter {
     ground: Ground,
-    palette: Palette,
+    palette: SceneColours,
     seed: u32,
     sun: [f32; 2],
     /// Vertical position of the horizon.
@@ -126,7 +126,7 @@ impl Painter {
         let high = if matches!(hour, Hour::Day | Hour::Night) { 0.62 } else { 0.16 };
         let sun = [1.4 * chance(seed, 22) - 0.7, horizon - high - 0.1 * chance(seed, 23)];
 
-        Self { ground, palette: Palette::of(hour), seed, sun, horizon }
+        Self { ground, palette: SceneColours::of(hour), seed, sun, horizon }
     }
 
     /// Returns the point at a position; `pixel` is the size of a pixel there.
@@ -144,7 +144,7 @@ impl Painter {
 
     /// Returns the colour of the sky: glow around the sun, clouds, stars at night.
     fn sky(&self, [x, y]: [f32; 2]) -> Colour {
-        let Palette { zenith, horizon, sun, night, .. } = self.palette;
+        let SceneColours { zenith, horizon, sun, night, .. } = self.palette;
         let up = ((self.horizon - y) / (1.0 + self.horizon)).clamp(0.0, 1.0);
         let mut colour = mix(horizon, zenith, up.powf(0.65));
 
