@@ -1,13 +1,13 @@
 //! Picture and video engine: classical image processing without a network and without models.
 //!
 //! A [`PictureJob`] computes a picture from decoded pictures; [`encode()`] writes the file. [`video`] renders a
-//! [`video::VideoPlan`] to an MP4 file. Everything is deterministic: the same inputs, parameters and seed give the same bytes
-//! on one machine for any number of cores. Other processor types may round sums differently.
+//! [`video::VideoPlan`] to an MP4 file. Everything is deterministic: the same inputs, parameters and seed give the same
+//! bytes on one machine for any number of cores. Other processor types may round sums differently.
 //!
 //! ```
-//! use mediary_engine::{Decoded, PictureJob, Pixels, ResultFormat, PictureUpscale, encode};
+//! use mediary_engine::{DecodedPicture, PictureJob, Pixels, ResultFormat, PictureUpscale, encode};
 //!
-//! let picture = Decoded { pixels: Pixels::Opaque(image::RgbImage::new(8, 6)), profile: None };
+//! let picture = DecodedPicture { pixels: Pixels::Opaque(image::RgbImage::new(8, 6)), profile: None };
 //! let result = PictureJob::Upscale(PictureUpscale::default()).run(picture, None, 1);
 //! assert_eq!(result.dimensions(), (16, 12));
 //!
