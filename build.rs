@@ -1,5 +1,5 @@
-//! A number for everything that decides what read models look like: snapshots of another number are not read. And the version with the
-//! commit, where whoever builds says which one it is: the sources alone do not tell.
+//! A number for everything that decides what read models look like: snapshots of another number are not read. And the
+//! version with the commit, where whoever builds says which one it is: the sources alone do not tell.
 
 use std::env;
 use std::fs;
@@ -32,8 +32,8 @@ fn main() {
     tell_version();
 }
 
-/// Of two builds of a version the commit tells which is which. What `cargo run` and `cargo test` start has these variables too, so
-/// their names must not be those of settings.
+/// Of two builds of a version the commit tells which is which. What `cargo run` and `cargo test` start has these
+/// variables too, so their names must not be those of settings.
 fn tell_version() {
     let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
     let commit = env::var("BUILD_COMMIT").unwrap_or_default();

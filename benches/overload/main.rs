@@ -69,7 +69,8 @@ pub struct Options {
     pub accounts: usize,
     /// Source addresses over which the connections of `capacity` are spread.
     pub addresses: usize,
-    /// Requests a second of a well-behaved caller: reads, writes, submissions. `None` derives them from the default limits.
+    /// Requests a second of a well-behaved caller: reads, writes, submissions. `None` derives them from the default
+    /// limits.
     pub rates: [Option<f64>; 3],
     /// HTTP threads of the service; 0 means one per core.
     pub workers: usize,

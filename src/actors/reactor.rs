@@ -83,7 +83,8 @@ impl<K: Clone + Eq + Hash> WorkerSlots<K> {
         Self { options, now, in_progress, lanes, paused_until, pruned_at: now }
     }
 
-    /// Returns `true` if the work is in progress or paused, so [`WorkerSlots::try_reserve`] would reject it. Cheaper than trying.
+    /// Returns `true` if the work is in progress or paused, so [`WorkerSlots::try_reserve`] would reject it. Cheaper
+    /// than trying.
     #[must_use]
     pub fn is_busy_or_paused(&self, key: &K) -> bool {
         self.paused_until.get(key).is_some_and(|until| *until > self.now) || self.in_progress.contains_key(key)

@@ -35,7 +35,8 @@ pub enum AppendError {
     /// The queue is full; nothing was done.
     #[error("the writer's queue is full")]
     Overloaded,
-    /// Another append changed what a cross-stream rule depends on (see [`super::cross_stream_rules`]); nothing was done.
+    /// Another append changed what a cross-stream rule depends on (see [`super::cross_stream_rules`]); nothing was
+    /// done.
     #[error("overtaken by a change that it depends on")]
     CrossStreamConflict,
     /// Only this append was refused.
@@ -126,8 +127,8 @@ pub struct EventWriterTask {
 }
 
 impl EventWriterTask {
-    /// Writes until all [`EventWriter`]s are dropped. Must run on the arbiter of the aggregates, which it blocks during a
-    /// sync.
+    /// Writes until all [`EventWriter`]s are dropped. Must run on the arbiter of the aggregates, which it blocks during
+    /// a sync.
     pub async fn run(mut self) {
         while let Some(first) = self.next_append().await {
             let group = self.collect_group(first).await;

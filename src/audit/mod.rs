@@ -1,7 +1,8 @@
 //! Audit of the log: events as JSON, histories, and states at any position.
 //!
-//! All answers derive from the events alone, so a running service ([`source::LiveEventSource`]) and the directory of a stopped one
-//! ([`source::StoppedEventSource`]) give the same ones. The caller supplies the rendering of states ([`StateRenderer`]).
+//! All answers derive from the events alone, so a running service ([`source::LiveEventSource`]) and the directory of a
+//! stopped one ([`source::StoppedEventSource`]) give the same ones. The caller supplies the rendering of states
+//! ([`StateRenderer`]).
 
 pub mod diff;
 pub mod filter;

@@ -53,8 +53,8 @@ impl AttemptOutcome {
 /// State of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivery {
-    /// Not delivered yet. `attempts` counts all attempts, `schedule_attempts` those since the first request or the last redelivery.
-    /// The next one is due at `next_at`, or immediately if `None`.
+    /// Not delivered yet. `attempts` counts all attempts, `schedule_attempts` those since the first request or the last
+    /// redelivery. The next one is due at `next_at`, or immediately if `None`.
     Pending { attempts: u32, schedule_attempts: u32, next_at: Option<Timestamp> },
     /// The receiver accepted it.
     Delivered { attempts: u32 },
@@ -192,7 +192,8 @@ impl DeliveryEvent {
     }
 }
 
-/// Returns the delay after failed attempt number `schedule_attempts` of the current schedule; `None` if no attempt follows.
+/// Returns the delay after failed attempt number `schedule_attempts` of the current schedule; `None` if no attempt
+/// follows.
 fn retry_delay(schedule_attempts: u32, outcome: &AttemptOutcome, jitter: f64) -> Option<Duration> {
     let scheduled = RETRY_SCHEDULE.get(schedule_attempts as usize - 1).filter(|_| !outcome.is_gone())?;
     let pause = scheduled.mul_f64(1.0 + JITTER * jitter.clamp(0.0, 1.0));

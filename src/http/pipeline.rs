@@ -201,8 +201,8 @@ impl ApiEndpoint {
         matches!(self.method, Method::POST | Method::PUT) && self.body_limit.accepts_idempotency_key()
     }
 
-    /// Like [`ApiEndpoint::handle`], but a repeated request is not executed again. Once begun, the request runs to its end
-    /// even if the client disconnects, so that its response is there for the retry.
+    /// Like [`ApiEndpoint::handle`], but a repeated request is not executed again. Once begun, the request runs to its
+    /// end even if the client disconnects, so that its response is there for the retry.
     async fn handle_idempotent(
         self: Rc<Self>,
         mut admitted: RequestContext,

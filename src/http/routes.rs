@@ -1,7 +1,7 @@
 //! Route table: every path of the API with its method, action and handler. Other paths may be files of the `console`.
 //!
-//! The action of a route is part of its handler's signature, so the two cannot differ. A test walks [`route_infos`] and fails
-//! for a route with unknown permissions.
+//! The action of a route is part of its handler's signature, so the two cannot differ. A test walks [`route_infos`] and
+//! fails for a route with unknown permissions.
 
 use std::future::ready;
 use std::rc::Rc;

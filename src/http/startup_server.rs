@@ -30,8 +30,8 @@ pub struct StartupServer {
 }
 
 impl StartupServer {
-    /// Serves on a listener until [`StartupServer::stop`]. Connections not accepted by then wait for the next server on the
-    /// listener.
+    /// Serves on a listener until [`StartupServer::stop`]. Connections not accepted by then wait for the next server on
+    /// the listener.
     ///
     /// # Errors
     /// If the listener cannot be used.

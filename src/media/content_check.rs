@@ -23,8 +23,8 @@ pub struct ContentReport {
     pub findings: Vec<(PathBuf, String)>,
 }
 
-/// Checks every file below the data directory `root`. `referenced` are the archives that versions refer to; `progress` is
-/// called with the number of bytes read.
+/// Checks every file below the data directory `root`. `referenced` are the archives that versions refer to; `progress`
+/// is called with the number of bytes read.
 ///
 /// # Errors
 /// If a directory cannot be read.

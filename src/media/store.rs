@@ -2,7 +2,8 @@
 //!
 //! Inputs and results are in separate areas, so that no name, guessed or known, serves a client's input: only results
 //! are served. A file is complete or absent: it is written under a temporary name, synced and renamed, and the
-//! directory is synced before [`MediaStore::put`] returns. All calls block on the disk; call them from a blocking thread.
+//! directory is synced before [`MediaStore::put`] returns. All calls block on the disk; call them from a blocking
+//! thread.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

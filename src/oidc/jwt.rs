@@ -47,7 +47,8 @@ pub enum SignatureVerdict {
     Invalid,
 }
 
-/// A well-formed token. No claim may be trusted before [`SignedJwt::validate_claims`] and [`SignedJwt::verify_signature`].
+/// A well-formed token. No claim may be trusted before [`SignedJwt::validate_claims`] and
+/// [`SignedJwt::verify_signature`].
 #[derive(Debug)]
 pub struct SignedJwt<'t> {
     algorithm: JwtAlgorithm,

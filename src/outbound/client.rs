@@ -177,8 +177,8 @@ impl OutboundClient {
         self.read_body(response, |_| true).await
     }
 
-    /// Sends a GET request. Before more of the body is buffered, `buffer_budget` is called with the resulting number of bytes
-    /// and may refuse.
+    /// Sends a GET request. Before more of the body is buffered, `buffer_budget` is called with the resulting number of
+    /// bytes and may refuse.
     ///
     /// # Errors
     /// As [`OutboundClient::exchange`], and [`CallFailure::BufferFull`] if `buffer_budget` returned `false`.

@@ -70,8 +70,8 @@ impl WebhookKey {
     /// Reads the key from a file, or creates one that only its owner can read.
     ///
     /// # Errors
-    /// Returns [`WebhookKeyError`] if the file cannot be read or written, or is damaged. A damaged file is never replaced,
-    /// because receivers rely on the old key.
+    /// Returns [`WebhookKeyError`] if the file cannot be read or written, or is damaged. A damaged file is never
+    /// replaced, because receivers rely on the old key.
     pub fn load_or_create(path: &Path, environment: &Environment) -> Result<Self, WebhookKeyError> {
         let failure = |source| WebhookKeyError::File { path: path.to_owned(), source };
         if let Some(text) = read_private(path).map_err(failure)? {

@@ -153,8 +153,8 @@ impl Keyring {
         self.0.files.path(user).exists()
     }
 
-    /// Records durably that the erasure of a user begins, so that [`Keyring::is_erasure_unfinished`] returns `true` until
-    /// [`Keyring::destroy_key`] succeeds. Has no effect without the event of the erasure. Blocks.
+    /// Records durably that the erasure of a user begins, so that [`Keyring::is_erasure_unfinished`] returns `true`
+    /// until [`Keyring::destroy_key`] succeeds. Has no effect without the event of the erasure. Blocks.
     ///
     /// # Errors
     /// If the mark cannot be written.

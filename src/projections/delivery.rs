@@ -3,8 +3,8 @@
 //! A recorded status change implies its delivery. No separate record is written that could be lost between them.
 //!
 //! Contents are kept in memory for a bounded number of deliveries, and only until the first attempt fails. Other
-//! deliveries have only an id and a time here; [`super::ReadModels::delivery_notification`] reads their content from the task's
-//! stream. The number of deliveries per account is limited at submission.
+//! deliveries have only an id and a time here; [`super::ReadModels::delivery_notification`] reads their content from
+//! the task's stream. The number of deliveries per account is limited at submission.
 
 mod history;
 mod notification;

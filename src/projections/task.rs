@@ -128,8 +128,8 @@ impl Tasks {
         self.by_id.get(&id)
     }
 
-    /// Returns the last possible position of a waiting task in its gateway's queue, from 1, as accounts take turns; `None`
-    /// if a vendor accepted it or it ended.
+    /// Returns the last possible position of a waiting task in its gateway's queue, from 1, as accounts take turns;
+    /// `None` if a vendor accepted it or it ended.
     #[must_use]
     pub fn queue_position(&self, id: TaskId) -> Option<usize> {
         let rank = self.ranks.get(&id).filter(|rank| self.waiting.contains(rank))?;

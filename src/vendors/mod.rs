@@ -32,10 +32,12 @@ pub trait Vendor: Send + Sync + 'static {
     /// rejected.
     fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>>;
 
-    /// Returns the progress of a job. After the end, further polls return the same result or [`JobProgress::Forgotten`].
+    /// Returns the progress of a job. After the end, further polls return the same result or
+    /// [`JobProgress::Forgotten`].
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>>;
 
-    /// Searches for this job, which may have been submitted before. Called only for vendors with [`SubmissionRecovery::Search`].
+    /// Searches for this job, which may have been submitted before. Called only for vendors with
+    /// [`SubmissionRecovery::Search`].
     fn find(&self, job: VendorJob) -> BoxFuture<'_, Result<Option<VendorReference>, VendorError>> {
         let message = format!("{} cannot be searched for {}", self.name(), job.key);
         Box::pin(std::future::ready(Err(VendorError::new(VendorErrorKind::Unserved, message))))

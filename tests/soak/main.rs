@@ -184,7 +184,8 @@ fn program(data: &Path, outside: &Outside) -> Command {
     program.env("MEDIARY_LOG__LEVEL", "warn").env("MEDIARY_EGRESS__PRIVATE", "allow");
     // The default, unlike in the crash tests: every segment is an open file.
     program.env_remove("MEDIARY_JOURNAL__SEGMENT_BYTES");
-    // The port changes with every start. URLs in webhooks must not, or a repeated webhook would differ from the first one.
+    // The port changes with every start. URLs in webhooks must not, or a repeated webhook would differ from the first
+    // one.
     program.env("MEDIARY_PUBLIC_URL", PUBLIC_URL);
     for (medium, url) in
         [("IMAGE", outside.vendor.base()), ("VIDEO", outside.vendor.base()), ("MUSIC", outside.music.base())]

@@ -1,4 +1,5 @@
-//! `mediary demo`: loads a sample registry into a running service and runs one job of each kind, through the public API.
+//! `mediary demo`: loads a sample registry into a running service and runs one job of each kind, through the public
+//! API.
 
 mod archive;
 mod contact;
@@ -48,8 +49,8 @@ pub(super) struct DemoArguments {
     /// settings]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Administrator token [default: `MEDIARY_ADMIN_TOKEN`; for the service of the data directory also the settings file
-    /// or the file admin-token in that directory]
+    /// Administrator token [default: `MEDIARY_ADMIN_TOKEN`; for the service of the data directory also the settings
+    /// file or the file admin-token in that directory]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     /// Load only this sample publisher (repeatable)

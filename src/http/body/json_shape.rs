@@ -47,7 +47,8 @@ pub struct KnownJsonMembers {
 }
 
 impl JsonShape {
-    /// Returns the shape of the body of a route; [`JsonShape::Whole`] if the OpenAPI document has no JSON schema for it.
+    /// Returns the shape of the body of a route; [`JsonShape::Whole`] if the OpenAPI document has no JSON schema for
+    /// it.
     pub fn for_route(method: &Method, path: &'static str) -> &'static Self {
         static SHAPES: LazyLock<HashMap<(Method, &'static str), JsonShape>> = LazyLock::new(|| {
             let (bodies, components) = openapi::body_schemas();

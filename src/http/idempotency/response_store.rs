@@ -150,9 +150,9 @@ impl ResponseStore {
         *self.purge_epoch.read()
     }
 
-    /// Stores the response to a request that began at `epoch`, if there is space and [`ResponseStore::purge`] was not called
-    /// since: the response may contain data that was erased by then. The write is atomic, but need not survive a power
-    /// failure. Blocks.
+    /// Stores the response to a request that began at `epoch`, if there is space and [`ResponseStore::purge`] was not
+    /// called since: the response may contain data that was erased by then. The write is atomic, but need not survive a
+    /// power failure. Blocks.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -19,7 +19,8 @@ pub struct ErrorResponse {
     is_stored: bool,
 }
 
-/// Groups the error codes of one operation by status; `accepts_idempotency_key` is `true` if it accepts an `Idempotency-Key`.
+/// Groups the error codes of one operation by status; `accepts_idempotency_key` is `true` if it accepts an
+/// `Idempotency-Key`.
 pub fn group_by_status(failures: &[ErrorCondition], is_keyed: bool) -> BTreeMap<u16, ErrorResponse> {
     let mut grouped: BTreeMap<u16, ErrorResponse> = BTreeMap::new();
     for (code, when) in failures {

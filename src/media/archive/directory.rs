@@ -78,7 +78,8 @@ struct ZipDirectoryExtent {
 /// Reads the directory of a zip.
 ///
 /// # Errors
-/// Returns [`ZipDirectoryError::Invalid`] if the file is not an acceptable zip, [`ZipDirectoryError::Io`] if it cannot be read.
+/// Returns [`ZipDirectoryError::Invalid`] if the file is not an acceptable zip, [`ZipDirectoryError::Io`] if it cannot
+/// be read.
 pub fn read(file: &mut (impl Read + Seek)) -> Result<ZipDirectory, ZipDirectoryError> {
     let extent = find_extent(file)?;
     if extent.start.checked_add(extent.bytes) != Some(extent.end) {

@@ -1,5 +1,5 @@
-//! Built-in music vendor: adapts the engine (`mediary_music`). Each chunk is rendered on a blocking thread on demand, so
-//! a stream without a reader uses no thread and only the memory of its notes.
+//! Built-in music vendor: adapts the engine (`mediary_music`). Each chunk is rendered on a blocking thread on demand,
+//! so a stream without a reader uses no thread and only the memory of its notes.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Remote music vendor: the seed's music interface below a base URL. As for images, `request` and `response` are pure. A
-//! line is read only after the previous one was consumed, so a slow listener slows down the vendor. Dropping the stream
-//! closes the connection.
+//! Remote music vendor: the seed's music interface below a base URL. As for images, `request` and `response` are pure.
+//! A line is read only after the previous one was consumed, so a slow listener slows down the vendor. Dropping the
+//! stream closes the connection.
 
 use std::time::Duration;
 

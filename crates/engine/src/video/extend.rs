@@ -169,8 +169,8 @@ fn damaged() -> Fault {
     Fault::Input { code: "video_undecodable", reason: "the video is damaged".to_owned() }
 }
 
-/// Returns the size of the extended video with its own aspect ratio and `lines` pixels on the shorter side, or `None` if
-/// the file cannot be read.
+/// Returns the size of the extended video with its own aspect ratio and `lines` pixels on the shorter side, or `None`
+/// if the file cannot be read.
 #[must_use]
 pub fn footage_size(file: &[u8], lines: u32) -> Option<Size> {
     let reel = catch_unwind(AssertUnwindSafe(|| Reel::of(file))).ok()?.ok()?;

@@ -133,8 +133,8 @@ const RATIO_MAX: f64 = 4.0;
 /// Aspect ratio of a video without a requested ratio and without a picture.
 const RATIO_DEFAULT: (u16, u16) = (16, 9);
 
-/// Returns the size of a video with `lines` pixels on the shorter side. The aspect ratio is the requested one, otherwise
-/// that of a picture, otherwise 16:9; it is limited to 4:1.
+/// Returns the size of a video with `lines` pixels on the shorter side. The aspect ratio is the requested one,
+/// otherwise that of a picture, otherwise 16:9; it is limited to 4:1.
 #[must_use]
 pub fn size_of(lines: u32, ratio: Option<(u16, u16)>, picture: Option<(u32, u32)>) -> Size {
     let (width, height) = match (ratio, picture) {
