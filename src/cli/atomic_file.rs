@@ -86,7 +86,8 @@ mod tests {
     #[test]
     fn what_stood_there_stays_until_the_draft_is_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let (target, link) = (folder.path().join("log.jsonl"), folder.path().join("newest"));
+        let target = folder.path().join("log.jsonl");
+        let link = folder.path().join("newest");
         fs::write(&target, "before").unwrap();
         std::os::unix::fs::symlink("log.jsonl", &link).unwrap();
         // Dropped

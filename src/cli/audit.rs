@@ -155,7 +155,8 @@ fn show(arguments: ShowArguments, outer: SettingFlags) -> Result<(), CliError> {
 
 fn as_of(arguments: AsOfArguments, outer: SettingFlags) -> Result<(), CliError> {
     let AsOfArguments { when, subject: thing, output, target: place } = arguments;
-    let (thing, moment) = (parse_subject(&thing)?, parse_point_in_time("the time", &when)?);
+    let thing = parse_subject(&thing)?;
+    let moment = parse_point_in_time("the time", &when)?;
     let place = AuditTarget::open(place, outer)?;
     let answer = queries::as_of(&place, &thing, moment, &when)?;
     output.printer().state(&answer)?;

@@ -66,7 +66,8 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
         progress.update(models.position.0, Some(total));
     })?;
     log.close()?;
-    let (seconds, events) = (progress.finish().as_secs_f64(), pluralize(report.head.0, "event"));
+    let seconds = progress.finish().as_secs_f64();
+    let events = pluralize(report.head.0, "event");
     print(&format!("{events} replayed in {seconds:.1} s; the index was rebuilt\n"))?;
     Ok(())
 }

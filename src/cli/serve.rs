@@ -38,7 +38,8 @@ async fn serve(mut settings: Settings, mut signals: StopSignals) -> anyhow::Resu
 
 /// Greeting on stdout. `seen` is `true` on a terminal; a file or log collector would store the token.
 fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
-    let (url, token) = (app.public_url(), app.admin_token());
+    let url = app.public_url();
+    let token = app.admin_token();
     let mut lines = vec![
         format!("Mediary {} listens on http://{}", env!("BUILD_VERSION"), app.address()),
         format!("  console {url}/"),
@@ -137,7 +138,8 @@ mod tests {
     #[test]
     fn a_configured_token_counts_alone_and_it_is_said_which_one_does_not() {
         let configured = |unused: Option<&str>| AdminTokenSource::Configured { unused: unused.map(PathBuf::from) };
-        let (alone, beside) = (configured(None), configured(Some("d/admin-token")));
+        let alone = configured(None);
+        let beside = configured(Some("d/admin-token"));
         assert!(first_request("u", &beside, true).contains("\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\""));
         assert!(
             describe_token(&beside, true).ends_with("The one in d/admin-token is not used."),

@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn different_bytes_make_different_secrets_of_one_length() {
-        let (low, high) = (mint(SecretKind::User, [0; 32]), mint(SecretKind::User, [255; 32]));
+        let low = mint(SecretKind::User, [0; 32]);
+        let high = mint(SecretKind::User, [255; 32]);
         assert_ne!(low, high);
         assert_eq!((low.len(), high.len()), (53, 53));
         assert!(low.starts_with("mdu_0000000"));

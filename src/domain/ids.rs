@@ -286,7 +286,8 @@ mod tests {
 
     #[test]
     fn node_ids_that_differ_in_case_share_a_key() {
-        let (upper, lower) = (NodeId::parse("Face-Tools").unwrap(), NodeId::parse("face-tools").unwrap());
+        let upper = NodeId::parse("Face-Tools").unwrap();
+        let lower = NodeId::parse("face-tools").unwrap();
         assert_ne!(upper, lower);
         assert_eq!(upper.key(), lower.key());
     }

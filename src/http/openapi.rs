@@ -199,7 +199,8 @@ pub(super) type BodySchema = (Method, &'static str, Value);
 
 /// Returns the JSON schemas of request bodies and the components that they refer to.
 pub(super) fn body_schemas() -> (Vec<BodySchema>, Map<String, Value>) {
-    let (mut bodies, mut components) = (Vec::new(), Map::new());
+    let mut bodies = Vec::new();
+    let mut components = Map::new();
     for OperationGroup { operations, components: named, .. } in groups(REFERENCE_IMAGES_MAX) {
         components.extend(named.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
         bodies.extend(operations.iter().filter_map(Operation::json_body_schema));
@@ -237,7 +238,8 @@ mod tests {
 
     #[test]
     fn every_route_has_an_operation_and_every_operation_a_route() {
-        let (mut described, rows) = (described_operations(), route_infos());
+        let mut described = described_operations();
+        let rows = route_infos();
         let mut served: Vec<_> = rows.iter().map(|row| (row.method.to_string(), row.path)).collect();
         described.sort();
         served.sort();

@@ -138,7 +138,9 @@ impl Tasks {
         let earlier = self.waiting.range(TaskQueueRank::first(rank.gateway)..first).count();
         let owner = |rank: &TaskQueueRank| Some(self.get(*self.unfinished.get(rank)?)?.record.submission.owner);
 
-        let (own, mut before, mut others) = (owner(rank), 0, HashMap::<_, usize>::new());
+        let own = owner(rank);
+        let mut before = 0;
+        let mut others = HashMap::<_, usize>::new();
         for waiting in self.waiting.range(first..=last) {
             let owner = owner(waiting);
             if owner == own {

@@ -136,7 +136,8 @@ mod tests {
     }
 
     fn issued(nth: u8, subject: TokenSubject) -> TokenEvent {
-        let (id, name) = (token(nth), Name::parse("ci").unwrap());
+        let id = token(nth);
+        let name = Name::parse("ci").unwrap();
         TokenEvent::TokenIssued(TokenGrant { id, subject, name, description: None, secret_hash: Digest([nth; 32]) })
     }
 

@@ -229,10 +229,12 @@ mod tests {
     }
 
     fn folded(history: &[(usize, NodeEvent)]) -> (Nodes, Versions) {
-        let (mut nodes, mut versions) = (Nodes::default(), Versions::default());
+        let mut nodes = Nodes::default();
+        let mut versions = Versions::default();
         let mut registered = BTreeSet::new();
         for key in NODES {
-            let (id, publisher) = (NodeId::parse(key).unwrap(), PublisherId::parse("acme").unwrap());
+            let id = NodeId::parse(key).unwrap();
+            let publisher = PublisherId::parse("acme").unwrap();
             let created = NodeEvent::NodeCreated { id, publisher, fields: NodeFields::default() };
             nodes.apply(key, &created, Timestamp::from_micros(0));
         }
@@ -266,7 +268,8 @@ mod tests {
             let ranks = all.iter().enumerate().filter(|(at, _)| own(*at) == status).map(|(_, rank)| *rank);
             SortedList::from_sorted(&ranks.collect::<Vec<_>>())
         };
-        let (orders, limit) = ([of(0), of(1), of(2), SortedList::default()], 7);
+        let orders = [of(0), of(1), of(2), SortedList::default()];
+        let limit = 7;
         for page in (1..=573).step_by(11).chain([572, 573, u64::MAX]) {
             let request = PageRequest { page, limit };
             let expected: Vec<VersionRank> = request.slice(all.iter().rev().copied());

@@ -51,7 +51,8 @@ fn file_notation(file: &Map<String, Value>, whole: bool) -> Option<String> {
     if !file.keys().all(|name| FILE_FIELDS.contains(&name.as_str())) {
         return None;
     }
-    let (digest, bytes) = (file.get("digest")?.as_str()?, file.get("bytes")?.as_u64()?);
+    let digest = file.get("digest")?.as_str()?;
+    let bytes = file.get("bytes")?.as_u64()?;
     let digest = digest.get(..DIGEST_SHORT).filter(|_| !whole).unwrap_or(digest);
     let format = file.get("format").and_then(Value::as_str).map(|format| format!("{format}:"));
     let size = file.get("width").zip(file.get("height")).map(|(width, height)| format!("{width}x{height}:"));

@@ -106,8 +106,12 @@ impl LogArguments {
     /// The filter as a query string for a service.
     fn to_query_string(&self) -> String {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
-        let (stream, actor, request) = (text(&self.stream), text(&self.actor), text(&self.request));
-        let (types, from, to) = (self.types.join(","), text(&self.from), text(&self.to));
+        let stream = text(&self.stream);
+        let actor = text(&self.actor);
+        let request = text(&self.request);
+        let types = self.types.join(",");
+        let from = text(&self.from);
+        let to = text(&self.to);
         let pairs = [("stream", &stream), ("type", &types), ("actor", &actor), ("request", &request)];
         let pairs: Vec<_> = pairs.into_iter().chain([("from", &from), ("to", &to)]).collect();
         query_string(&pairs.iter().map(|(name, value)| (*name, value.as_str())).collect::<Vec<_>>())

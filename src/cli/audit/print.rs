@@ -88,7 +88,8 @@ impl Printer {
             return self.flush();
         }
         let at = answer["at"].as_str().map(|at| format!(" ({at})")).unwrap_or_default();
-        let (thing, position) = (printable(answer["thing"].as_str().unwrap_or_default()), &answer["position"]);
+        let thing = printable(answer["thing"].as_str().unwrap_or_default());
+        let position = &answer["position"];
         match answer.get("state") {
             Some(state) => {
                 let pretty = serde_json::to_string_pretty(state)?;
@@ -146,7 +147,8 @@ impl Printer {
                     self.write_line(&format!("    - {}: {}", format_pointer(path), self.value(before)))?;
                 }
                 (Some(before), Some(after)) => {
-                    let (before, after) = (self.value(before), self.value(after));
+                    let before = self.value(before);
+                    let after = self.value(after);
                     self.write_line(&format!("      {}: {before} → {after}", format_pointer(path)))?;
                 }
                 (None, None) => {}
@@ -172,7 +174,8 @@ impl Printer {
 
     /// Formats the fields of an event on one line, job inputs first.
     fn summary(&self, data: &Value) -> String {
-        let (mut inputs, mut others) = (Vec::new(), Vec::new());
+        let mut inputs = Vec::new();
+        let mut others = Vec::new();
         for_each_field("", &shorten_files(data, self.wide), &mut |name, value| {
             let shown = if let Value::String(text) = value { quote_if_needed(text) } else { value.to_string() };
             let shown = printable_json(&shown);

@@ -86,11 +86,13 @@ pub(super) fn diff(
     asked: &DiffQuery,
     mut each: impl FnMut(Value) -> anyhow::Result<()>,
 ) -> AuditQueryResult<(u64, u64, usize)> {
-    let (mut after, mut count) = (None::<String>, 0);
+    let mut after = None::<String>;
+    let mut count = 0;
     loop {
         let page = match place {
             AuditTarget::Stopped { audit, .. } => {
-                let (from, to) = (resolve_position(audit, asked.from)?, resolve_position(audit, asked.to)?);
+                let from = resolve_position(audit, asked.from)?;
+                let to = resolve_position(audit, asked.to)?;
                 if from > to {
                     let told = format!("FROM is position {from}, and must not be after TO, which is position {to}");
                     return Err(CliError::Usage(told));
@@ -99,13 +101,15 @@ pub(super) fn diff(
             }
             AuditTarget::Running(service) => {
                 let [from, to, stream] = &asked.texts;
-                let (after, limit) = (after.as_deref().unwrap_or_default(), LIMIT.to_string());
+                let after = after.as_deref().unwrap_or_default();
+                let limit = LIMIT.to_string();
                 let pairs =
                     [("from", from.as_str()), ("to", to), ("stream", stream), ("after", after), ("limit", &limit)];
                 service.get(&format!("/admin/diff?{}", query_string(&pairs)))?
             }
         };
-        let (from, to) = (page["from"].as_u64().unwrap_or(0), page["to"].as_u64().unwrap_or(0));
+        let from = page["from"].as_u64().unwrap_or(0);
+        let to = page["to"].as_u64().unwrap_or(0);
         let next = page["next"].as_str().map(str::to_owned);
         let Value::Object(mut page) = page else { return Ok((from, to, count)) };
         if let Some(Value::Array(things)) = page.remove("things") {

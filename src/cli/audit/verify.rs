@@ -87,7 +87,8 @@ impl VerificationOutcome {
     /// Prints notes and findings, one per line, and the summary last.
     pub(in crate::cli) fn report(self, json: bool) -> Result<(), CliError> {
         let Self { json: object, notes, findings, unverified, summary } = self;
-        let (damaged, whole) = (!findings.is_empty(), unverified.is_empty());
+        let damaged = !findings.is_empty();
+        let whole = unverified.is_empty();
         let text = if json {
             format!("{object}\n")
         } else {

@@ -13,7 +13,9 @@ const UTF8: u16 = 1 << 11;
 pub(super) fn archive(node: &SampleNode, version: &SampleVersion) -> Vec<u8> {
     let description = node.other_fields.get("description").and_then(|text| text.as_str()).unwrap_or_default();
     let changelog = version.other_fields.get("changelog").and_then(|text| text.as_str()).unwrap_or_default();
-    let (id, name, number) = (&node.id, node.name(), &version.version);
+    let id = &node.id;
+    let name = node.name();
+    let number = &version.version;
     let readme = format!("# {name}\n\n{description}\n\nThis is a sample: it holds no working node.\n");
     let changes = format!("# Changes\n\n## {number}\n\n{changelog}\n");
     let manifest = serde_json::json!({"id": id, "name": name, "version": number});
@@ -29,7 +31,8 @@ pub(super) fn archive(node: &SampleNode, version: &SampleVersion) -> Vec<u8> {
 /// Sample names and sizes are far below the limits of the two- and four-byte fields.
 #[expect(clippy::cast_possible_truncation, reason = "a few files of a few kilobytes")]
 fn zip(files: &[(String, String)]) -> Vec<u8> {
-    let (mut archive, mut directory) = (Vec::new(), Vec::new());
+    let mut archive = Vec::new();
+    let mut directory = Vec::new();
     for (name, text) in files {
         let at = archive.len() as u32;
         let entry = entry(name, text.as_bytes());
@@ -46,7 +49,8 @@ fn zip(files: &[(String, String)]) -> Vec<u8> {
         directory.extend_from_slice(&at.to_le_bytes());
         directory.extend_from_slice(name.as_bytes());
     }
-    let (count, start) = ((files.len() as u16).to_le_bytes(), archive.len() as u32);
+    let count = (files.len() as u16).to_le_bytes();
+    let start = archive.len() as u32;
     archive.extend_from_slice(&directory);
     archive.extend_from_slice(b"PK\x05\x06\0\0\0\0");
     archive.extend_from_slice(&[count, count].concat());
@@ -98,7 +102,8 @@ mod tests {
         assert_eq!(&end[..4], b"PK\x05\x06");
         assert_eq!(end[10], 4);
         let number = |at: usize| u32::from_le_bytes(end[at..at + 4].try_into().unwrap()) as usize;
-        let (size, start) = (number(12), number(16));
+        let size = number(12);
+        let start = number(16);
         assert_eq!(start + size + 22, packed.len());
         assert!(packed[start..].starts_with(b"PK\x01\x02"));
     }

@@ -40,7 +40,8 @@ const JPEG_QUALITY: u8 = 88;
 /// If the service rejects or fails a job, a file cannot be written, or a parameter has no effect on any photograph.
 pub async fn contact_sheet(api: &ApiClient, directory: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    let (photographs, cells) = (photographs()?, cells());
+    let photographs = photographs()?;
+    let cells = cells();
     let mut sections = Vec::new();
     let mut seen = vec![0.0_f64; cells.len()];
     for (nth, photograph) in photographs.iter().enumerate() {

@@ -34,7 +34,8 @@ pub(super) async fn read_music(
     mut incoming: ResponseBodyStream,
     reached: &dyn Fn(f64),
 ) -> anyhow::Result<(DemoMusicInfo, Vec<u8>)> {
-    let (mut heard, mut waiting) = (MusicStreamReader::default(), BytesMut::new());
+    let mut heard = MusicStreamReader::default();
+    let mut waiting = BytesMut::new();
     while let Some(chunk) = incoming.next().await.context("the music stream ended early")? {
         waiting.extend_from_slice(&chunk);
         while let Some(end) = waiting.iter().position(|byte| *byte == b'\n') {

@@ -58,7 +58,8 @@ fn sky(x: f32, y: f32) -> [f32; 3] {
     if distance < radius {
         return [255.0, 236.0, 178.0];
     }
-    let (dusk, glow) = (y / HEIGHT as f32, 60.0 * (-(distance - radius) / 28.0).exp());
+    let dusk = y / HEIGHT as f32;
+    let glow = 60.0 * (-(distance - radius) / 28.0).exp();
     [54.0 + 250.0 * dusk + glow, 74.0 + 110.0 * dusk + glow, 128.0 + 40.0 * dusk + 0.4 * glow]
 }
 

@@ -38,7 +38,8 @@ fn dead(attempt: u32, outcome: AttemptOutcome) -> DeliveryEvent {
 }
 
 fn again() -> Redelivery {
-    let (owner, url) = (Some(UserId(Uuid::from_u128(3))), CallbackUrl::parse("https://a.example/hook").unwrap());
+    let owner = Some(UserId(Uuid::from_u128(3)));
+    let url = CallbackUrl::parse("https://a.example/hook").unwrap();
     Redelivery { delivery: DELIVERY, task: TASK, owner, url, task_version: 4 }
 }
 

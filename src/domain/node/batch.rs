@@ -46,21 +46,26 @@ mod tests {
     const VERSION: VersionId = VersionId(Uuid::from_u128(1));
 
     fn create() -> NodeCommand {
-        let (id, publisher) = (NodeId::parse("n").unwrap(), PublisherId::parse("acme").unwrap());
-        let (fields, facts) = (NodeFields::default(), NodeAdminFields::default());
+        let id = NodeId::parse("n").unwrap();
+        let publisher = PublisherId::parse("acme").unwrap();
+        let fields = NodeFields::default();
+        let facts = NodeAdminFields::default();
         NodeCommand::Create { id, publisher, fields, admin_fields: facts, first_version: None }
     }
 
     fn publish() -> NodeCommand {
-        let (id, publisher) = (NodeId::parse("n").unwrap(), PublisherId::parse("acme").unwrap());
+        let id = NodeId::parse("n").unwrap();
+        let publisher = PublisherId::parse("acme").unwrap();
         let number = SemVer::parse("1.0.0").unwrap();
         let version = VersionDraft { id: VERSION, number, fields: VersionFields::default() };
         NodeCommand::Publish { id, publisher, fields: NodeFields::default(), version }
     }
 
     fn flag() -> NodeCommand {
-        let (version, status) = (VersionRef::Id(VERSION), Some(VersionStatus::Flagged));
-        let (change, facts) = (VersionFields::default(), VersionAdminFields::default());
+        let version = VersionRef::Id(VERSION);
+        let status = Some(VersionStatus::Flagged);
+        let change = VersionFields::default();
+        let facts = VersionAdminFields::default();
         NodeCommand::AdministerVersion { version, change, admin_fields: facts, status, reason: None }
     }
 

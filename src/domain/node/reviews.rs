@@ -99,9 +99,11 @@ mod tests {
         fn each_user_counts_once_with_the_last_review(
             given in prop::collection::vec((0..700_u128, 1..6_i64), 0..1500),
         ) {
-            let (mut reviews, mut model) = (Reviews::default(), BTreeMap::new());
+            let mut reviews = Reviews::default();
+            let mut model = BTreeMap::new();
             for (user, stars) in given {
-                let (user, stars) = (UserId(Uuid::from_u128(user.wrapping_mul(0x9e37_79b9_7f4a_7c15))), Stars::new(stars).unwrap());
+                let user = UserId(Uuid::from_u128(user.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+                let stars = Stars::new(stars).unwrap();
                 let copy = reviews.clone();
                 prop_assert_eq!(copy.stars_of(user), model.get(&user).copied());
                 reviews.set(user, stars);

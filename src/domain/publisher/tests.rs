@@ -187,7 +187,8 @@ fn the_last_owner_stays_one() {
 #[test]
 fn a_publisher_is_active_banned_or_gone() {
     let [ban, unban] = [PublisherCommand::Ban { reason: reason() }, PublisherCommand::Unban { reason: reason() }];
-    let (active, barred) = ("PublisherStatusActive", "PublisherStatusBanned");
+    let active = "PublisherStatusActive";
+    let barred = "PublisherStatusBanned";
     let refused = |from, to| Err(PublisherRejection::IllegalTransition(Transition { what: "publisher", from, to }));
     let gone = Ok(vec![PublisherEvent::PublisherDeleted]);
     let history = [created(OWNER, full()), banned(), unbanned()];

@@ -103,14 +103,26 @@ fn table() -> [(TaskCommand, [&'static str; 9]); 14] {
     use TaskCommand::{RecordAcceptance, RecordWorkStarted, RecordLostJob, RecordInputs, RecordRefusal, RecordUndelivered, RecordUnknownOutcome};
     let start = |repeatable| StartSubmission { key: text("key"), repeatable };
     let unknown = |repeatable| RecordUnknownOutcome { reason: text("timed out"), repeatable };
-    let (acceptance, refusal) = (RecordAcceptance { reference: text("job-7") }, RecordRefusal { failure: busy() });
-    let (completion, failing) = (Complete { results: vec![picture(2)].into() }, Fail { failure: busy() });
+    let acceptance = RecordAcceptance { reference: text("job-7") };
+    let refusal = RecordRefusal { failure: busy() };
+    let completion = Complete { results: vec![picture(2)].into() };
+    let failing = Fail { failure: busy() };
     let inputs = RecordInputs { inputs: vec![picture(1)] };
     let undeliverable = RecordUndelivered { reason: text("no connection") };
-    let (none, no, taken) = ("NotFound", "WrongStage", "AlreadyExists");
-    let (started, accepted, failed, ended) = ("SubmissionStarted", "VendorAccepted", "TaskFailed", "TaskCancelled");
-    let (refused, lost, unsure) = ("VendorRefused TaskFailed", "OutcomeUnknown TaskFailed", "OutcomeUnknown");
-    let (forgot, completed, fetched, back) = ("VendorForgot", "TaskCompleted", "InputsFetched", "SubmissionUndelivered");
+    let none = "NotFound";
+    let no = "WrongStage";
+    let taken = "AlreadyExists";
+    let started = "SubmissionStarted";
+    let accepted = "VendorAccepted";
+    let failed = "TaskFailed";
+    let ended = "TaskCancelled";
+    let refused = "VendorRefused TaskFailed";
+    let lost = "OutcomeUnknown TaskFailed";
+    let unsure = "OutcomeUnknown";
+    let forgot = "VendorForgot";
+    let completed = "TaskCompleted";
+    let fetched = "InputsFetched";
+    let back = "SubmissionUndelivered";
     [
         //                         absent           lacking  created  submitting undelivered in progress forgotten completed failed
         (Submit(submission()),    ["TaskSubmitted", taken,   taken,   taken,     taken,      taken,      taken,    taken,    taken]),

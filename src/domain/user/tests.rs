@@ -134,8 +134,10 @@ fn every_field_can_be_revised() {
 
 #[test]
 fn bans_come_and_go() {
-    let (ban, unban) = (UserCommand::Ban { reason: reason() }, UserCommand::Unban { reason: reason() });
-    let (active, barred) = ("UserStatusActive", "UserStatusBanned");
+    let ban = UserCommand::Ban { reason: reason() };
+    let unban = UserCommand::Unban { reason: reason() };
+    let active = "UserStatusActive";
+    let barred = "UserStatusBanned";
     assert_eq!(given_when::<User>(&[created()], ban.clone()), Ok(vec![banned()]));
     assert_eq!(given_when::<User>(&[created()], unban.clone()), refused(active, active));
     let history = [created(), banned()];

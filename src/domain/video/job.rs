@@ -258,7 +258,8 @@ mod tests {
     fn work_begins_once_pictures_and_video_are_here() {
         let url = CallbackUrl::parse("https://a.example/x.mp4").unwrap();
         let video = Footage { creation: TaskId(uuid::Uuid::nil()), url, stored: None, vendor_id: None };
-        let (model, resolution) = (ExtendModel::Vq2Pro, ExtendResolution::P540);
+        let model = ExtendModel::Vq2Pro;
+        let resolution = ExtendResolution::P540;
         let job = ExtendJob { model, resolution, seconds: VideoSeconds::DEFAULT, prompt: None, video };
         let mut work = work(VideoJob::Extend(job), vec![remote("end")]);
         let clip = Clip { digest: Digest([9; 32]), format: VideoFormat::Mp4, bytes: 7 };

@@ -103,7 +103,8 @@ fn example(code: Code) -> Value {
         "details": [],
     });
     if code == Code::InvalidInput {
-        let (pointer, reason) = ("/logo", "must be an absolute http or https URL of at most 2048 bytes");
+        let pointer = "/logo";
+        let reason = "must be an absolute http or https URL of at most 2048 bytes";
         let detail = format!("{pointer} {reason}");
         example["errors"] = json!([{"pointer": pointer, "reason": reason}]);
         example["details"] = json!([detail]);

@@ -152,7 +152,9 @@ fn line_kinds() -> [(&'static str, &'static str, Vec<SchemaField>); 6] {
 
 /// Components of the lines; `type` determines the fields.
 fn event_components() -> Vec<(&'static str, Value)> {
-    let (mut components, mut choices, mut mapping) = (Vec::new(), Vec::new(), Map::new());
+    let mut components = Vec::new();
+    let mut choices = Vec::new();
+    let mut mapping = Map::new();
     for (kind, component, fields) in line_kinds() {
         let kind_of = field_with_schema("type", "Type of the line.", json!({"type": "string", "const": kind}));
         components.push((component, response_object(fields.into_iter().chain([kind_of]).map(SchemaField::required))));

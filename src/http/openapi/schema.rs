@@ -288,7 +288,8 @@ pub fn response_object(fields: impl IntoIterator<Item = SchemaField>) -> Value {
 }
 
 fn object(fields: impl IntoIterator<Item = SchemaField>) -> Value {
-    let (mut properties, mut required) = (Map::new(), Vec::new());
+    let mut properties = Map::new();
+    let mut required = Vec::new();
     for SchemaField { name, schema, required: needed } in fields {
         properties.insert(name.to_owned(), schema);
         if needed {

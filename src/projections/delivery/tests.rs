@@ -42,7 +42,8 @@ fn fold(deliveries: &mut Deliveries, of: TaskId, version: u64, event: &TaskEvent
 
 /// Applies the events of a task that has ended with two changes to deliver.
 fn ended(deliveries: &mut Deliveries, of: TaskId, host: &str) -> [DeliveryId; 2] {
-    let (job, image) = (ImageJob::Upscale(UpscaleJob::default()), PictureSource::Remote(url("pictures.example")));
+    let job = ImageJob::Upscale(UpscaleJob::default());
+    let image = PictureSource::Remote(url("pictures.example"));
     let work = TaskWork::Image(ImageWork { job, image, reference: None, seed: None });
     let submission = Submission { task: of, owner: Some(owner()), work, webhook: Some(url(host)) };
     fold(deliveries, of, 1, &TaskEvent::TaskSubmitted(submission));
@@ -134,7 +135,8 @@ fn accounts_take_turns_at_a_receiver() {
     waiting.queues.values_mut().for_each(|queue| queue.owner = None);
     let (lane, heads) = waiting.heads_by_receiver.pop_first().unwrap();
     let heads = heads.into_values().next().unwrap();
-    let (backlog, one) = (heads.iter().take(4).copied().collect(), heads.iter().skip(4).copied().collect());
+    let backlog = heads.iter().take(4).copied().collect();
+    let one = heads.iter().skip(4).copied().collect();
     waiting.heads_by_receiver.insert(lane.clone(), BTreeMap::from([(Some(owner()), backlog), (None, one)]));
 
     // When deliveries are taken one by one, then the accounts take turns

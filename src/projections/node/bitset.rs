@@ -109,7 +109,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_set_is_a_set(changes in prop::collection::vec((0..300_u32, any::<bool>()), 0..200), other in prop::collection::btree_set(0..300_u32, 0..80)) {
-            let (mut bits, mut model) = (SlotSet::default(), BTreeSet::new());
+            let mut bits = SlotSet::default();
+            let mut model = BTreeSet::new();
             for (slot, on) in changes {
                 bits.set(slot, on);
                 if on { model.insert(slot); } else { model.remove(&slot); }
@@ -118,7 +119,9 @@ mod tests {
             prop_assert_eq!(bits.count(), model.len());
             prop_assert_eq!(&bits, &model.iter().copied().collect());
             let others: SlotSet = other.iter().copied().collect();
-            let (mut both, mut less, mut even) = (bits.clone(), bits.clone(), bits.clone());
+            let mut both = bits.clone();
+            let mut less = bits.clone();
+            let mut even = bits.clone();
             both.intersect(&others);
             less.subtract(&others);
             even.retain(|slot| slot % 2 == 0);
@@ -130,7 +133,8 @@ mod tests {
 
     #[test]
     fn sets_of_different_sizes_are_compared_by_what_is_in_them() {
-        let (mut grown, small) = (SlotSet::from_iter([1, 500]), SlotSet::from_iter([1]));
+        let mut grown = SlotSet::from_iter([1, 500]);
+        let small = SlotSet::from_iter([1]);
         assert_ne!(grown, small);
         grown.set(500, false);
         assert_eq!(grown, small);

@@ -343,7 +343,8 @@ mod tests {
     #[test]
     fn of_a_column_that_is_repeated_the_first_counts() {
         let key = |column, descending| Sort { column, descending };
-        let (name, id) = (key(SortColumn::Name, true), key(SortColumn::Id, false));
+        let name = key(SortColumn::Name, true);
+        let id = key(SortColumn::Id, false);
         let given = [name, Sort::DOWNLOADS, key(SortColumn::Name, false), id, key(SortColumn::Author, false)];
         assert_eq!(Sort::effective(given), [name, Sort::DOWNLOADS, id]);
     }

@@ -184,7 +184,8 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_sorted_list(changes in prop::collection::vec((0..3000_u32, prop::bool::weighted(0.7)), 0..2500)) {
-            let (mut order, mut model) = (SortedList::default(), Vec::<Slot>::new());
+            let mut order = SortedList::default();
+            let mut model = Vec::<Slot>::new();
             for (slot, add) in changes {
                 match (model.binary_search_by(|other| by_key(*other, slot)), add) {
                     (Err(at), true) => {

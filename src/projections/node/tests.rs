@@ -39,7 +39,9 @@ fn happening() -> impl Strategy<Value = Happening> {
     use Happening::{
         Administered, Banned, Created, Deleted, Downloaded, Publisher, Released, Retired, Reviewed, Revised, Unbanned,
     };
-    let (node, publisher, seed) = (0..24_u8, 0..PUBLISHERS.len(), any::<u64>());
+    let node = 0..24_u8;
+    let publisher = 0..PUBLISHERS.len();
+    let seed = any::<u64>();
     prop_oneof![
         8 => (node.clone(), publisher.clone(), seed).prop_map(|(node, publisher, fields)| Created { node, publisher, fields }),
         4 => (node.clone(), seed).prop_map(|(node, fields)| Revised { node, fields }),
@@ -121,7 +123,8 @@ fn apply(happening: &Happening, at: Timestamp, nodes: &mut Nodes) {
             (*node, NodeEvent::VersionReleased { version: VersionDraft { id: version(*node, *minor), number, fields } })
         }
         H::Retired { node, minor } => {
-            let (id, status) = (version(*node, *minor), VersionStatus::Deleted);
+            let id = version(*node, *minor);
+            let status = VersionStatus::Deleted;
             (*node, NodeEvent::VersionStatusChanged { id, status, reason: None })
         }
         H::Banned { node } => (*node, NodeEvent::NodeBanned { reason: reason() }),
@@ -253,7 +256,8 @@ proptest! {
         history in prop::collection::vec(happening(), 0..90),
         selections in prop::collection::vec((selection(), 1..5_u64, 1..9_u64), 1..8),
     ) {
-        let (mut warm, mut cold) = (Nodes::default(), Nodes::default());
+        let mut warm = Nodes::default();
+        let mut cold = Nodes::default();
         warm.warm_up();
         for (happening, at) in history.iter().zip(10..) {
             let at = Timestamp::from_micros(at);
@@ -306,7 +310,8 @@ fn whole_publishers_come_and_go_at_once() {
     let mut nodes = Nodes::default();
     nodes.warm_up();
     let create = |nodes: &mut Nodes, n: u32, publisher: &str| {
-        let (id, publisher) = (NodeId::parse(&format!("n{n}")).unwrap(), PublisherId::parse(publisher).unwrap());
+        let id = NodeId::parse(&format!("n{n}")).unwrap();
+        let publisher = PublisherId::parse(publisher).unwrap();
         let event = NodeEvent::NodeCreated { id: id.clone(), publisher, fields: fields(u64::from(n) * 977) };
         nodes.apply(id.key().as_str(), &event, Timestamp::from_micros(i64::from(n % 50)));
     };
@@ -338,7 +343,8 @@ fn json_is_written_once_and_anew_after_every_change_that_it_shows() {
     let key = id(1).key();
     let json =
         |nodes: &Nodes| -> serde_json::Value { serde_json::from_slice(&nodes.fragment(&key).unwrap().json).unwrap() };
-    let (first, again) = (nodes.fragment(&key).unwrap(), nodes.fragment(&key).unwrap());
+    let first = nodes.fragment(&key).unwrap();
+    let again = nodes.fragment(&key).unwrap();
     assert_eq!(first.json.as_ptr(), again.json.as_ptr());
     assert_eq!((&json(&nodes)["publisher"]["name"], &json(&nodes)["downloads"]), (&"acme".into(), &0.into()));
 

@@ -132,7 +132,8 @@ fn task_event(a: u8, b: u8) -> TaskEvent {
     let job = ImageJob::Upscale(UpscaleJob { prompt: Some(Text::from_recorded(text(a))), ..UpscaleJob::default() });
     match b {
         0 => {
-            let (image, reference) = (PictureSource::Stored(picture()), Some(PictureSource::Remote(hook.clone())));
+            let image = PictureSource::Stored(picture());
+            let reference = Some(PictureSource::Remote(hook.clone()));
             let work = TaskWork::Image(ImageWork { job, image, reference, seed: Some(u32::from(a)) });
             let task = TaskId(Uuid::from_u128(u128::from(a)));
             TaskEvent::TaskSubmitted(Submission { task, owner: Some(user(a)), work, webhook: Some(hook) })
@@ -171,9 +172,12 @@ fn recorded(nth: usize, (kind, a, b): Op, seen: VersionId) -> RecordedEvent {
 
 /// Creates a valid history: versions belong to existing nodes.
 fn history(ops: &[Op]) -> Vec<RecordedEvent> {
-    let (mut made, mut there, mut gone) = ([const { Vec::new() }; 4], [false; 4], [false; 4]);
+    let mut made = [const { Vec::new() }; 4];
+    let mut there = [false; 4];
+    let mut gone = [false; 4];
     let record = |(nth, (kind, a, b)): (usize, &Op)| {
-        let (node, small) = (usize::from(*a), u8::try_from(nth).unwrap());
+        let node = usize::from(*a);
+        let small = u8::try_from(nth).unwrap();
         there[node] |= matches!(kind, 0..=3);
         let kind = match kind {
             5 | 6 if there[node] && !gone[node] => *kind,

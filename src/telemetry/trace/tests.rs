@@ -21,7 +21,8 @@ fn tracer() -> Tracer {
 
 #[tokio::test]
 async fn parts_belong_to_what_they_happen_in_and_calls_to_what_submitted_the_task() {
-    let (tracer, task) = (tracer(), Uuid::from_u128(7));
+    let tracer = tracer();
+    let task = Uuid::from_u128(7);
     let request = tracer.start_request_span(Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")).unwrap();
     request
         .instrument(async {

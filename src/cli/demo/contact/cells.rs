@@ -68,15 +68,20 @@ impl Group {
 
     /// Adds a second photograph in this field.
     fn with_reference(name: &'static str, path: &'static str, usual: Value, field: &'static str) -> Self {
-        let (reference, shows) = (Some(field), Shows::Whole);
+        let reference = Some(field);
+        let shows = Shows::Whole;
         Self { name, path, usual, reference, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
     }
 
     fn cell(mut self, label: &str, tried: &str, change: Value) -> Self {
         let objects = [self.usual.clone(), change].into_iter().filter_map(|value| value.as_object().cloned());
         let body = objects.flatten().collect();
-        let (group, label, reference) = (self.name, label.to_owned(), self.reference);
-        let (is_usual, tried, shows) = (tried.is_empty(), tried.to_owned(), self.shows);
+        let group = self.name;
+        let label = label.to_owned();
+        let reference = self.reference;
+        let is_usual = tried.is_empty();
+        let tried = tried.to_owned();
+        let shows = self.shows;
         self.cells.push(Cell { group, label, path: self.path, body, reference, is_usual, tried, shows });
         self
     }

@@ -57,10 +57,12 @@ struct Part {
 /// Crops the largest part with the right aspect ratio, and the close-up and detail from it.
 fn of(name: &'static str, picture: &RgbImage, part: Part) -> Photograph {
     let (width, height) = picture.dimensions();
-    let (wide, high) = (height * SIZE.0 / SIZE.1, width * SIZE.1 / SIZE.0);
+    let wide = height * SIZE.0 / SIZE.1;
+    let high = width * SIZE.1 / SIZE.0;
     let (width, height) = if wide <= width { (wide, height) } else { (width, high.min(height)) };
     let before = |all: u32, kept: u32| if part.from_middle { (all - kept) / 2 } else { 0 };
-    let (left, top) = (before(picture.width(), width), before(picture.height(), height));
+    let left = before(picture.width(), width);
+    let top = before(picture.height(), height);
     let cut = imageops::crop_imm(picture, left, top, width, height).to_image();
     let sized = |picture: &RgbImage| imageops::resize(picture, SIZE.0, SIZE.1, FilterType::Lanczos3);
     let share = |side: u32, share: f32| whole(as_float(side) * share);
@@ -71,7 +73,8 @@ fn of(name: &'static str, picture: &RgbImage, part: Part) -> Photograph {
         share(width, CLOSE),
         share(height, CLOSE),
     );
-    let (whole, close) = (sized(&cut), sized(&close.to_image()));
+    let whole = sized(&cut);
+    let close = sized(&close.to_image());
     let detail = imageops::crop_imm(&whole, part.detail.0, part.detail.1, DETAIL.0, DETAIL.1).to_image();
     Photograph { name, whole, close, detail }
 }
@@ -98,7 +101,8 @@ const TURN: f32 = 0.035;
 
 /// Renders the page: slightly rotated, lit from the left, about a pixel out of focus, with paper and sensor grain.
 fn print() -> RgbImage {
-    let (width, height) = (768, 576);
+    let width = 768;
+    let height = 576;
     let sharp = RgbImage::from_fn(width, height, |x, y| {
         let ink = inked(as_float(x), as_float(y));
         let light = 1.04 - 0.34 * as_float(x) / 768.0 - 0.12 * as_float(y) / 576.0;
@@ -111,13 +115,17 @@ fn print() -> RgbImage {
 
 /// Returns 1 if there is ink at a point of the page, otherwise 0.
 fn inked(x: f32, y: f32) -> f32 {
-    let (x, y) = (x - 60.0, y - 34.0);
-    let (across, down) = (x * TURN.cos() + y * TURN.sin(), y * TURN.cos() - x * TURN.sin());
+    let x = x - 60.0;
+    let y = y - 34.0;
+    let across = x * TURN.cos() + y * TURN.sin();
+    let down = y * TURN.cos() - x * TURN.sin();
     if across < 0.0 || down < 0.0 {
         return 0.0;
     }
-    let (line, within) = (whole(down / LINE), whole(down % LINE / LETTER));
-    let (letter, column) = (whole(across / LETTER) / ADVANCE, whole(across / LETTER) % ADVANCE);
+    let line = whole(down / LINE);
+    let within = whole(down % LINE / LETTER);
+    let letter = whole(across / LETTER) / ADVANCE;
+    let column = whole(across / LETTER) % ADVANCE;
     let text = LINES.get(line as usize).copied().unwrap_or_default();
     let covered =
         text.chars().nth(letter as usize).is_some_and(|letter| within < HEIGHT && covers(letter, column, within));

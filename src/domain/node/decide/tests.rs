@@ -197,8 +197,10 @@ fn only_administrators_change_a_banned_node_but_downloads_are_counted() {
 fn a_deleted_node_is_not_found_and_its_id_stays_taken() {
     let history = [&with_version(VersionStatus::Active)[..], &[NodeEvent::NodeDeleted]].concat();
     assert_eq!(profile(&history).status, NodeStatus::Deleted);
-    let (id, fields) = (NodeId::parse("TOOLS").unwrap(), NodeFields::default());
-    let (facts, first_version) = (NodeAdminFields::default(), None);
+    let id = NodeId::parse("TOOLS").unwrap();
+    let fields = NodeFields::default();
+    let facts = NodeAdminFields::default();
+    let first_version = None;
     let create = NodeCommand::Create { id, publisher: acme(), fields, admin_fields: facts, first_version };
     let taken = Err(NodeRejection::AlreadyExists { id: NodeId::parse("tools").unwrap() });
     assert_eq!(given_when::<Node>(&history, create), taken);
@@ -221,7 +223,8 @@ fn what_is_not_there_is_not_found() {
 #[test]
 fn a_node_of_another_publisher_is_not_found() {
     let rival = || PublisherId::parse("rival").unwrap();
-    let (change, facts) = (named("New"), NodeAdminFields::default());
+    let change = named("New");
+    let facts = NodeAdminFields::default();
     let commands = [
         NodeCommand::Revise { publisher: rival(), change, admin_fields: facts },
         set_status(Some("rival"), VersionStatus::Deleted, None),
@@ -286,7 +289,9 @@ fn recorded_transitions_that_the_rules_do_not_know_change_nothing() {
 fn a_deleted_version_is_not_found_by_its_publisher_and_its_number_stays_taken() {
     let history = with_version(VersionStatus::Deleted);
     let change = VersionFields { deprecated: Some(true), ..VersionFields::default() };
-    let (publisher, version, facts) = (acme(), number("1.0.0"), VersionAdminFields::default());
+    let publisher = acme();
+    let version = number("1.0.0");
+    let facts = VersionAdminFields::default();
     let commands = [
         NodeCommand::ReviseVersion { publisher, version, change, admin_fields: facts },
         set_status(Some("acme"), VersionStatus::Deleted, None),
@@ -295,7 +300,9 @@ fn a_deleted_version_is_not_found_by_its_publisher_and_its_number_stays_taken() 
     for command in commands {
         assert_eq!(given_when::<Node>(&history, command.clone()), Err(NodeRejection::VersionNotFound), "{command:?}");
     }
-    let (id, fields, version) = (NodeId::parse("tools").unwrap(), NodeFields::default(), draft(2, "1.0.0+b"));
+    let id = NodeId::parse("tools").unwrap();
+    let fields = NodeFields::default();
+    let version = draft(2, "1.0.0+b");
     let again = NodeCommand::Publish { id, publisher: acme(), fields, version: version.clone() };
     assert_eq!(given_when::<Node>(&history, again), Err(NodeRejection::VersionExists { number: version.number }));
 }

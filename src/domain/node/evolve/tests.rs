@@ -10,7 +10,8 @@ use crate::domain::version::{Archive, SemVer, VersionAdminFields, VersionDraft, 
 use uuid::Uuid;
 
 fn created() -> NodeEvent {
-    let (id, publisher) = (NodeId::parse("tools").unwrap(), PublisherId::parse("acme").unwrap());
+    let id = NodeId::parse("tools").unwrap();
+    let publisher = PublisherId::parse("acme").unwrap();
     NodeEvent::NodeCreated { id, publisher, fields: NodeFields::default() }
 }
 
@@ -59,7 +60,8 @@ fn after(event: &NodeEvent) -> NodeProfile {
 #[test]
 fn changes_move_the_time_of_change() {
     let id = VersionId(Uuid::from_u128(1));
-    let (status, archive) = (VersionStatus::Active, Archive { digest: Digest([1; 32]), bytes: 1 });
+    let status = VersionStatus::Active;
+    let archive = Archive { digest: Digest([1; 32]), bytes: 1 };
     let both = NodeAdminFields { github_stars: Some(1), ..downloads(1) };
     let changes = [
         NodeEvent::NodeAdministered { admin_fields: both },
@@ -80,7 +82,8 @@ fn changes_move_the_time_of_change() {
 
 #[test]
 fn downloads_and_what_does_not_fit_do_not() {
-    let (id, status) = (VersionId(Uuid::from_u128(9)), VersionStatus::Active);
+    let id = VersionId(Uuid::from_u128(9));
+    let status = VersionStatus::Active;
     let others = [
         created(),
         NodeEvent::NodeAdministered { admin_fields: downloads(1) },

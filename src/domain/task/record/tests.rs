@@ -36,7 +36,8 @@ fn submission() -> Submission {
 /// Returns a video extension whose video and end picture are not stored.
 fn extension() -> Submission {
     let video = Footage { creation: TaskId(Uuid::from_u128(3)), url: url("x.mp4"), stored: None, vendor_id: None };
-    let (model, resolution) = (ExtendModel::Vq2Pro, ExtendResolution::P540);
+    let model = ExtendModel::Vq2Pro;
+    let resolution = ExtendResolution::P540;
     let job = ExtendJob { model, resolution, seconds: VideoSeconds::DEFAULT, prompt: None, video };
     submission_of(work(VideoJob::Extend(job), vec![PictureSource::Remote(url("end.png"))]))
 }
@@ -105,7 +106,8 @@ fn a_video_that_was_done_before_anybody_asked_was_worked_on() {
 
 #[test]
 fn a_video_queues_once_everything_is_here_that_it_is_made_from() {
-    let (inputs, clip) = (vec![picture(1)], clip());
+    let inputs = vec![picture(1)];
+    let clip = clip();
     let took_in = [TaskCommand::RecordInputs { inputs: inputs.clone() }, TaskCommand::RecordFootage { clip }];
     let told = told([vec![TaskCommand::Submit(extension())], took_in.to_vec()].concat());
     let expected = [

@@ -256,7 +256,8 @@ mod tests {
     proptest! {
         #[test]
         fn all_at_once_is_as_one_by_one(texts in prop::collection::vec(("[a-zA-Z0-9 _.ÄéİßΣ顔-]{0,12}", "[a-zA-Z -]{0,30}", "\\PC{0,20}"), 0..6)) {
-            let (mut entries, mut index) = (Vec::new(), SearchIndex::default());
+            let mut entries = Vec::new();
+            let mut index = SearchIndex::default();
             for (slot, (name, author, description)) in (0..).zip(texts) {
                 let fields = NodeFields {
                     tags: Some(Labels::from_recorded(vec![author.clone(), name.clone()])),

@@ -186,7 +186,8 @@ fn an_index_forgets_what_is_gone() {
     index.update(1, &nothing, &words(&["b", "c"]));
     index.update(3, &words(&["a", "b"]), &words(&["b", "d"]));
     let known: Vec<_> = index.nodes.iter().map(|(word, list)| (&**word, list.iter().collect::<Vec<_>>())).collect();
-    let (one, three) = (pack_posting(1, NAMES), pack_posting(3, NAMES));
+    let one = pack_posting(1, NAMES);
+    let three = pack_posting(3, NAMES);
     assert_eq!(known, [("b", vec![one, three]), ("c", vec![one]), ("d", vec![three])]);
     index.update(3, &words(&["b", "d"]), &nothing);
     index.update(1, &words(&["b", "c"]), &nothing);

@@ -36,7 +36,8 @@ fn what_finds_no_room_is_tried_again_while_the_job_is_wanted() {
     jobs.admit(&key("a"), None, "image").unwrap();
     let full = || io::Error::from(io::ErrorKind::StorageFull);
     // Given no room, and then some
-    let (mut rests, mut left) = (0, 2);
+    let mut rests = 0;
+    let mut left = 2;
     let attempt = || {
         if left == 0 {
             Ok("stored")

@@ -103,7 +103,8 @@ fn a_node_has_a_number_of_languages() {
     assert_eq!(translate(&[created()], translations(&all)), Err(NodeRejection::TooManyLanguages));
     let mut history = vec![created()];
     history.extend(translate(&[created()], translations(&all[..LANGUAGES_MAX])).unwrap());
-    let (first, last) = (names[0].as_str(), names[LANGUAGES_MAX].as_str());
+    let first = names[0].as_str();
+    let last = names[LANGUAGES_MAX].as_str();
     assert_eq!(translate(&history, translations(&[(last, "a")])), Err(NodeRejection::TooManyLanguages));
     let changed = Ok(vec![translated(first, "b")]);
     assert_eq!(translate(&history, translations(&[(first, "b")])), changed);
@@ -184,7 +185,9 @@ fn are_split(events: &[NodeEvent]) -> bool {
 
 #[test]
 fn the_largest_node_and_version_are_created_whole() {
-    let (fields, facts, first) = (largest_node(), largest_facts(), Some(draft(largest_version())));
+    let fields = largest_node();
+    let facts = largest_facts();
+    let first = Some(draft(largest_version()));
     let create = NodeCommand::Create {
         id: tools(),
         publisher: acme(),
@@ -211,13 +214,15 @@ fn the_largest_node_and_version_are_created_whole() {
 fn the_largest_revisions_are_recorded_whole() {
     let history = vec![created(), NodeEvent::VersionPublished { version: draft(VersionFields::default()) }];
     let version = VersionRef::Id(ID);
-    let (change, facts) = (largest_version(), largest_version_facts());
+    let change = largest_version();
+    let facts = largest_version_facts();
     let commands = [
         revise(largest_node()),
         NodeCommand::ReviseVersion { publisher: acme(), version, change, admin_fields: facts },
         NodeCommand::Administer { change: NodeFields::default(), admin_fields: largest_facts(), status: None },
     ];
-    let (mut state, mut all) = (state_after::<Node>(&history), history);
+    let mut state = state_after::<Node>(&history);
+    let mut all = history;
     for command in commands {
         for event in Node::decide(&state, command, NOW).unwrap() {
             Node::evolve(&mut state, &event, NOW);
@@ -232,11 +237,13 @@ fn the_largest_revisions_are_recorded_whole() {
 
 #[test]
 fn of_a_deleted_version_an_administrator_changes_the_reason_alone() {
-    let (status, because) = (VersionStatus::Deleted, Some(text("because")));
+    let status = VersionStatus::Deleted;
+    let because = Some(text("because"));
     let deleted = NodeEvent::VersionStatusChanged { id: ID, status, reason: because };
     let history = [created(), NodeEvent::VersionPublished { version: draft(VersionFields::default()) }, deleted];
     let put = |change, facts, status| {
-        let (version, reason) = (VersionRef::Id(ID), Some(text("why")));
+        let version = VersionRef::Id(ID);
+        let reason = Some(text("why"));
         given_when::<Node>(
             &history,
             NodeCommand::AdministerVersion { version, change, admin_fields: facts, status, reason },

@@ -71,9 +71,13 @@ fn command(op: Op) -> Option<(u8, TaskCommand)> {
         Op::Crash => return None,
         Op::Submit { task: number, owner, credits } => {
             let job = VideoJob::StartEnd(GenerateJob::default());
-            let (images, seed, payload, meta_data) = (Vec::new(), Seed::from_random(1), None, None);
+            let images = Vec::new();
+            let seed = Seed::from_random(1);
+            let payload = None;
+            let meta_data = None;
             let work = TaskWork::Video(VideoWork { job, images, seed, payload, meta_data, credits: credits.into() });
-            let (task, owner) = (task(number), owner_of(owner));
+            let task = task(number);
+            let owner = owner_of(owner);
             (number, TaskCommand::Submit(Submission { task, owner, work, webhook: None }))
         }
         Op::Start(task) => {
