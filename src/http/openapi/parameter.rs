@@ -31,7 +31,11 @@ pub fn path_parameter(name: &str) -> ParameterObject {
         "id" => ("Id of the resource.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), "face-tools"),
         "file" => ("File name: the SHA-256 of its content and its format.", file_name_schema(), ""),
         "ticket" => ("Last segment of the signed URL.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), ""),
-        "vendor_ticket" => ("Last segment of the webhook URL that was sent to the vendor.", String::schema(), ""),
+        "vendor_ticket" => (
+            "Last segment of the webhook URL that was sent to the vendor.",
+            json!({"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}),
+            "",
+        ),
         _ => ("", String::schema(), ""),
     };
     let mut parameter = json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema});
