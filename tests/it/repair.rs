@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use mediary::environment::Environment;
 use mediary::events::envelope::RecordedEvent;
@@ -16,7 +17,8 @@ use parking_lot::Mutex;
 
 use crate::journal::{House, all, flip, write_group};
 use crate::samples::AT;
-use crate::support::process::{Process, command, run};
+use crate::support::client;
+use crate::support::process::{Process, TOKEN, command, run};
 
 const RECORDS_START: usize = 512;
 const FRAME_BYTES: usize = 56;
@@ -286,6 +288,25 @@ fn damage(data: &Path) {
     flip(&data.join("log/journal/00000000000000000001.seg"), (RECORDS_START + FRAME_BYTES + 5) as u64);
 }
 
+/// Starts a service, and kills it once HEAD covers its log: damage behind HEAD is a torn tail.
+fn start_and_kill(data: &Path) {
+    let service = Process::start(data);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        loop {
+            let reply = client().get(service.url("/admin/state")).bearer_auth(TOKEN).send().await.unwrap();
+            let state: serde_json::Value = reply.json().await.unwrap();
+            if state["log"]["signed"].as_u64() > Some(0) && state["log"]["signed"] == state["log"]["head"] {
+                return;
+            }
+            assert!(Instant::now() < deadline, "HEAD is not signed: {state}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    service.kill();
+}
+
 /// Damages the first record of a data directory, and starts on it.
 fn started_with_damage(data: &Path) -> Result<Process, String> {
     damage(data);
@@ -296,14 +317,14 @@ fn started_with_damage(data: &Path) -> Result<Process, String> {
 fn only_a_copy_that_reached_the_disk_heals() {
     // Given a new log after a kill: sled has written nothing yet
     let dir = tempfile::tempdir().unwrap();
-    Process::start(dir.path()).kill();
+    start_and_kill(dir.path());
     assert_eq!(fs::metadata(dir.path().join("log/sled/db")).unwrap().len(), 0);
     // When a record is damaged, then the start names it and the remedy
     let told = started_with_damage(dir.path()).err().expect("no start");
     assert!(told.contains("no copy in the index is proven") && told.contains("mediary restore"), "{told}");
     // Given another one, with a kill and a clean stop since
     let dir = tempfile::tempdir().unwrap();
-    Process::start(dir.path()).kill();
+    start_and_kill(dir.path());
     let (status, errors) = Process::start(dir.path()).terminate();
     assert_eq!(status.code(), Some(0), "{errors}");
     // When a record is damaged, then it is repaired
