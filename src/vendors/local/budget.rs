@@ -32,6 +32,7 @@ impl EngineBudget {
 
     /// Waits for the turn of an account, and until there is enough for a job of this cost.
     pub async fn acquire(&self, owner: JobOwner, cost: u64) -> EngineShare {
+        // First, because a share held while waiting would keep small jobs of the same account out.
         let heavy = if cost > self.shares.share() { Some(self.heavy.acquire(owner, 1).await) } else { None };
         let share = self.shares.acquire(owner, cost).await;
         EngineShare { _share: share, _heavy: heavy }
