@@ -75,7 +75,7 @@ pub struct WorkerSlots<K> {
 }
 
 impl<K: Clone + Eq + Hash> WorkerSlots<K> {
-    fn new(options: ReactorOptions) -> Self {
+    pub(super) fn new(options: ReactorOptions) -> Self {
         let in_progress = HashMap::new();
         let lanes = HashMap::new();
         let paused_until = HashMap::new();
@@ -83,11 +83,22 @@ impl<K: Clone + Eq + Hash> WorkerSlots<K> {
         Self { options, now, in_progress, lanes, paused_until, pruned_at: now }
     }
 
-    /// Returns `true` if the work is in progress or paused, so [`WorkerSlots::try_reserve`] would reject it. Cheaper
-    /// than trying.
+    /// Returns `true` if the work is in progress, so [`WorkerSlots::try_reserve`] would reject it.
+    #[must_use]
+    pub fn is_in_progress(&self, key: &K) -> bool {
+        self.in_progress.contains_key(key)
+    }
+
+    /// Returns `true` if the work is paused, so [`WorkerSlots::try_reserve`] would reject it.
+    #[must_use]
+    pub fn is_paused(&self, key: &K) -> bool {
+        self.paused_until.get(key).is_some_and(|until| *until > self.now)
+    }
+
+    /// Returns `true` if the work is in progress or paused. Cheaper than trying to reserve a slot.
     #[must_use]
     pub fn is_busy_or_paused(&self, key: &K) -> bool {
-        self.paused_until.get(key).is_some_and(|until| *until > self.now) || self.in_progress.contains_key(key)
+        self.is_in_progress(key) || self.is_paused(key)
     }
 
     /// Reserves a slot for the work and returns `true`, unless all slots or those of its lane are in use. No lane gets

@@ -22,7 +22,7 @@ pub(super) fn due(
     turns: &mut TaskTurns,
     worker_slots: &mut WorkerSlots<TaskId>,
 ) -> Vec<(TaskId, TaskEntry)> {
-    let mut slots = FreeVendorSlots::count_free(tasks, options);
+    let mut slots = FreeVendorSlots::count_free(tasks, options, worker_slots);
     // Off-peak tasks come last. Those that have waited for long come before the other tasks of their account, and take
     // turns with the tasks of other accounts.
     let off_peak: Vec<TaskId> = tasks.off_peak_ids(options.gateway).collect();
@@ -36,7 +36,8 @@ pub(super) fn due(
     for class in [first, last] {
         // A paused task keeps its place in the queue for a slot, so paused tasks are skipped only if slots are
         // unlimited.
-        let candidates = class.into_iter().filter(|id| !(slots.is_unlimited() && worker_slots.is_busy_or_paused(id)));
+        let candidates = class.into_iter().filter(|id| !worker_slots.is_in_progress(id));
+        let candidates = candidates.filter(|id| !(slots.is_unlimited() && worker_slots.is_paused(id)));
         let candidates = candidates.filter_map(|id| {
             let entry = tasks.get(id)?;
             Some(((lane(&entry.record), entry.record.submission.owner), (id, entry)))
@@ -56,11 +57,17 @@ pub(super) fn due(
 struct FreeVendorSlots(Option<usize>);
 
 impl FreeVendorSlots {
-    fn count_free(tasks: &Tasks, options: &PollerOptions) -> Self {
+    fn count_free(tasks: &Tasks, options: &PollerOptions, worker_slots: &WorkerSlots<TaskId>) -> Self {
         let bound = Some(options.slots).filter(|slots| *slots < usize::MAX);
+        // A submission uses its slot from its selection on, not only once its start is recorded: in between, the next
+        // account would get the same slot.
+        let uses_slot = |id: TaskId, entry: &TaskEntry| {
+            let is_being_submitted = lane(&entry.record) == SUBMIT_LANE && worker_slots.is_in_progress(&id);
+            is_at_vendor(&entry.record.stage) || is_being_submitted
+        };
         Self(bound.map(|slots| {
             let unfinished = tasks.unfinished(options.gateway);
-            slots.saturating_sub(unfinished.filter(|(_, entry)| is_at_vendor(&entry.record.stage)).count())
+            slots.saturating_sub(unfinished.filter(|(id, entry)| uses_slot(*id, entry)).count())
         }))
     }
 
@@ -73,5 +80,68 @@ impl FreeVendorSlots {
         let is_free = *left > 0;
         *left = left.saturating_sub(1);
         is_free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::actors::reactor::ReactorOptions;
+    use crate::domain::ids::EventId;
+    use crate::domain::task::{Gateway, Submission, TaskEvent, TaskWork};
+    use crate::domain::video::{GenerateJob, Seed, VideoJob, VideoWork};
+    use crate::events::envelope::{Actor, RecordedEvent};
+    use crate::events::stream::{Position, StreamId, Version};
+
+    const ALICE: u128 = 1;
+    const BOB: u128 = 2;
+
+    /// A video task of `owner`, number `task` in order of submission, that waits for a slot.
+    fn submit(tasks: &mut Tasks, task: u64, owner: u128) {
+        let job = VideoJob::StartEnd(GenerateJob::default());
+        let seed = Seed::from_random(1);
+        let work = VideoWork { job, images: Vec::new(), seed, payload: None, meta_data: None, credits: 0 };
+        let id = TaskId(Uuid::from_u128(task.into()));
+        let owner = Some(UserId(Uuid::from_u128(owner)));
+        let event =
+            TaskEvent::TaskSubmitted(Submission { task: id, owner, work: TaskWork::Video(work), webhook: None });
+        let recorded = RecordedEvent {
+            position: Position(task),
+            stream: StreamId::from(&id),
+            version: Version(1),
+            id: EventId(Uuid::from_u128(task.into())),
+            at: Timestamp::from_micros(0),
+            actor: Actor::System,
+            request: None,
+            causation: None,
+            event: event.clone().into(),
+        };
+        tasks.apply(id, &event, &recorded);
+    }
+
+    #[test]
+    fn a_slot_is_given_once_until_the_start_of_the_submission_is_recorded() {
+        // Given two accounts with a task each, one slot, and room for many workers
+        let mut tasks = Tasks::default();
+        submit(&mut tasks, 1, ALICE);
+        submit(&mut tasks, 2, BOB);
+        let options = PollerOptions { slots: 1, ..PollerOptions::built_in(Gateway::Video, Duration::from_hours(1)) };
+        let mut worker_slots = WorkerSlots::new(ReactorOptions { concurrency: 10, lane: 10 });
+        let mut turns = TaskTurns::default();
+        let mut select = || {
+            let due = due(&tasks, &options, Timestamp::from_micros(0), &mut turns, &mut worker_slots);
+            due.into_iter().map(|(id, _)| id.0.as_u128()).collect::<Vec<_>>()
+        };
+
+        // When the queue is searched twice before anything is recorded
+        let first = select();
+        let second = select();
+
+        // Then only the task that was selected first uses the slot, although it is the other account's turn
+        assert_eq!((first, second), (vec![1], Vec::new()));
     }
 }
