@@ -34,6 +34,8 @@ mod offered;
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod picture;
 mod ramp;
+#[path = "../shared/ready_made.rs"]
+mod ready_made;
 #[path = "../shared/service.rs"]
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod service;
@@ -119,6 +121,13 @@ impl Options {
         if self.shared_cores { start() } else { apart(start) }
     }
 
+    /// Starts the server of ready-made responses, on the same core as the service.
+    #[must_use]
+    pub fn start_ready_made(&self) -> Service {
+        let start = || Service::start_ready_made(1);
+        if self.shared_cores { start() } else { apart(start) }
+    }
+
     /// Returns `true` if the kind with this name was selected.
     #[must_use]
     pub fn selects(&self, name: &str) -> bool {
@@ -138,6 +147,7 @@ fn main() {
             fairness::run(&options);
         }
         Some("hostile") => hostile::run(&arguments[1..]),
+        Some("ready-made") => ready_made::serve(1),
         // `cargo bench` without a name runs every benchmark with `--bench`.
         _ => println!("capacity, fairness or all: cargo bench --bench overload -- all"),
     }

@@ -48,6 +48,22 @@ impl Workload {
         if matches!(self, Self::Submission) { Self::Job } else { self }
     }
 
+    /// Returns `true` if every response depends on the path alone, so that a baseline can send it ready-made.
+    #[must_use]
+    pub const fn is_read(self) -> bool {
+        matches!(self, Self::Page | Self::Node)
+    }
+
+    /// Returns the paths of all requests of a read.
+    #[must_use]
+    pub fn paths(self, nodes: usize) -> Vec<String> {
+        match self {
+            Self::Page => (1..=nodes.div_ceil(PAGE)).map(page).collect(),
+            Self::Node => (0..nodes).map(node).collect(),
+            Self::Write | Self::Submission | Self::Job => Vec::new(),
+        }
+    }
+
     /// Returns a request of an account. Requests with different numbers differ.
     #[must_use]
     pub fn request(self, account: &Account, nodes: usize, number: usize) -> Vec<u8> {
@@ -55,12 +71,10 @@ impl Workload {
         let scattered = number.wrapping_mul(7919);
         match self {
             Self::Page => {
-                let page = 1 + scattered % nodes.div_ceil(PAGE).max(1);
-                request("GET", &format!("/nodes?sort=downloads;desc&limit={PAGE}&page={page}"), &account.token, "")
+                let number = 1 + scattered % nodes.div_ceil(PAGE).max(1);
+                request("GET", &page(number), &account.token, "")
             }
-            Self::Node => {
-                request("GET", &format!("/nodes/{}", catalogue_node(scattered % nodes.max(1))), &account.token, "")
-            }
+            Self::Node => request("GET", &node(scattered % nodes.max(1)), &account.token, ""),
             Self::Write => {
                 let text = format!("{number:012}{}", "x".repeat(DESCRIPTION));
                 request("PUT", &account.node(number), &account.token, &json!({"description": text}).to_string())
@@ -69,6 +83,16 @@ impl Workload {
             Self::Job => submission(account, number, "Prefer: wait=60\r\n"),
         }
     }
+}
+
+/// Path of a page of the list.
+fn page(number: usize) -> String {
+    format!("/nodes?sort=downloads;desc&limit={PAGE}&page={number}")
+}
+
+/// Path of a node.
+fn node(number: usize) -> String {
+    format!("/nodes/{}", catalogue_node(number))
 }
 
 /// Submission with an additional header line.

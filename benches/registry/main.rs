@@ -18,6 +18,7 @@ mod http;
 mod lists;
 mod load;
 mod postgres;
+#[path = "../shared/ready_made.rs"]
 mod ready_made;
 #[path = "../shared/service.rs"]
 #[allow(dead_code, reason = "each benchmark uses a part of it")]

@@ -59,6 +59,8 @@ struct SledOpenError {
     lacking: Option<&'static str>,
 }
 
+/// Page cache of sled. Small, because sled is only an index, and the page cache of the operating system holds its files.
+const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 const PANICKED: &str = "sled panicked";
 
 /// Runs work on sled. A damaged sled may panic.
@@ -77,7 +79,7 @@ impl SledTrees {
             let config = sled::Config::new()
                 .path(directory)
                 .mode(sled::Mode::HighThroughput)
-                .cache_capacity(64 * 1024 * 1024)
+                .cache_capacity(CACHE_BYTES)
                 .segment_size(8 * 1024 * 1024)
                 .flush_every_ms(None);
 

@@ -235,6 +235,8 @@ pub struct AppState {
     pub decoders: FairSemaphore<Option<UserId>>,
     /// Threads that check submitted pictures, videos and archives.
     pub inspectors: BackgroundThreads,
+    /// Threads that hash uploaded archives and write them to disk.
+    pub archive_writers: BackgroundThreads,
     /// Page cache of node lists.
     pub page_caches: PageCaches,
     /// Limits concurrent archive uploads.
@@ -259,6 +261,7 @@ impl AppState {
         let decoders = FairSemaphore::with_share(2 * per_account as u64, per_account as u64);
         // As many again as may decode: a thread still waits for the disk after it has decoded.
         let inspectors = BackgroundThreads::start(Inspection, 4 * per_account).map_err(std::io::Error::other)?;
+        let archive_writers = BackgroundThreads::start(Inspection, 2 * per_account).map_err(std::io::Error::other)?;
         let submissions = PendingSubmissions::default();
         let bodies = BodyBudget::default();
         let uploads = Arc::default();
@@ -282,6 +285,7 @@ impl AppState {
             body_budget: bodies,
             decoders,
             inspectors,
+            archive_writers,
             page_caches: PageCaches::default(),
             upload_limiter: uploads,
             downloads,

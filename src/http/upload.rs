@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::rt;
-use actix_web::web::{self, Bytes, BytesMut};
+use actix_web::web::{self, BytesMut};
 use serde::Serialize;
 use tracing::Instrument;
 
@@ -16,8 +16,7 @@ use super::body_chunks::BodyChunks;
 use super::error::{Code, Problem};
 use super::idempotency::{self, IDEMPOTENT_REPLAYED};
 use super::pipeline::{Call, RequestContext};
-use super::server::AppState;
-use super::server::Services;
+use super::server::{AppState, Services};
 use super::upload_limiter::PendingRecording;
 use super::version::reply_with_version;
 use crate::actors::{Actor, CommandContext};
@@ -30,6 +29,7 @@ use crate::domain::version::{Archive, NodeVersion, VersionRef, VersionStatus};
 use crate::media::archive::check::{self, ArchiveError};
 use crate::media::archive::store::ArchiveUpload;
 use crate::media::archive::upload_token::{UPLOAD_TOKEN_VALIDITY, UploadGrant, UploadTokenError, UploadTokenHolder};
+use crate::priority::BackgroundThreads;
 use crate::projections::read_models::Models;
 use crate::quota::Account;
 
@@ -246,7 +246,8 @@ fn check_not_deleted_or_banned(node: &NodeProfile, version: &NodeVersion) -> Res
     Ok(())
 }
 
-/// Streams the body to disk, while the disk reserve is respected. Hashing and writing run on a blocking thread.
+/// Streams the body to disk, while the disk reserve is respected. Hashing and writing run on threads of lower priority:
+/// a client sends as fast as they write, so uploads get only the processor time that other requests leave.
 async fn stream_to_disk(
     call: &RequestContext,
     account: Account,
@@ -261,7 +262,8 @@ async fn stream_to_disk(
 
     let what = if chunks.content_length().is_some() { "the archive" } else { "more of the archive" };
     let mut room = space.claim(what, chunks.content_length().unwrap_or(0) as u64).map_err(Problem::disk_full)?;
-    let mut upload = run_blocking(space, move || archives.create_upload()).await?;
+    let writers = &call.shared().archive_writers;
+    let mut upload = write_in_background(writers, space, move || archives.create_upload()).await?;
 
     let mut gathered = BytesMut::with_capacity(WRITE_BYTES);
 
@@ -273,7 +275,9 @@ async fn stream_to_disk(
             if announced.is_none() {
                 call.charge_bytes(account, gathered.len())?;
             }
-            upload = write_chunk(space, upload, gathered.split().freeze()).await?;
+            let bytes = gathered.split().freeze();
+            let write = move || upload.write(&bytes).map(|()| upload);
+            upload = write_in_background(writers, space, write).await?;
         }
         if chunk.is_none() {
             return Ok(upload);
@@ -281,15 +285,12 @@ async fn stream_to_disk(
     }
 }
 
-async fn write_chunk(space: &DiskSpace, mut upload: ArchiveUpload, bytes: Bytes) -> Result<ArchiveUpload, Problem> {
-    run_blocking(space, move || upload.write(&bytes).map(|()| upload)).await
-}
-
-async fn run_blocking<T: Send + 'static>(
+async fn write_in_background<T: Send + 'static>(
+    writers: &BackgroundThreads,
     space: &DiskSpace,
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, Problem> {
-    web::block(work).await.map_err(Problem::internal)?.map_err(|error| Problem::from_io_error(&error, space))
+    writers.run(work).await.map_err(Problem::internal)?.map_err(|error| Problem::from_io_error(&error, space))
 }
 
 /// Checks and stores the upload. Waits for a turn first, because unpacking takes CPU time.

@@ -24,6 +24,12 @@ use super::{HEAD_TIMEOUT, KEEP_ALIVE};
 /// Response to a late request head; the framework sends the same for the first one.
 const HEAD_TIMED_OUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
+/// Bytes of an unread body that are discarded before a pause. More than any request head.
+const DISCARD_BYTES: usize = 256 * 1024;
+/// Pause after each [`DISCARD_BYTES`]. 25 MiB a second is fast enough for a client that reads its answer only after
+/// sending everything, and costs little processor time.
+const DISCARD_PAUSE: Duration = Duration::from_millis(10);
+
 /// Client connection with deadlines.
 pub struct GuardedStream {
     io: TcpStream,
@@ -33,6 +39,9 @@ pub struct GuardedStream {
     write_timeout: Duration,
     /// Write deadline of a blocked client; `None` while it reads.
     blocked_until: Option<Instant>,
+    discard_timer: LazyTimer,
+    /// End of the pause in discarding an unread body.
+    discards_from: Option<Instant>,
     _permit: ConnectionPermit,
 }
 
@@ -40,8 +49,19 @@ impl GuardedStream {
     pub fn new(io: TcpStream, write_within: Duration, place: ConnectionPermit) -> Self {
         let head_timer = LazyTimer::default();
         let write_timer = LazyTimer::default();
+        let discard_timer = LazyTimer::default();
         let activity = Rc::default();
-        Self { io, activity, head_timer, write_timer, write_timeout: write_within, blocked_until: None, _permit: place }
+        Self {
+            io,
+            activity,
+            head_timer,
+            write_timer,
+            write_timeout: write_within,
+            blocked_until: None,
+            discard_timer,
+            discards_from: None,
+            _permit: place,
+        }
     }
 
     /// Returns the state that the requests of this connection report to.
@@ -71,11 +91,19 @@ impl GuardedStream {
 impl AsyncRead for GuardedStream {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let stream = self.get_mut();
+        if let Some(pause_ends) = stream.discards_from {
+            ready!(stream.discard_timer.poll(pause_ends, context));
+            stream.discards_from = None;
+        }
+
         let before = buffer.filled().len();
         match Pin::new(&mut stream.io).poll_read(context, buffer) {
             Poll::Pending => stream.poll_head(context),
             read @ Poll::Ready(_) => {
                 stream.activity.record_bytes(&buffer.filled()[before..]);
+                if stream.activity.take_discard_pause() {
+                    stream.discards_from = Some(Instant::now() + DISCARD_PAUSE);
+                }
                 read
             }
         }
@@ -133,6 +161,8 @@ pub struct ConnectionActivity {
     is_head_started: Cell<bool>,
     /// Deadline of the next head.
     head_deadline: Cell<Option<Instant>>,
+    /// Bytes received after the last answer or pause: the next head, or the rest of a body that nobody reads.
+    unanswered: Cell<usize>,
     /// Last bytes received.
     tail: Cell<[u8; 4]>,
     /// `true` if bytes arrived after the head of the running request.
@@ -155,10 +185,22 @@ impl ConnectionActivity {
 
         if self.is_serving.get() {
             self.has_more.set(true);
-        } else if self.has_served.get() && !self.is_head_started.get() {
+            return;
+        }
+        self.unanswered.set(self.unanswered.get().saturating_add(bytes.len()));
+        if self.has_served.get() && !self.is_head_started.get() {
             self.is_head_started.set(true);
             self.head_deadline.set(Some(Instant::now() + HEAD_TIMEOUT));
         }
+    }
+
+    /// Returns `true` if a client goes on sending a body that was answered without being read, and a pause is due.
+    fn take_discard_pause(&self) -> bool {
+        let is_due = self.has_served.get() && self.unanswered.get() >= DISCARD_BYTES;
+        if is_due {
+            self.unanswered.set(0);
+        }
+        is_due
     }
 
     /// Restarts the deadline of the next head.
@@ -176,6 +218,7 @@ impl ConnectionActivity {
         let is_end_of_head = self.tail.get().ends_with(b"\n\r\n") || self.tail.get().ends_with(b"\n\n");
         self.has_more.set(!is_end_of_head);
         self.is_serving.set(true);
+        self.unanswered.set(0);
         self.is_head_started.set(false);
         self.head_deadline.set(None);
     }
@@ -292,6 +335,23 @@ mod tests {
         assert_eq!(due_after(&[HEAD, b"GET"].concat(), b"", false), Some(HEAD_TIMEOUT.as_secs()));
         assert_eq!(due_after(HEAD, b"G", false), Some(HEAD_TIMEOUT.as_secs()));
         assert_eq!(due_after(&[HEAD, b"body"].concat(), b"", true), Some(KEEP_ALIVE.as_secs()));
+    }
+
+    #[test]
+    fn the_rest_of_an_answered_body_is_discarded_with_pauses() {
+        let activity = ConnectionActivity::default();
+        let chunk = vec![b'x'; DISCARD_BYTES];
+        activity.record_bytes(HEAD);
+        activity.start_request();
+        activity.record_bytes(&chunk);
+        assert!(!activity.take_discard_pause(), "a body that is read waits for its reader only");
+
+        activity.finish_request(true);
+        activity.record_bytes(&chunk[1..]);
+        assert!(!activity.take_discard_pause());
+        activity.record_bytes(&chunk[..1]);
+        assert!(activity.take_discard_pause());
+        assert!(!activity.take_discard_pause());
     }
 
     #[test]
