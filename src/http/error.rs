@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn what_comes_right_without_another_request_is_in_the_table_of_who_must_act() {
         let page = include_str!("../../docs/errors.md");
-        let table = page.split("| Come back by yourself").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+        let table = page.split("| Temporary: retry later").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
         let named: Vec<_> = table.split('`').skip(1).step_by(2).collect();
         for code in Code::ALL.iter().filter(|code| matches!(code.status(), 408 | 429 | 500..)) {
             assert!(named.contains(&code.as_str()), "docs/errors.md does not say who must act on {code:?}");
