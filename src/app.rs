@@ -123,7 +123,7 @@ impl App {
 
         let bound = BoundService::new(settings, environment)?;
         let served = bound.listener.try_clone().and_then(|listener| StartupServer::serve(listener, &bound.environment));
-        let starting = served.map_err(|error| StartError::part("the answers to probes", &error))?;
+        let starting = served.map_err(|error| StartError::part("the startup probe server", &error))?;
         let begun = tokio::select! {
             begun = bound.open_in_background() => Some(begun),
             () = stopped => None,
@@ -258,7 +258,7 @@ impl App {
     pub async fn run_until_stopped(mut self, mut signals: StopSignals) -> Result<(), StopError> {
         tokio::select! {
             () = signals.recv() => {
-                tracing::info!("stopping; this may take half a minute");
+                tracing::info!("stopping, can take up to 30 s");
                 self.stop().await
             }
             served = &mut self.serving => {

@@ -175,7 +175,7 @@ async fn load<D: Decider>(stream: StreamId, log: Arc<dyn EventLog>) -> Result<Lo
     let reading = tokio::task::spawn_blocking(move || log.read_stream(&stream, Version(0)));
     let history = reading
         .await
-        .map_err(|error| LogFailure::Storage { doing: "reading a stream".to_owned(), reason: error.to_string() })??;
+        .map_err(|error| LogFailure::Storage { doing: "read a stream".to_owned(), reason: error.to_string() })??;
     let mut live = LoadedState { state: D::State::default(), version: Version(0) };
     live.evolve(&history);
     Ok(live)

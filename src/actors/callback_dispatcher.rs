@@ -168,11 +168,11 @@ impl CallbackDispatcher {
         match self.models.delivery_notification(due.task, due.id).await {
             Ok(Some(told)) => Some(told.content),
             Ok(None) => {
-                tracing::error!(delivery = %due.id, task = %due.task, "the log does not say what is to be told");
+                tracing::error!(delivery = %due.id, task = %due.task, "delivery content missing from the log");
                 None
             }
             Err(error) => {
-                tracing::warn!(delivery = %due.id, %error, "what is to be told could not be read");
+                tracing::warn!(delivery = %due.id, %error, "delivery content unreadable");
                 None
             }
         }
@@ -256,7 +256,7 @@ impl Reactor for CallbackDispatcher {
         match self.dispatch.delivery(id, command, command_context).await {
             Ok(_) | Err(CommandError::Rejected(_)) => Reschedule::WhenDue,
             Err(error) => {
-                tracing::warn!(delivery = %id, %error, "could not record an attempt; the receiver will hear of it again");
+                tracing::warn!(delivery = %id, %error, "attempt not recorded, webhook will be resent");
                 Reschedule::After(RETRY_PAUSE)
             }
         }

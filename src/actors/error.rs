@@ -6,7 +6,7 @@ use crate::events::log::LogFailure;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError<R> {
     /// A rule of the aggregate forbids it.
-    #[error("refused by a rule")]
+    #[error("rejected by a rule")]
     Rejected(R),
     /// One of its events exceeds the size limit of the log.
     #[error("an event of {bytes} bytes is too large")]

@@ -134,7 +134,7 @@ impl InputFetcher {
 
     async fn fetch_clip(&self, account: Option<UserId>, url: &CallbackUrl) -> Result<Clip, InputFailure> {
         let Some(FootageSource { fetcher, own_url_prefix }) = &self.footage_source else {
-            return Err(InputFailure::Internal("videos cannot be fetched".to_owned()));
+            return Err(InputFailure::Internal("video fetching is not configured".to_owned()));
         };
         let store = self.store.clone();
         let own_file =
@@ -158,7 +158,7 @@ impl InputFetcher {
         quota.charge(Account::User(owner), bytes as u64).map(QuotaCharge::commit).map_err(|exceeded| {
             let QuotaExceeded { limit, remaining: left } = exceeded;
             let reason =
-                format!("a fetched input has {bytes} bytes, and {left} are left of the account's {limit} a day");
+                format!("a fetched input has {bytes} bytes, but only {left} of the account's daily {limit} are left");
             InputFailure::Permanent(TaskFailure::new("quota_exceeded", &reason))
         })
     }
@@ -168,7 +168,7 @@ async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, InputFailure> + Send + 'static,
 ) -> Result<T, InputFailure> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| InputFailure::Internal("looking at an input was interrupted".to_owned()))?
+    done.map_err(|_| InputFailure::Internal("checking an input was interrupted".to_owned()))?
 }
 
 /// Stores a video. Blocks. The vendor checks the content of the container.

@@ -136,7 +136,7 @@ impl Poller {
                 if waited >= INPUT_RETRY_WINDOW {
                     return self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await;
                 }
-                tracing::info!(%task, reason = failure.message.as_str(), "an input cannot be had yet, it is tried again");
+                tracing::info!(%task, reason = failure.message.as_str(), "input fetch failed, will retry");
                 self.block(
                     task,
                     entry,
@@ -145,7 +145,7 @@ impl Poller {
                 )
             }
             Err(InputFailure::Internal(reason)) => {
-                tracing::warn!(%task, reason, "inputs cannot be taken in");
+                tracing::warn!(%task, reason, "inputs not stored, will retry");
                 self.block(task, entry, BlockedReason::InputStorageFailed, RECORD_RETRY_DELAY)
             }
         }
@@ -218,7 +218,7 @@ impl Poller {
 
         // Pause even if this was not recorded, so that the submission is not repeated immediately.
         if let Err(error) = self.record(task, entry, command).await {
-            tracing::warn!(%task, %error, "could not record what became of a submission");
+            tracing::warn!(%task, %error, "submission outcome not recorded");
         }
 
         self.block(task, entry, BlockedReason::VendorError(kind), pause)
@@ -242,7 +242,7 @@ impl Poller {
                     self.task_progress.unblock(task);
                     return Reschedule::After(add_jitter(left, self.environment.random_f64()));
                 }
-                let reason = "the vendor was searched, and does not have the job";
+                let reason = "the vendor was searched and does not have the job";
                 let undelivered = TaskCommand::RecordUndelivered { reason: Text::from_recorded(reason.to_owned()) };
                 self.record_and_continue(task, entry, undelivered).await
             }
@@ -298,7 +298,7 @@ impl Poller {
 
     fn handle_poll_failure(&self, task: TaskId, entry: &TaskEntry, error: &VendorError) -> Reschedule {
         self.guard.record_failure(error);
-        tracing::warn!(vendor = self.vendor.name(), %task, error = error.message, "the vendor was asked in vain");
+        tracing::warn!(vendor = self.vendor.name(), %task, error = error.message, "vendor poll failed");
         let pause = self.guard.retry_delay(error, self.guard.count_failure(task));
         self.block(task, entry, BlockedReason::VendorError(error.kind), pause)
     }
@@ -315,7 +315,7 @@ impl Poller {
             ResultFetchError::Transient(failure) => (failure, late),
             ResultFetchError::Malformed(failure) => (failure, late || failures >= MALFORMED_RESULTS_MAX),
         };
-        tracing::warn!(%task, reason = failure.message.as_str(), "results could not be brought home");
+        tracing::warn!(%task, reason = failure.message.as_str(), "result fetch failed");
         if given_up {
             return self.record_final(task, entry, TaskCommand::Fail { failure }).await;
         }
@@ -328,7 +328,7 @@ impl Poller {
             let failures = self.guard.count_failure(task);
             return self.block(task, entry, BlockedReason::UnknownToVendor, self.guard.backoff_after(failures));
         }
-        let message = "the vendor took the task and does not know it any more; it was not submitted again";
+        let message = "the vendor accepted the task but no longer knows it; it was not submitted again";
         let failure = TaskFailure::new("vendor_lost", message);
         self.record_final(task, entry, TaskCommand::Fail { failure }).await
     }
@@ -345,7 +345,7 @@ impl Poller {
         let mut message = format!("not finished within {} seconds", self.options.deadline_of(&entry.record).as_secs());
         // The log does not contain the reason of the wait, so the failure includes it.
         if let Some(blocker) = self.task_progress.blocker(task) {
-            let _ = write!(message, "; what kept it last: {}", blocker.reason.message);
+            let _ = write!(message, "; last blocked by: {}", blocker.reason.message);
         }
         self.record_final(task, entry, TaskCommand::Fail { failure: TaskFailure::new("deadline_exceeded", &message) })
             .await
@@ -366,7 +366,7 @@ impl Poller {
                 Reschedule::WhenDue
             }
             Err(error) => {
-                tracing::warn!(%task, %error, "could not record what became of a task");
+                tracing::warn!(%task, %error, "task outcome not recorded, will retry");
                 self.block(task, entry, BlockedReason::RecordingFailed, RECORD_RETRY_DELAY)
             }
         }

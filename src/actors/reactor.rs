@@ -173,7 +173,7 @@ pub fn spawn_supervised<R: Reactor>(reactor: R, options: ReactorOptions, environ
         let mut ends_pauses = false;
         loop {
             if let Err(SendError::Closed(_)) = address.try_send(WakeReactor { ends_pauses }) {
-                tracing::error!(reactor = R::NAME, "died, starting it anew");
+                tracing::error!(reactor = R::NAME, "reactor died, restarting");
                 address = start();
                 continue;
             }
@@ -254,7 +254,7 @@ impl<R: Reactor> ReactorActor<R> {
                 Ok(Reschedule::WhenDue) => None,
                 Ok(Reschedule::After(rest)) => Some(rest),
                 Err(panic) => {
-                    tracing::error!(reactor = R::NAME, %panic, "an attempt died");
+                    tracing::error!(reactor = R::NAME, %panic, "reactor attempt panicked");
                     Some(PANIC_BACKOFF)
                 }
             };

@@ -47,8 +47,8 @@ impl RetentionSweeper {
         let needed = index.marks_since(since);
         match self.store.sweep(&|digest| needed.contains(&mark_of(digest))) {
             Ok(swept) if swept.files == 0 => {}
-            Ok(swept) => tracing::info!(swept.files, swept.bytes, "files of tasks that ended long ago were removed"),
-            Err(error) => tracing::warn!(%error, "files of tasks that ended long ago cannot be removed"),
+            Ok(swept) => tracing::info!(swept.files, swept.bytes, "expired task files removed"),
+            Err(error) => tracing::warn!(%error, "expired task files not removed"),
         }
     }
 }
@@ -66,7 +66,7 @@ impl Reactor for RetentionSweeper {
     async fn act(&self, (): ()) -> Reschedule {
         let sweeper = self.clone();
         if tokio::task::spawn_blocking(move || sweeper.sweep()).await.is_err() {
-            tracing::error!("a sweep of files died");
+            tracing::error!("file sweep panicked");
         }
         let pause = (self.retention / 10).clamp(SWEEP_INTERVAL_BOUNDS.0, SWEEP_INTERVAL_BOUNDS.1);
         *self.due_at.lock() = self.environment.now().saturating_add(pause);

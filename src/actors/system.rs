@@ -105,7 +105,7 @@ impl Actors {
         drop(self.dispatch);
         self.arbiter.stop();
         if self.arbiter.join().is_err() {
-            tracing::error!("the thread of the actors had died");
+            tracing::error!("actor thread died");
         }
     }
 }
@@ -243,7 +243,7 @@ fn end_span<R>(span: &mut Span, error: &CommandError<R>) {
         CommandError::Rejected(_) => ("rejected", false),
         CommandError::TooLarge { .. } => ("too large", false),
         CommandError::Overloaded => ("overloaded", true),
-        CommandError::Full { .. } => ("no room", true),
+        CommandError::Full { .. } => ("full", true),
         CommandError::ReadOnly { .. } => ("read only", true),
         CommandError::Failed { .. } => ("failed", true),
         CommandError::Interrupted => ("interrupted", true),

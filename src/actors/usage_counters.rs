@@ -164,7 +164,7 @@ fn is_settled<R: std::fmt::Debug>(recorded: Result<(), CommandError<R>>, subject
     match recorded {
         Ok(()) | Err(CommandError::Rejected(_)) => true,
         Err(error) => {
-            tracing::warn!(subject, ?error, "could not record a count; it is kept and recorded later");
+            tracing::warn!(subject, ?error, "usage count not recorded, will retry");
             false
         }
     }

@@ -37,7 +37,7 @@ pub enum AppendError {
     Overloaded,
     /// Another append changed what a cross-stream rule depends on (see [`super::cross_stream_rules`]); nothing was
     /// done.
-    #[error("overtaken by a change that it depends on")]
+    #[error("conflicts with a concurrent change that it depends on")]
     CrossStreamConflict,
     /// Only this append was refused.
     #[error(transparent)]
@@ -46,7 +46,7 @@ pub enum AppendError {
     #[error(transparent)]
     Log(#[from] LogFailure),
     /// The writer stopped before it replied; it is unknown whether the events were recorded.
-    #[error("the writer ended")]
+    #[error("the writer stopped")]
     Interrupted,
 }
 
@@ -202,7 +202,7 @@ impl EventWriterTask {
             // The log itself logs this, once.
             Err(failure @ LogFailure::Full { .. }) => replies.iter().map(|_| Err(failure.clone().into())).collect(),
             Err(failure) => {
-                tracing::error!(%failure, "a group of {} appends failed", replies.len());
+                tracing::error!(%failure, appends = replies.len(), "append failed");
                 replies.iter().map(|_| Err(failure.clone().into())).collect()
             }
         };

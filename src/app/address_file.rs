@@ -17,7 +17,7 @@ pub(super) fn write_address_file(data: &DataDir, address: SocketAddr) {
     let text = format!("{}\n", local_url(address));
     let path = data.path(FILE);
     if let Err(error) = write_atomically(&path, 0o600, text.as_bytes()) {
-        tracing::warn!(%error, "the file with the address could not be written: commands have to be told it");
+        tracing::warn!(%error, "address file not written, commands need --url");
         remove_address_file(data);
     }
 }
@@ -27,7 +27,7 @@ pub(super) fn remove_address_file(data: &DataDir) {
     if let Err(error) = fs::remove_file(data.path(FILE))
         && error.kind() != io::ErrorKind::NotFound
     {
-        tracing::warn!(%error, "the file with the address could not be removed");
+        tracing::warn!(%error, "address file not removed");
     }
 }
 
@@ -43,9 +43,7 @@ pub fn read_address_file(data_dir: &Path) -> anyhow::Result<Option<String>> {
         Err(error) => {
             let help = to_help(&path, &error);
             let path = path.display();
-            bail!(
-                "{path}, where the service writes down where it listens, cannot be read: {error}{help}; or name the service with --url"
-            )
+            bail!("cannot read {path}, the address of the service: {error}{help}; or name the service with --url")
         }
     }
 }
@@ -55,7 +53,7 @@ pub fn read_address_file(data_dir: &Path) -> anyhow::Result<Option<String>> {
 /// # Errors
 /// If the port is 0, so the operating system chooses one.
 pub fn expected_local_url(listen: SocketAddr) -> anyhow::Result<String> {
-    ensure!(listen.port() != 0, "the service listens on a port of its own choice: say which with --url");
+    ensure!(listen.port() != 0, "the service listens on a free port that it chose: name it with --url");
     Ok(local_url(listen))
 }
 

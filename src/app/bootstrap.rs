@@ -43,7 +43,7 @@ pub(super) fn load_admin_token(
         return Ok((secret.expose().to_owned(), AdminTokenSource::Configured { unused }));
     }
 
-    let failed = |error: std::io::Error| StartError::at_path("the administrator's token", &file, &error);
+    let failed = |error: std::io::Error| StartError::at_path("the administrator token", &file, &error);
     if let Some(token) = read_private(&file).map_err(failed)? {
         return Ok((token.trim().to_owned(), AdminTokenSource::Existing { file }));
     }

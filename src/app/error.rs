@@ -12,10 +12,7 @@ use crate::data_dir::{DataDirError, to_help};
 pub enum StartError {
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    #[error(
-        "only {allowed} files and connections may be open at a time, and a service needs at least {least}: raise the limit (ulimit -Hn, \
-         LimitNOFILE)"
-    )]
+    #[error("the limit of open files is {allowed}, but the service needs {least}: raise it (ulimit -Hn, LimitNOFILE)")]
     Files { allowed: u64, least: u64 },
     #[error("cannot listen on {address}: {reason}{}", listen_hint(.reason))]
     Listen { address: SocketAddr, reason: std::io::Error },
@@ -23,9 +20,9 @@ pub enum StartError {
     MissingLog(#[from] MissingLog),
     #[error(transparent)]
     MissingUploadKey(#[from] MissingUploadKey),
-    #[error("the event log cannot be opened: {0}")]
+    #[error("cannot open the event log: {0}")]
     Log(String),
-    #[error("starting {what}: {reason}")]
+    #[error("cannot set up {what}: {reason}")]
     Part { what: &'static str, reason: String },
 }
 
@@ -33,11 +30,11 @@ pub enum StartError {
 fn listen_hint(reason: &std::io::Error) -> &'static str {
     match reason.kind() {
         std::io::ErrorKind::AddrInUse => {
-            "; another program listens there: stop it, or give this one an address of its own with --listen or MEDIARY_LISTEN \
-             (port 0 takes a free one)"
+            "; another program uses this address: stop it, or set another one with --listen or \
+             MEDIARY_LISTEN (port 0 selects a free port)"
         }
         std::io::ErrorKind::AddrNotAvailable => "; this machine does not have that address: see `ip address`",
-        std::io::ErrorKind::PermissionDenied => "; ports below 1024 need a privilege: take a higher one",
+        std::io::ErrorKind::PermissionDenied => "; ports below 1024 require privileges: use a higher port",
         _ => "",
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn open_archives(
     match archives.sweep(&models.nodes.archives().map(|archive| archive.digest).collect()) {
         Ok(swept) => reports.extend(describe_sweep(swept, &root.join(ORPHANS))),
         // A full disk may prevent the rename too; the next start retries.
-        Err(error) => tracing::warn!(%error, "archives that no version names could not be set aside"),
+        Err(error) => tracing::warn!(%error, "orphaned archives not moved"),
     }
 
     Ok(archives.with_fail_points(environment.fail_points()))
@@ -42,18 +42,14 @@ fn describe_sweep(swept: ArchiveSweepReport, orphans: &Path) -> Vec<String> {
 
     if set_aside > 0 {
         sentences.push(format!(
-            "{} that no version names, moved to {}: of interrupted uploads, or the log is an older copy",
+            "{} without a version, moved to {}: left by interrupted uploads, or the log is an older copy",
             pluralize(set_aside as u64, "archive"),
             orphans.display()
         ));
     }
 
     if brought_back > 0 {
-        sentences.push(format!(
-            "{}, brought back from {}",
-            pluralize(brought_back as u64, "archive"),
-            orphans.display()
-        ));
+        sentences.push(format!("{} restored from {}", pluralize(brought_back as u64, "archive"), orphans.display()));
     }
     for sentence in &sentences {
         tracing::warn!("{sentence}");
@@ -77,8 +73,7 @@ pub(super) fn open_store(
 pub(super) fn open_webhook_key(data: &DataDir, environment: &Environment) -> Result<(WebhookKey, String), StartError> {
     let path = data.path("webhook-key");
     let is_there = path.exists();
-    let key =
-        WebhookKey::load_or_create(&path, environment).map_err(|error| StartError::part("the callbacks", &error))?;
+    let key = WebhookKey::load_or_create(&path, environment).map_err(|error| StartError::part("webhooks", &error))?;
     if !is_there && was_used_before(data) {
         warn_secret_recreated("webhook-key");
     }
@@ -93,10 +88,7 @@ pub(super) fn was_used_before(data: &DataDir) -> bool {
 
 /// Logs that a missing secret was replaced, perhaps on purpose: no event records that.
 pub(super) fn warn_secret_recreated(secret: &'static str) {
-    tracing::warn!(
-        secret,
-        "the file of a secret was not there: a new one was made; whoever uses the old one must be given it"
-    );
+    tracing::warn!(secret, "secret was missing, created a new one: distribute it to its users");
 }
 
 /// Opens the keys of all users, and completes erasures that a crash interrupted.
@@ -116,13 +108,13 @@ pub(super) fn open_keyring(data: &DataDir, models: &Models, keys: &IdempotencyKe
     // The key is removed last: as long as it exists, the next start knows that the erasure is unfinished.
     if let Err(error) = keys.purge_responses().and_then(|()| snapshot::remove_all(&snapshot::snapshot_dir(data.root())))
     {
-        tracing::error!(%error, "what shows users who were erased is still there: remove it, and start again");
+        tracing::error!(%error, "erasure incomplete: remove stored answers and snapshots, then restart");
         return keyring;
     }
 
     for user in unfinished {
         if let Err(failure) = keyring.destroy_key(user) {
-            tracing::error!(%user, %failure, "the key of a user who was erased is still there: remove the file");
+            tracing::error!(%user, %failure, "erasure incomplete: remove the key file of the user");
         }
     }
 

@@ -8,7 +8,7 @@ use crate::environment::Environment;
 use crate::projections::ReadModels;
 
 /// Reason recorded for such a stream.
-const INTERRUPTED_REASON: &str = "the service stopped while the stream was being sent; it was not made again";
+const INTERRUPTED_REASON: &str = "the service stopped while it sent the stream; the stream was not repeated";
 
 /// Fails every unfinished stream. If that cannot be recorded, the next start does it.
 pub(super) async fn fail_interrupted(dispatch: &Dispatch, models: &ReadModels, environment: &Environment) {
@@ -20,14 +20,14 @@ pub(super) async fn fail_interrupted(dispatch: &Dispatch, models: &ReadModels, e
     for (task, last_event, command) in unfinished {
         let command_context = CommandContext::from_system(Some(last_event), environment.now());
         if let Err(error) = dispatch.task(task, command, command_context).await {
-            tracing::warn!(%task, %error, "a stream that was interrupted could not be ended");
+            tracing::warn!(%task, %error, "interrupted stream not ended");
         }
     }
 }
 
 /// Returns the command for a stage. During a submission, the vendor may already have begun.
 fn final_command(stage: &TaskStage) -> TaskCommand {
-    let unknown = "the service stopped while it asked the vendor, which may have begun; it is not asked again";
+    let unknown = "the service stopped while it called the vendor, which may have started; the call is not repeated";
     match stage {
         TaskStage::Submitting { .. } => {
             TaskCommand::RecordUnknownOutcome { reason: Text::from_recorded(unknown.to_owned()), repeatable: false }

@@ -12,8 +12,8 @@ const USED_DIRECTORIES: [&str; 5] = ["archives", "personal", "media", "snapshots
 /// Error: the log of a used data directory is missing.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the event log is missing: {journal} holds no segment, but a service has run on this directory ({found}). Put {log} back as it \
-     was, or restore a backup into an empty directory (mediary restore); to begin anew, move the rest away first",
+    "the event log is missing: {journal} has no segments, but this directory was in use ({found}). Put {log} back, or \
+     restore a backup into an empty directory (mediary restore); to start over, move the other files away first",
     journal = .root.join("log/journal").display(),
     log = .root.join("log").display(),
     found = .found.join(", ")

@@ -16,5 +16,5 @@ pub(super) fn build_oidc(
     let Some(own) = settings.auth.oidc.clone() else { return Ok(None) };
     let config = IssuerConfig { issuer: own.issuer, jwks_url: own.jwks_url, rules: address_rules(settings) };
     let oidc = OidcAuthenticator::new(config, own.audience, key.derive_key(PURPOSE), metrics.clone());
-    oidc.map(Some).map_err(|error| StartError::part("the issuer of tokens (auth.oidc)", &error))
+    oidc.map(Some).map_err(|error| StartError::part("the OIDC issuer (auth.oidc)", &error))
 }

@@ -85,8 +85,8 @@ pub(super) fn readiness_probe(log: &Arc<SledLog>, writes: impl Fn() -> bool + Se
     Arc::new(move || match log.state() {
         Ok(()) if writes() => check_sync_latency(log.sync_pending()),
         Ok(()) => {
-            let told = "a part of it has died, and it takes no changes until it is restarted".to_owned();
-            let reason = "the writer has died: restart the service, nothing that was answered is lost".to_owned();
+            let told = "a component has failed, and changes are rejected until a restart".to_owned();
+            let reason = "the writer has died: restart the service, no acknowledged change is lost".to_owned();
             Err(ReadinessFailure { kind: ReadinessFailureKind::Dead, public_message: told, reason })
         }
         Err(failure) => {
@@ -101,11 +101,11 @@ fn public_reason(failure: &LogFailure) -> (ReadinessFailureKind, &'static str) {
     match failure {
         LogFailure::Full { .. } => (
             ReadinessFailureKind::Full,
-            "it takes no changes for want of room on its disk, or of files that may be open",
+            "changes are rejected: too little disk space or too many open files",
         ),
         LogFailure::Storage { .. } | LogFailure::ReadOnly { .. } | LogFailure::Damaged { .. } => (
             ReadinessFailureKind::ReadOnly,
-            "its log is read-only until it is restarted: a write failed, or damage was found",
+            "the log is read-only until a restart: a write failed or damage was found",
         ),
     }
 }
@@ -114,7 +114,7 @@ fn check_sync_latency(pending: Duration) -> Result<(), ReadinessFailure> {
     if pending < STALLED_AFTER {
         return Ok(());
     }
-    let told = format!("its disk has not confirmed a change for {} s", pending.as_secs());
-    let reason = format!("{told}: look at the disk, nothing that was answered is lost");
+    let told = format!("the disk has not confirmed a change for {} s", pending.as_secs());
+    let reason = format!("{told}: check the disk, no acknowledged change is lost");
     Err(ReadinessFailure { kind: ReadinessFailureKind::Hanging, public_message: told, reason })
 }

@@ -12,7 +12,7 @@ use super::StartError;
 pub(super) fn ignore_file_size_signal() {
     let handled = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
     if let Err(error) = handled {
-        tracing::warn!(%error, "a limit of file sizes would kill the service");
+        tracing::warn!(%error, "SIGXFSZ not handled, a file size limit would kill the service");
     }
 }
 
@@ -45,7 +45,7 @@ pub(super) fn raise_file_limit(connections: usize, workers: usize) -> Result<(),
         tracing::warn!(
             allowed,
             needed,
-            "too few files and connections may be open: raise the limit (ulimit -Hn, LimitNOFILE), or lower limits.connections"
+            "limit of open files too low: raise it (ulimit -Hn, LimitNOFILE) or lower limits.connections"
         );
     }
 
@@ -70,7 +70,7 @@ impl StopSignals {
                 _ = interrupt.recv() => {}
             },
             Err(error) => {
-                tracing::error!(%error, "signals cannot be received; stop the service by killing it, which loses nothing");
+                tracing::error!(%error, "signal handlers not installed, stop the service with SIGKILL");
                 std::future::pending::<()>().await;
             }
         }

@@ -101,7 +101,7 @@ fn callback_sender(
 ) -> Result<CallbackSender, StartError> {
     let limits = ClientLimits { total: settings.callbacks.timeout, ..ClientLimits::default() };
     let client = OutboundClient::with_resolver(address_rules(settings), limits, names);
-    let client = client.map_err(|error| StartError::part("the callbacks", &error))?;
+    let client = client.map_err(|error| StartError::part("webhooks", &error))?;
     Ok(CallbackSender::new(client, Arc::new(key)))
 }
 
@@ -111,7 +111,7 @@ fn fetcher(settings: &Settings, body_bytes: usize, names: Option<&HostResolver>)
     let client = OutboundClient::with_resolver(address_rules(settings), limits, names);
     client
         .map(|client| Fetcher::new(client, FETCHED_BYTES_MAX))
-        .map_err(|error| StartError::part("the fetcher of inputs", &error))
+        .map_err(|error| StartError::part("the input fetcher", &error))
 }
 
 /// Returns the rules for addresses that webhooks, inputs and results may use.
@@ -179,15 +179,15 @@ impl Reactors {
     /// start.
     pub(super) async fn stop(self) {
         if tokio::time::timeout(STOP_TIMEOUT, self.usage_recorder.record()).await.is_err() {
-            tracing::warn!("some counts of installs and of uses of tokens are lost: recording them took too long");
+            tracing::warn!("usage counts lost, recording timed out");
         }
         self.arbiter.stop();
         let (ended, awaited) = std::sync::mpsc::channel();
         std::thread::spawn(move || ended.send(self.arbiter.join().is_ok()));
         match awaited.recv_timeout(STOP_TIMEOUT) {
             Ok(true) => {}
-            Ok(false) => tracing::error!("the reactors' thread had died"),
-            Err(_) => tracing::info!("jobs that are not done go on after the next start"),
+            Ok(false) => tracing::error!("reactor thread died"),
+            Err(_) => tracing::info!("unfinished jobs continue after the next start"),
         }
     }
 }

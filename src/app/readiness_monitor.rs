@@ -37,7 +37,7 @@ impl ReadinessMonitor {
         };
 
         let thread = thread::Builder::new().name("lookout".to_owned()).spawn(watch);
-        let thread = thread.map_err(|error| StartError::part("the thread that looks after the service", &error))?;
+        let thread = thread.map_err(|error| StartError::part("the readiness monitor", &error))?;
         Ok(Self { stop_requested, thread })
     }
 
@@ -46,7 +46,7 @@ impl ReadinessMonitor {
         self.stop_requested.store(true, Ordering::Release);
         self.thread.thread().unpark();
         if self.thread.join().is_err() {
-            tracing::error!("the thread that looks after the service panicked");
+            tracing::error!("readiness monitor panicked");
         }
     }
 }

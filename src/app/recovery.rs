@@ -130,7 +130,7 @@ pub fn open_models(
         snapshots.check_log_covers_snapshot(&opened.log)?;
     }
 
-    let told = refused.map(|reason| format!("a snapshot of the read models was not used: {reason}"));
+    let told = refused.map(|reason| format!("ignored a snapshot of the read models: {reason}"));
     opened.reports.extend(told);
     Ok(opened)
 }
@@ -182,9 +182,9 @@ fn progress_logger() -> OpenProgress {
         *said = Instant::now();
         match head {
             Some(head) if rebuilding => {
-                tracing::info!(%position, %head, "the index of the log (sled) is being made anew from the journal");
+                tracing::info!(%position, %head, "rebuilding the index (sled) from the journal");
             }
-            _ => tracing::info!(%position, "the index of the log (sled) is being filled from the journal"),
+            _ => tracing::info!(%position, "catching up the index (sled) from the journal"),
         }
     })
 }

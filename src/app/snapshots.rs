@@ -61,7 +61,7 @@ impl SnapshotThread {
     ) -> Result<Self, StartError> {
         let directory = snapshot_dir(data.root());
         if let Err(error) = remove_draft(&directory) {
-            tracing::warn!(%error, "what a crash left of a snapshot could not be removed");
+            tracing::warn!(%error, "unfinished snapshot not removed");
         }
 
         let taker = Arc::new(SnapshotTaker {
@@ -78,7 +78,7 @@ impl SnapshotThread {
 
         let working = Arc::clone(&taker);
         let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(move || working.run());
-        let thread = thread.map_err(|error| StartError::part("the thread that takes snapshots", &error))?;
+        let thread = thread.map_err(|error| StartError::part("the snapshot thread", &error))?;
         Ok(Self { taker, thread })
     }
 
@@ -87,7 +87,7 @@ impl SnapshotThread {
         *self.taker.stop_requested.lock() = true;
         self.taker.stop_signal.notify_all();
         if self.thread.join().is_err() {
-            tracing::error!("the thread that takes snapshots panicked");
+            tracing::error!("snapshot thread panicked");
         }
         if self.taker.settings.every_events > 0 {
             self.taker.take_if_due(EVENTS_BEFORE_STOP.min(self.taker.settings.every_events));
@@ -113,7 +113,7 @@ impl SnapshotTaker {
             return;
         }
         if let Err(reason) = self.take() {
-            tracing::warn!(reason, "no snapshot of the read models was taken: the next start takes longer");
+            tracing::warn!(reason, "snapshot failed, the next start takes longer");
         }
     }
 
@@ -136,7 +136,7 @@ impl SnapshotTaker {
         let bytes = save(&models, &anchor, &self.directory, &self.fail_points).map_err(|error| error.to_string())?;
         let held = format!("{held:.1?}");
         let took = format!("{:.1?}", started.elapsed());
-        tracing::info!(position = %anchor.position, bytes, held, took, "a snapshot of the read models was taken");
+        tracing::info!(position = %anchor.position, bytes, held, took, "snapshot written");
 
         Ok(())
     }

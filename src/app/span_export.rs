@@ -28,7 +28,7 @@ pub(super) fn build_tracer(
     let own = &settings.telemetry;
     let Some(endpoint) = &own.otlp_endpoint else { return Ok((Tracer::default(), SpanExportTask(None))) };
     let collector = SpanExporter::new(endpoint, own.service_name.clone());
-    let collector = collector.map_err(|error| StartError::part("the collector of traces", &error))?;
+    let collector = collector.map_err(|error| StartError::part("the trace collector", &error))?;
     let clock = environment.clone();
     let random = environment.clone();
     let sources = TraceSources {
@@ -48,7 +48,7 @@ impl SpanExportTask {
         let Some((stop, work)) = self.0 else { return };
         stop.send_replace(true);
         if tokio::time::timeout(FLUSH_TIMEOUT, work).await.is_err() {
-            tracing::warn!("the last spans were not sent to the collector in time");
+            tracing::warn!("span export timed out, last spans lost");
         }
     }
 }

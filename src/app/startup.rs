@@ -82,7 +82,7 @@ impl BoundService {
     pub(super) async fn open_in_background(self) -> Result<OpenedService, StartError> {
         let (told, opened) = oneshot::channel();
         let thread = thread::Builder::new().name("opening".to_owned()).spawn(move || drop(told.send(self.open())));
-        let thread = thread.map_err(|error| StartError::part("the thread that opens the log", &error))?;
+        let thread = thread.map_err(|error| StartError::part("the startup thread", &error))?;
         match opened.await {
             Ok(opened) => opened,
             Err(_) => std::panic::resume_unwind(thread.join().expect_err("it tells before it ends, unless it panics")),
@@ -134,7 +134,7 @@ pub fn open_data_dir(root: &Path) -> Result<DataDir, StartError> {
     remove_address_file(&data);
     check_log_exists(data.root())?;
     if let Some(command) = data.chmod_advice() {
-        tracing::warn!("others can read what is kept in the data directory; if they should not: {command}");
+        tracing::warn!("data directory readable by other users, to restrict it: {command}");
     }
     Ok(data)
 }

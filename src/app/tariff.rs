@@ -23,7 +23,7 @@ fn parse_tariff(text: &str, place: &str) -> Result<Tariff, StartError> {
 }
 
 fn invalid_prices(place: &str, reason: &dyn std::fmt::Display) -> StartError {
-    StartError::part("the prices of videos (video.pricing)", &format!("{place}: {reason}"))
+    StartError::part("video prices (video.pricing)", &format!("{place}: {reason}"))
 }
 
 #[cfg(test)]

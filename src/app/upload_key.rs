@@ -18,11 +18,11 @@ use crate::projections::user::Users;
 /// Error: the key is missing, and account ids were derived from it.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the key {path} is missing, and ids of accounts of an issuer's people were made with it (user/{account} is one). With another \
-     key each of them, banned or not, would come back as somebody new, so none is made. Put the file back: backups have it (restore \
-     one into an empty directory with `mediary restore`, and copy url-key from there). If no copy is left anywhere, make another \
-     by hand: `(umask 077; printf 'mduk_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > {quoted})`; then ban anew whom you want to \
-     keep out, and give people their rights again",
+    "the key {path} is missing, and account ids of OIDC users were derived from it (for example user/{account}). A new \
+     key would give each of them a new account, banned or not, so none is created. Restore the file from a backup \
+     (restore one into an empty directory with `mediary restore`, and copy url-key from there). If there is no copy, \
+     create a new key: `(umask 077; printf 'mduk_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > {quoted})`; then \
+     repeat bans and grant rights again",
     path = .path.display(), quoted = shell_quote(&.path.display().to_string())
 )]
 pub struct MissingUploadKey {
@@ -32,7 +32,7 @@ pub struct MissingUploadKey {
 
 /// Returns the stored key; `None` if there is none.
 pub(super) fn read_upload_key(data: &DataDir) -> Result<Option<UploadKey>, StartError> {
-    UploadKey::read(&key_path(data)).map_err(|error| StartError::part("the uploads", &error))
+    UploadKey::read(&key_path(data)).map_err(|error| StartError::part("upload links", &error))
 }
 
 /// Creates a key, unless accounts of an issuer were created with a lost one.
@@ -45,7 +45,7 @@ pub(super) fn create_upload_key(
     let path = key_path(data);
     check_unused(&path, log, users)?;
 
-    let key = UploadKey::generate(&path, environment).map_err(|error| StartError::part("the uploads", &error))?;
+    let key = UploadKey::generate(&path, environment).map_err(|error| StartError::part("upload links", &error))?;
 
     // The first start creates that account last.
     if users.get(BOOTSTRAP_ADMIN).is_some() {

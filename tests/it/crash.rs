@@ -75,7 +75,7 @@ fn started(data: &Path, round: u64) -> Process {
     let mut program = command(data);
     let begin = if round.is_multiple_of(PLAIN_EVERY) { without_snapshots } else { with_snapshots };
     let service = Process::from_command(begin(&mut program));
-    assert!(!service.printed().contains("was not used"), "round {round}: {}", service.printed());
+    assert!(!service.printed().contains("ignored a snapshot"), "round {round}: {}", service.printed());
     service
 }
 

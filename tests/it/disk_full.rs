@@ -200,8 +200,7 @@ async fn a_full_file_system_refuses_changes_and_takes_them_again() {
     assert_eq!((status, retry.is_some(), &body["error"]), (503, true, &json!("not_ready")));
     let told = run(&data, &["health"]).expect(1).err;
     assert!(
-        told.contains("for want of room on its disk")
-            && body["detail"].as_str().is_some_and(|detail| told.contains(detail)),
+        told.contains("too little disk space") && body["detail"].as_str().is_some_and(|detail| told.contains(detail)),
         "{told}"
     );
     // A service that starts on the full disk serves reads too

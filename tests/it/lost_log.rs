@@ -71,7 +71,7 @@ async fn a_used_directory_without_its_log_is_not_begun_anew() {
         let told = String::from_utf8_lossy(&start.stderr);
         assert_eq!(start.status.code(), Some(1), "{told}");
         for told in [&told, rebuild.err.as_str()] {
-            for words in ["log/journal", "archives/", "personal/", "Put ", "mediary restore", "move the rest away"] {
+            for words in ["log/journal", "archives/", "personal/", "Put ", "mediary restore", "move the other files"] {
                 assert!(told.contains(words), "{words} is not in: {told}");
             }
         }
@@ -116,7 +116,7 @@ async fn an_older_copy_of_the_log_costs_no_archive() {
     let app = start_again(dir).await;
     // Then that archive is set aside and reported
     let [report] = app.app.reports() else { panic!("one report: {:?}", app.app.reports()) };
-    assert!(report.starts_with("1 archive that no version names, moved to "), "{report}");
+    assert!(report.starts_with("1 archive without a version, moved to "), "{report}");
     assert!(report.contains("archives/orphans") && report.contains("older copy"), "{report}");
     let orphans = app.dir.path().join("archives/orphans");
     assert_eq!(archives(&orphans).len(), 1);

@@ -62,7 +62,7 @@ async fn what_is_kept_is_its_owners_alone() {
     // Then other users have no access to any of it
     assert_eq!(open_below(&data), Vec::<String>::new());
     let (_, log) = service.terminate();
-    assert!(data.join("log/sled/db").is_file() && !log.contains("others can read"), "{log}");
+    assert!(data.join("log/sled/db").is_file() && !log.contains("readable by other users"), "{log}");
     // and the same holds for files derived from it
     let run = |data: &Path, arguments: &[&str]| {
         let done = unmasked(&on(data, arguments)).output().unwrap();
@@ -89,7 +89,7 @@ async fn a_directory_that_others_can_read_is_told_at_the_start() {
         fs::set_permissions(data.path().join(part), Permissions::from_mode(0o755)).unwrap();
     }
     let (_, log) = Process::start(data.path()).terminate();
-    assert!(log.contains("others can read what is kept in the data directory"), "{log}");
+    assert!(log.contains("data directory readable by other users"), "{log}");
     let (command, part) = ("chmod -R go= ", data.path().join("log"));
     assert!(log.lines().any(|line| line.ends_with(&format!("{command}{}", part.display()))), "{log}");
 }

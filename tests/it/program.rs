@@ -130,7 +130,7 @@ fn a_secret_that_is_made_anew_is_told_in_the_log() {
     // Given a directory in which a first start has silently created its secrets
     let dir = tempfile::tempdir().unwrap();
     let logged = || Process::from_command(command(dir.path()).env_remove("MEDIARY_ADMIN_TOKEN")).terminate().1;
-    let told = "the file of a secret was not there";
+    let told = "secret was missing";
     assert!(!logged().contains(told));
     // When they are moved away, then the next start reports the ones that it has created, and the one after that
     // nothing
@@ -315,5 +315,5 @@ fn a_start_with_too_few_files_says_how_many_it_needs() {
     assert!(refusal.contains("only 127 files and connections") && refusal.contains("at least 128"), "{refusal}");
     // With this many it serves, and reports the shortage
     let (status, log) = Process::from_command(&mut in_shell("ulimit -n 128", &service)).terminate();
-    assert!(status.success() && log.contains("too few files and connections may be open"), "{status} {log}");
+    assert!(status.success() && log.contains("limit of open files too low"), "{status} {log}");
 }

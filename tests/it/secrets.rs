@@ -40,7 +40,7 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
     // Then none is in its files or logs
     assert!(log.contains("TRACE"), "the log is not at its most talkative level");
     let places = [kept(data.path()), vec![(PathBuf::from("the log"), log.into_bytes())]];
-    let spans = collector.received().into_iter().map(|batch| (PathBuf::from("the collector of traces"), batch.body));
+    let spans = collector.received().into_iter().map(|batch| (PathBuf::from("the trace collector"), batch.body));
     let places = [places.concat(), spans.collect()].concat();
     let mut found = Vec::new();
     for (what, secret) in &secrets {
@@ -54,7 +54,7 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
     // And public text is found, which proves the search
     let known = places.iter().filter(|(_, bytes)| contains(bytes, PUBLIC.as_bytes())).count();
     assert!(known >= 2, "the search finds nothing at all");
-    let traced = places.iter().any(|(place, _)| place.starts_with("the collector of traces"));
+    let traced = places.iter().any(|(place, _)| place.starts_with("the trace collector"));
     assert!(traced, "nothing was traced");
     println!("{} secrets, {} places", secrets.len(), places.len());
 }
@@ -121,7 +121,7 @@ fn text(value: &Value) -> String {
 async fn use_secrets(service: &Process, data: &Path, receiver: &Receiver) -> Secrets {
     let token = std::fs::read_to_string(data.join("admin-token")).unwrap().trim().to_owned();
     let admin = Caller { service, token: token.clone() };
-    let mut secrets = vec![("the administrator's token", token)];
+    let mut secrets = vec![("the administrator token", token)];
     // Tokens of each kind, one of them created with an idempotency key, whose response is stored.
     let tokens = format!("/admin/users/{ADMINISTRATOR}/tokens");
     let user = text(&admin.post(&tokens, json!({"name": "plain"})).await["token"]);

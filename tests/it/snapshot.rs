@@ -173,7 +173,7 @@ async fn damage_before_the_snapshot_is_found_later_and_stops_all_writing() {
     assert_eq!((&known["state"], &known["reason"]), (&json!("damaged"), &json!(reason)), "{known}");
     // The readiness probe fails, without paths of files.
     let told = app.get("/ready").await.expect(503).text();
-    assert!(told.contains("its log is read-only until it is restarted") && !told.contains("offset"), "{told}");
+    assert!(told.contains("the log is read-only until a restart") && !told.contains("offset"), "{told}");
     app.get("/nodes/mask").await.expect(200);
     let body = serde_json::json!({"name": "eve"});
     let refused = app.post_as(app.admin_token(), "/admin/users", body).await;

@@ -33,24 +33,20 @@ impl BlockedReason {
     fn into_failure(self) -> TaskFailure {
         let (code, message) = match self {
             Self::InputUnavailable(failure) => return failure,
-            Self::InputStorageFailed => ("input_not_taken_in", "the service cannot take in its inputs at this time"),
-            Self::RecordingFailed => ("not_recorded", "the service cannot record changes at this time"),
-            Self::CircuitOpen => {
-                ("vendor_paused", "the vendor had trouble or asked for it, and is left alone for a while")
-            }
-            Self::VendorError(VendorErrorKind::Busy) => ("vendor_busy", "the vendor has no room at this time"),
-            Self::VendorError(VendorErrorKind::Unreached) => {
-                ("vendor_unreachable", "the vendor cannot be reached at this time")
-            }
+            Self::InputStorageFailed => ("input_not_taken_in", "the service cannot store the inputs right now"),
+            Self::RecordingFailed => ("not_recorded", "the service cannot record changes right now"),
+            Self::CircuitOpen => ("vendor_paused", "calls to the vendor are paused after failures or at its request"),
+            Self::VendorError(VendorErrorKind::Busy) => ("vendor_busy", "the vendor is at capacity"),
+            Self::VendorError(VendorErrorKind::Unreached) => ("vendor_unreachable", "the vendor is unreachable"),
             Self::VendorError(VendorErrorKind::Unserved) => {
-                ("vendor_unavailable", "the vendor does not serve this service")
+                ("vendor_unavailable", "the vendor does not accept requests from this service")
             }
             Self::VendorError(VendorErrorKind::Unknown | VendorErrorKind::Refused) => {
-                ("vendor_unanswered", "the vendor was asked and gave no answer that says how the task stands")
+                ("vendor_unanswered", "the vendor did not report the status of the task")
             }
-            Self::UnknownToVendor => ("vendor_unanswered", "the vendor does not know the task at this time"),
+            Self::UnknownToVendor => ("vendor_unanswered", "the vendor does not know the task yet"),
             Self::ResultsUnavailable(failure) => {
-                let message = "the vendor is done, and its results cannot be brought home yet";
+                let message = "the vendor has finished, but its results cannot be fetched yet";
                 return TaskFailure::new(failure.code.as_str(), message);
             }
         };

@@ -47,8 +47,8 @@ pub(super) enum PollerStep {
 }
 
 const UNKNOWN_AFTER_RESTART: &str =
-    "the service stopped while it submitted the task, and the vendor cannot tell whether it arrived";
-const UNKNOWN_AT_DEADLINE: &str = "it was not known in time whether the vendor took the task";
+    "the service stopped during the submission, and the vendor cannot tell whether it arrived";
+const UNKNOWN_AT_DEADLINE: &str = "whether the vendor accepted the task was not known before the deadline";
 
 pub(super) fn next_step(
     record: &TaskRecord,

@@ -85,7 +85,7 @@ impl VendorGuard {
     /// Records a successful call.
     pub(in crate::actors) fn record_success(&self) {
         if self.state.breaker.as_ref().is_some_and(|breaker| breaker.lock().record_success()) {
-            tracing::info!(vendor = self.state.name, "the vendor is back: the circuit is closed");
+            tracing::info!(vendor = self.state.name, "vendor circuit closed");
             self.closed.notify_one();
         }
     }
@@ -111,7 +111,7 @@ impl VendorGuard {
         if breaker.record_failure(now) {
             let vendor = self.state.name;
             let reason = error.message.as_str();
-            tracing::error!(vendor, reason, "the vendor keeps failing: the circuit is open, and tasks wait");
+            tracing::error!(vendor, reason, "vendor circuit opened, tasks wait");
         }
     }
 

@@ -84,7 +84,7 @@ async fn fetched_files_count_towards_the_bytes_of_the_day() {
     let (code, message) = failure(&app, &alice, &server.url("/image.png")).await;
     // Then the task reports the exceeded quota
     assert_eq!(code, "quota_exceeded");
-    assert!(message.contains("10 are left of the account's"), "{message}");
+    assert!(message.contains("only 10 of the account's daily"), "{message}");
     app.stop().await;
 }
 

@@ -75,7 +75,7 @@ async fn a_deadline_says_what_kept_the_task_last() {
     // Then the failure keeps the reason shown before
     let kept = "could not be fetched: no connection: Connection refused";
     assert_eq!(error["code"], "deadline_exceeded");
-    assert_eq!(error["message"], format!("not finished within 2 seconds; what kept it last: {url} {kept}"));
+    assert_eq!(error["message"], format!("not finished within 2 seconds; last blocked by: {url} {kept}"));
     app.stop().await;
 }
 
