@@ -45,13 +45,13 @@ pub enum AuditError {
     #[error(transparent)]
     Source(#[from] EventSourceError),
     /// The position is beyond the end of the log.
-    #[error("position {asked} is beyond the last event, which has position {head}")]
+    #[error("position {asked} is after the last event (position {head})")]
     BeyondEnd { asked: Position, head: Position },
     /// No event was ever recorded for this subject.
-    #[error("no event was ever recorded of {0}")]
+    #[error("{0} has no events")]
     UnknownSubject(AuditSubject),
     /// The query covers too many events.
-    #[error("{events} events lie between the two, which are more than {max}: ask for less")]
+    #[error("{events} events lie in between; at most {max} are allowed, so choose a shorter range")]
     TooMany { events: u64, max: u64 },
 }
 

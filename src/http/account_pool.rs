@@ -59,11 +59,11 @@ impl AccountPool {
         let AccountPoolState { places, per_account, code, noun, held } = &*self.0;
         let mut held = held.lock();
         if held.by_account.get(&account).is_some_and(|own| own >= per_account) {
-            let detail = format!("this account has {per_account} {noun} open, which is its share; close some first");
+            let detail = format!("this account already has {per_account} {noun} open, the maximum; close one first");
             return Err(Problem::new(*code, detail).retry_after(RETRY_AFTER));
         }
         if held.total >= *places {
-            let detail = format!("all {places} places for {noun} are taken; try again soon");
+            let detail = format!("all {places} slots for {noun} are in use; try again soon");
             return Err(Problem::new(Code::Overloaded, detail).retry_after(RETRY_AFTER));
         }
 

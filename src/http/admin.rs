@@ -78,7 +78,7 @@ pub async fn update_user(mut call: Call<{ Action::Administer as u8 }>) -> Result
         fields::read(&body, |fields| Some(read_user_fields(fields)))?;
 
     if is_admin == Some(false) {
-        protect_admin(&call, user, "cease to be an administrator")?;
+        protect_admin(&call, user, "lose administrator rights")?;
     }
 
     let (email, name) = personal_fields::seal(&call, user, email, name).await?;
@@ -104,12 +104,12 @@ fn read_user_fields(fields: &mut Fields<'_, '_>) -> AdminUserInput {
     }
 }
 
-/// Protects administrators from locking themselves out, and the administrator of the bootstrap token from anyone.
+/// Protects administrators from locking themselves out, and the bootstrap administrator from anyone.
 fn protect_admin(call: &RequestContext, user: UserId, fate: &str) -> Result<(), Problem> {
     let whom = if call.services().admin.user == user {
-        "the administrator of the bootstrap token"
+        "the bootstrap administrator"
     } else if call.user()?.id == user {
-        "whoever asks for it"
+        "your own account"
     } else {
         return Ok(());
     };

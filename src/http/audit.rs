@@ -45,14 +45,14 @@ pub async fn as_of(call: Call<{ Action::Administer as u8 }>) -> Result<ApiRespon
     let time = query.optional_non_empty("time", read_time);
     let given = |query: &Query, name| query.first(name).is_some_and(|text| !text.trim().is_empty());
     if given(&query, "position") == given(&query, "time") {
-        query.add_error("position", "must be given, or time, and not both");
+        query.add_error("position", "is required, or time, but not both");
     }
     query.finish()?;
 
     let (moment, name) = match (position, time) {
         (Some(position), _) => (PointInTime::Position(position), "position"),
         (None, Some(time)) => (time, "time"),
-        (None, None) => return Err(Problem::internal("no moment was read")),
+        (None, None) => return Err(Problem::internal("no point in time was parsed")),
     };
 
     run_query(&call, move |audit| {
@@ -73,16 +73,13 @@ pub async fn diff(call: Call<{ Action::Administer as u8 }>) -> Result<ApiRespons
     let limit = read_limit(&mut query);
     query.finish()?;
 
-    let (Some(from), Some(to)) = (from, to) else { return Err(Problem::internal("no moments were read")) };
+    let (Some(from), Some(to)) = (from, to) else { return Err(Problem::internal("no points in time were parsed")) };
 
     run_query(&call, move |audit| {
         let from = position_of(audit, from, "from")?;
         let to = position_of(audit, to, "to")?;
         if from > to {
-            return Err(field_error(
-                "from",
-                &format!("is position {from}, and must not be after /to, which is position {to}"),
-            ));
+            return Err(field_error("from", &format!("is position {from}, but must not be after /to (position {to})")));
         }
         audit.diff((from, to), &streams, after.as_deref(), limit).map_err(query_error)
     })
@@ -101,9 +98,7 @@ async fn run_query<T: Serialize + Send + 'static>(
 /// Returns the position at a point in time, given by the parameter `name`. Blocks.
 fn position_of(audit: &Audit, moment: PointInTime, name: &str) -> Result<Position, Problem> {
     audit.position_at(moment).map_err(|why| match why {
-        AuditError::BeyondEnd { head, .. } => {
-            field_error(name, &format!("is beyond the last event, which has position {head}"))
-        }
+        AuditError::BeyondEnd { head, .. } => field_error(name, &format!("is after the last event (position {head})")),
         other => query_error(other),
     })
 }
@@ -116,9 +111,9 @@ fn field_error(name: &str, reason: &str) -> Problem {
 pub fn query_error(why: AuditError) -> Problem {
     match why {
         AuditError::Source(failure) => Problem::internal(failure),
-        AuditError::UnknownSubject(_) => Problem::not_found("thing"),
+        AuditError::UnknownSubject(_) => Problem::not_found("resource"),
         AuditError::BeyondEnd { .. } | AuditError::TooMany { .. } => {
-            field_error("to", &format!("asks for too much: {why}"))
+            field_error("to", &format!("selects too much: {why}"))
         }
     }
 }
@@ -126,7 +121,7 @@ pub fn query_error(why: AuditError) -> Problem {
 /// Returns the subject of the path; 404 if it is malformed.
 fn subject_in_path(call: &RequestContext) -> Result<AuditSubject, Problem> {
     let named = format!("{}/{}", call.path_param("kind"), call.path_param("id"));
-    AuditSubject::parse(&named).map_err(|_| Problem::not_found("thing"))
+    AuditSubject::parse(&named).map_err(|_| Problem::not_found("resource"))
 }
 
 /// Reads the filter parameters; errors are added to `query`.

@@ -96,7 +96,7 @@ pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     match token.map(|(_, token)| token.trim()) {
         Some(token) if !token.is_empty() && !token.contains(char::is_whitespace) => Ok(Some(token)),
         _ => Err(Problem::unauthorized(
-            "the Authorization header holds one token, after the word Bearer",
+            "the Authorization header must be `Bearer` and one token",
             "Bearer error=\"invalid_token\"",
         )),
     }
@@ -231,13 +231,13 @@ pub fn permit_read(action: Action, caller: &Identity, publisher: Option<&Publish
 /// 401 for a request without the required credentials.
 #[must_use]
 pub fn missing_credentials() -> Problem {
-    Problem::unauthorized("a bearer token is needed in the Authorization header", "Bearer")
+    Problem::unauthorized("a bearer token is required in the Authorization header", "Bearer")
 }
 
 /// 401 for invalid credentials.
 #[must_use]
 pub fn invalid_credentials() -> Problem {
-    Problem::unauthorized("the credentials are not valid", "Bearer error=\"invalid_token\"")
+    Problem::unauthorized("the token is invalid, expired or revoked", "Bearer error=\"invalid_token\"")
 }
 
 #[cfg(test)]

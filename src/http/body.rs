@@ -211,7 +211,7 @@ fn check_json_complexity(bytes: &[u8]) -> Result<(), Problem> {
 
 fn parse(bytes: &[u8], shape: &JsonShape, charge: &mut BodyCharge) -> Result<(Value, usize), Problem> {
     if bytes.is_empty() {
-        return Err(Problem::new(Code::MalformedBody, "a JSON body is needed, and there is none"));
+        return Err(Problem::new(Code::MalformedBody, "the request has no body; a JSON body is required"));
     }
     json_shape::parse(bytes, shape, charge).map_err(|failure| match failure {
         BodyParseError::OverBudget(refusal) => refusal,

@@ -73,7 +73,7 @@ impl BodyChunks {
             timeout_at(self.patience.due, self.payload.next()).await.map_err(|_| self.patience.timeout_error())?;
 
         let Some(chunk) = next else { return Ok(None) };
-        let chunk = chunk.map_err(|_| Problem::new(Code::MalformedRequest, "the body broke off"))?;
+        let chunk = chunk.map_err(|_| Problem::new(Code::MalformedRequest, "the body is incomplete"))?;
         self.received += chunk.len();
         if self.received > self.limit.bytes() {
             return Err(too_large(self.limit));
@@ -113,9 +113,9 @@ impl TransferDeadline {
 
     fn timeout_error(&self) -> Problem {
         let detail = if self.end == Some(self.due) {
-            "the body took too long as a whole".to_owned()
+            "the upload exceeded the total time limit".to_owned()
         } else {
-            format!("the body must arrive at {RATE_MIN} bytes a second or faster")
+            format!("the body arrived more slowly than {RATE_MIN} bytes per second")
         };
         Problem::new(Code::RequestTimeout, detail)
     }

@@ -114,7 +114,7 @@ async fn accept(mut io: TcpStream, options: ConnectionOptions) -> Result<Accepte
 
     // Best effort: the client may not read the response.
     let _ = timeout(CLOSE_TIMEOUT, io.write_all(TOO_MANY_CONNECTIONS)).await;
-    Err(DispatchError::Io(std::io::Error::other("too many connections of one address")))
+    Err(DispatchError::Io(std::io::Error::other("too many connections from one address")))
 }
 
 /// Limits the kernel's buffer of unsent bytes. Without a limit it grows to megabytes, and a slow but steady reader

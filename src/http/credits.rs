@@ -49,7 +49,7 @@ pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<ApiRespon
     query.finish()?;
 
     if !caller.is_admin && user.is_some_and(|user| user != caller.id) {
-        return Err(Problem::new(Code::Forbidden, "only administrators see what somebody else has spent"));
+        return Err(Problem::new(Code::Forbidden, "only administrators can read the credits of other users"));
     }
 
     let owner = Some(user.unwrap_or(caller.id));

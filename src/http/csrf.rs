@@ -55,9 +55,8 @@ impl OriginPolicy {
         }
 
         let detail = format!(
-            "pages of {} may not {method} here: an origin whose pages may change something is named in \
-             `cors.allowed_origins`, or is that of `public_url`",
-            headers.get(ORIGIN).map_or_else(|| "another origin, which is not told,".to_owned(), truncate_for_message)
+            "pages of {} may not send {method}: their origin is not in `cors.allowed_origins`",
+            headers.get(ORIGIN).map_or_else(|| "an unknown origin".to_owned(), truncate_for_message)
         );
         Some(Problem::new(Code::Forbidden, detail))
     }
@@ -77,7 +76,7 @@ impl OriginPolicy {
         }
 
         let detail = format!(
-            "pages of {} may not {} here (`cors.allowed_origins`)",
+            "pages of {} may not send {} (see `cors.allowed_origins`)",
             truncate_for_message(origin),
             truncate_for_message(asked)
         );

@@ -41,7 +41,7 @@ pub async fn erase_user(call: Call<{ Action::Administer as u8 }>) -> Result<ApiR
 async fn erase(call: &RequestContext, user: UserId) -> Result<ApiResponse, Problem> {
     let services = call.services().clone();
     if services.admin.user == user {
-        let detail = "the administrator of the bootstrap token cannot be erased: there would be none left";
+        let detail = "the bootstrap administrator cannot be erased";
         return Err(Problem::new(Code::Conflict, detail));
     }
 
@@ -76,7 +76,7 @@ fn publishers_to_leave(user: UserId, models: &Models) -> Result<Vec<PublisherId>
     let mut sentences = Vec::new();
     for publisher in models.publishers.of_member(user) {
         if publisher.is_last_owner(user) {
-            sentences.push(format!("{} has no other owner: make another member one, or delete it", publisher.id));
+            sentences.push(format!("{} has no other owner: make another member owner, or delete it", publisher.id));
         }
         publishers.push(publisher.id.clone());
     }

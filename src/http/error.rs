@@ -46,41 +46,41 @@ macro_rules! codes {
 }
 
 codes! {
-    MalformedRequest    = "malformed_request",      400, "The request is malformed";
-    InvalidInput        = "invalid_input",          400, "The input is not valid";
-    MalformedBody       = "malformed_body",         400, "The body is not valid JSON";
-    InvalidArchive      = "invalid_archive",        400, "The archive is not accepted";
-    Unauthorized        = "unauthorized",           401, "Credentials are needed";
-    Forbidden           = "forbidden",              403, "This is not allowed";
-    Banned              = "banned",                 403, "This is banned";
-    UploadLinkInvalid   = "upload_link_invalid",    403, "The upload link is not valid";
-    UploadLinkExpired   = "upload_link_expired",    403, "The upload link has expired";
-    ApprovalRequired    = "approval_required",      403, "The account is not approved";
-    NotFound            = "not_found",              404, "There is no such thing";
-    MethodNotAllowed    = "method_not_allowed",     405, "The method is not allowed here";
-    NotAcceptable       = "not_acceptable",         406, "No acceptable form of the answer exists";
-    RequestTimeout      = "request_timeout",        408, "The request took too long to arrive";
-    AlreadyExists       = "already_exists",         409, "It exists already";
-    Conflict            = "conflict",               409, "The state does not allow it";
-    IdempotencyKeyInUse = "idempotency_key_in_use", 409, "A request with this key is being carried out";
-    PayloadTooLarge     = "payload_too_large",      413, "The body is too large";
-    UnsupportedMedia    = "unsupported_media_type", 415, "The content type is not supported";
-    RangeNotSatisfiable = "range_not_satisfiable",  416, "The range lies outside the file";
-    MisdirectedRequest  = "misdirected_request",    421, "The host is not served here";
-    IdempotencyKeyReused = "idempotency_key_reused", 422, "The key was used for another request";
-    RateLimited         = "rate_limited",           429, "Too many requests in a short time";
-    QuotaExceeded       = "quota_exceeded",         429, "The quota of the day is used up";
-    TooManySubmissions  = "too_many_submissions",   429, "Too many tasks are unfinished";
-    TooManyStreams      = "too_many_streams",       429, "Too many streams are open";
-    TooManyTransfers    = "too_many_transfers",     429, "Too many uploads or downloads are under way";
-    TooManyCallbacks    = "too_many_callbacks",     429, "Too many callbacks are not delivered";
-    HeadersTooLarge     = "headers_too_large",      431, "The request headers are too large";
-    Internal            = "internal_error",         500, "The service failed";
-    Overloaded          = "overloaded",             503, "The service is busy";
-    ReadOnly            = "read_only",              503, "The service takes no changes";
-    NotReady            = "not_ready",              503, "The service is not ready";
-    IssuerUnavailable   = "issuer_unavailable",     503, "The issuer of the token does not answer";
-    InsufficientStorage = "insufficient_storage",   507, "There is no room to store it";
+    MalformedRequest    = "malformed_request",      400, "Malformed request";
+    InvalidInput        = "invalid_input",          400, "Invalid input";
+    MalformedBody       = "malformed_body",         400, "Malformed body";
+    InvalidArchive      = "invalid_archive",        400, "Invalid archive";
+    Unauthorized        = "unauthorized",           401, "Authentication required";
+    Forbidden           = "forbidden",              403, "Forbidden";
+    Banned              = "banned",                 403, "Banned";
+    UploadLinkInvalid   = "upload_link_invalid",    403, "Invalid upload link";
+    UploadLinkExpired   = "upload_link_expired",    403, "Upload link expired";
+    ApprovalRequired    = "approval_required",      403, "Account not approved";
+    NotFound            = "not_found",              404, "Not found";
+    MethodNotAllowed    = "method_not_allowed",     405, "Method not allowed";
+    NotAcceptable       = "not_acceptable",         406, "Not acceptable";
+    RequestTimeout      = "request_timeout",        408, "Request timeout";
+    AlreadyExists       = "already_exists",         409, "Already exists";
+    Conflict            = "conflict",               409, "Conflict with the current state";
+    IdempotencyKeyInUse = "idempotency_key_in_use", 409, "Idempotency key in use";
+    PayloadTooLarge     = "payload_too_large",      413, "Payload too large";
+    UnsupportedMedia    = "unsupported_media_type", 415, "Unsupported media type";
+    RangeNotSatisfiable = "range_not_satisfiable",  416, "Range not satisfiable";
+    MisdirectedRequest  = "misdirected_request",    421, "Misdirected request";
+    IdempotencyKeyReused = "idempotency_key_reused", 422, "Idempotency key reused";
+    RateLimited         = "rate_limited",           429, "Rate limit exceeded";
+    QuotaExceeded       = "quota_exceeded",         429, "Daily quota exceeded";
+    TooManySubmissions  = "too_many_submissions",   429, "Too many unfinished tasks";
+    TooManyStreams      = "too_many_streams",       429, "Too many open streams";
+    TooManyTransfers    = "too_many_transfers",     429, "Too many uploads or downloads";
+    TooManyCallbacks    = "too_many_callbacks",     429, "Too many pending webhooks";
+    HeadersTooLarge     = "headers_too_large",      431, "Request headers too large";
+    Internal            = "internal_error",         500, "Internal error";
+    Overloaded          = "overloaded",             503, "Service overloaded";
+    ReadOnly            = "read_only",              503, "Service is read-only";
+    NotReady            = "not_ready",              503, "Service not ready";
+    IssuerUnavailable   = "issuer_unavailable",     503, "Token issuer unavailable";
+    InsufficientStorage = "insufficient_storage",   507, "Insufficient storage";
 }
 
 /// `Retry-After` in seconds while the disk is full: an operator must free space.
@@ -141,7 +141,7 @@ impl Problem {
     /// Creates a 404.
     #[must_use]
     pub fn not_found(what: &str) -> Self {
-        Self::new(Code::NotFound, format!("there is no such {what}"))
+        Self::new(Code::NotFound, format!("{what} not found"))
     }
 
     /// Creates the 404 for an unknown path; `near` are similar paths.
@@ -150,14 +150,14 @@ impl Problem {
         if near.is_empty() {
             return Self::not_found("path");
         }
-        Self::new(Code::NotFound, format!("there is no such path; {method} is answered at {}", near.join(", ")))
+        Self::new(Code::NotFound, format!("path not found; {method} is available at {}", near.join(", ")))
     }
 
     /// Creates the 403 for a banned resource. Only an administrator can lift the ban.
     #[must_use]
     pub fn banned(what: &str, reason: Option<&Reason>) -> Self {
         let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        Self::new(Code::Banned, format!("this {what} is banned, an administrator must unban it first{reason}"))
+        Self::new(Code::Banned, format!("this {what} is banned and must be unbanned by an administrator first{reason}"))
     }
 
     /// Creates a 401 with a challenge.
@@ -168,23 +168,21 @@ impl Problem {
 
     /// Creates a 500. The reason is logged and not sent to the client.
     pub fn internal(reason: impl fmt::Display) -> Self {
-        tracing::error!(%reason, "a request failed inside");
-        Self::new(Code::Internal, "the service failed; the request id finds the reason in its log")
+        tracing::error!(%reason, "internal error");
+        Self::new(Code::Internal, "internal error; the log of the service has the cause under the request id")
     }
 
     /// Creates a 503 for a busy service; nothing was changed.
     #[must_use]
     pub fn overloaded() -> Self {
-        Self::new(Code::Overloaded, "the service is busy and did nothing; try again soon").retry_after(1)
+        Self::new(Code::Overloaded, "the service is overloaded and did nothing; try again soon").retry_after(1)
     }
 
     /// Creates the 507 for a full disk; nothing was changed. `reason` is written for operators and names no file.
     #[must_use]
     pub fn disk_full(reason: impl fmt::Display) -> Self {
-        let detail = format!(
-            "{reason}; nothing was changed, and reading goes on. When the operator has seen to it, changes are taken again \
-             without a restart"
-        );
+        let detail =
+            format!("{reason}; nothing was changed, reads continue, and changes are accepted again once there is room");
         Self::new(Code::InsufficientStorage, detail).retry_after(DISK_FULL_RETRY_SECONDS)
     }
 
@@ -197,7 +195,7 @@ impl Problem {
     /// Creates a 405; `allow` lists the allowed methods.
     #[must_use]
     pub fn method_not_allowed(allow: &str) -> Self {
-        let problem = Self::new(Code::MethodNotAllowed, format!("this path answers {allow}"));
+        let problem = Self::new(Code::MethodNotAllowed, format!("this path allows {allow}"));
         match HeaderValue::from_str(allow) {
             Ok(allow) => problem.with_header(ALLOW, allow),
             Err(_) => problem,
@@ -294,16 +292,15 @@ impl<R: Into<Self>> From<CommandError<R>> for Problem {
         match error {
             CommandError::Rejected(rejection) => rejection.into(),
             CommandError::TooLarge { .. } => {
-                Self::new(Code::PayloadTooLarge, "all fields together are larger than one change may be")
+                Self::new(Code::PayloadTooLarge, "all fields together exceed the maximum size of one change")
             }
             CommandError::Overloaded => Self::overloaded(),
             CommandError::Full { reason } => Self::disk_full(reason),
             CommandError::ReadOnly { .. } => {
-                Self::new(Code::ReadOnly, "the service takes no changes until its operator has healed it")
-                    .retry_after(60)
+                Self::new(Code::ReadOnly, "the service is read-only until the operator has repaired it").retry_after(60)
             }
             CommandError::Failed { reason } => Self::internal(reason),
-            CommandError::Interrupted => Self::internal("an actor died while it worked on the command"),
+            CommandError::Interrupted => Self::internal("an actor died while it executed the command"),
         }
     }
 }

@@ -51,7 +51,7 @@ impl FieldErrors {
     /// All collected errors; an internal error if there is neither a value nor an error.
     pub fn finish<T>(self, value: Option<T>) -> Result<T, Problem> {
         if self.0.is_empty() {
-            value.ok_or_else(|| Problem::internal("input was refused without a fault"))
+            value.ok_or_else(|| Problem::internal("input was rejected without an error"))
         } else {
             Err(Problem::invalid(self.0))
         }
@@ -238,7 +238,7 @@ impl<'v> Fields<'v, '_> {
         for name in self.object.keys() {
             match parse_name(name) {
                 Ok(key) => entries.extend(read(self, name).map(|value| (key, value))),
-                Err(reason) => self.add_error(name, format!("has a bad name: it {reason}")),
+                Err(reason) => self.add_error(name, format!("has an invalid name: it {reason}")),
             }
         }
         entries

@@ -103,7 +103,7 @@ async fn submit(mut call: ImageSubmitCall, read: ImageJobReader) -> Result<(Imag
     let shared = call.shared().clone();
     let services = &shared.services;
     if services.options.require_approval && !user.is_approved && !user.is_admin {
-        return Err(Problem::new(Code::ApprovalRequired, "an administrator must approve this account first"));
+        return Err(Problem::new(Code::ApprovalRequired, "this account must be approved by an administrator first"));
     }
 
     let task = TaskId(call.services().environment.random_uuid());
@@ -150,8 +150,7 @@ pub(super) fn check_pending_deliveries(services: &Services, owner: Option<UserId
     if services.models.read().deliveries.pending_count_of(owner) < most {
         return Ok(());
     }
-    let detail =
-        format!("{most} of your callbacks wait for their receivers; submit without a webhook, or when some are told");
+    let detail = format!("{most} webhooks of this account are undelivered; submit without a webhook, or retry later");
     Err(Problem::new(Code::TooManyCallbacks, detail).retry_after(60))
 }
 

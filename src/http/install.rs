@@ -23,7 +23,7 @@ pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRe
     let mut query = call.query()?;
     let numbers = query.parsed_values("version", |text| SemVer::parse(&restore_plus_signs(text)));
     if numbers.len() > 1 {
-        query.add_error("version", "must be one version");
+        query.add_error("version", "must be given at most once");
     }
     query.finish()?;
 
@@ -56,7 +56,7 @@ pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
     };
 
     let (node, version) = installable_version(&call, &entry, |node| node.version(&wanted))?;
-    let archive = version.archive.ok_or_else(|| Problem::not_found("archive: the version has none yet"))?;
+    let archive = version.archive.ok_or_else(|| Problem::new(Code::NotFound, "the version has no archive yet"))?;
     // Ids and version numbers need no quoting.
     let disposition = format!("attachment; filename=\"{}-{}.zip\"", node.id, version.number);
     let described = DownloadMetadata {
@@ -66,7 +66,7 @@ pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
         headers: vec![(CONTENT_DISPOSITION, disposition)],
     };
     let answer = file::send(&call, &call.services().archives.path_of(&archive.digest), described).await?;
-    answer.ok_or_else(|| Problem::internal(format!("the archive {} is recorded and not there", archive.digest)))
+    answer.ok_or_else(|| Problem::internal(format!("the recorded archive {} is missing", archive.digest)))
 }
 
 /// Returns the requested version if the caller may have it. Banned versions are for nobody, pending and flagged ones
@@ -88,7 +88,7 @@ fn installable_version<'e>(
         VersionStatus::Active => Ok((node, version)),
         VersionStatus::Pending | VersionStatus::Flagged if is_insider(call, node) => Ok((node, version)),
         VersionStatus::Pending | VersionStatus::Flagged => {
-            let detail = "only members of its publisher and administrators get a version that is";
+            let detail = "only members of the publisher and administrators can download a version with the status";
             Err(Problem::new(Code::Forbidden, format!("{detail} {}", version.status.as_str())))
         }
         VersionStatus::Banned => Err(Problem::banned("version", version.status_reason.as_ref())),

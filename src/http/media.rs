@@ -31,10 +31,8 @@ fn not_found() -> Problem {
 
 /// 404 for a missing file. Deleted files leave no record, so the message covers both cases.
 fn result_not_found(retention: Duration) -> Problem {
-    let detail = format!(
-        "there is no such file: results are kept for {} after their task has ended",
-        format_duration(retention)
-    );
+    let detail =
+        format!("file not found: results are kept for {} after the end of their task", format_duration(retention));
     Problem::new(Code::NotFound, detail)
 }
 

@@ -45,7 +45,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let shared = call.shared().clone();
     let services = &shared.services;
     if services.options.require_approval && !user.is_approved && !user.is_admin {
-        return Err(Problem::new(Code::ApprovalRequired, "an administrator must approve this account first"));
+        return Err(Problem::new(Code::ApprovalRequired, "this account must be approved by an administrator first"));
     }
 
     let body = call.body().await?;
@@ -97,7 +97,7 @@ async fn replay(
         | TaskStage::Submitting { .. }
         | TaskStage::InProgress { .. }
         | TaskStage::Streaming => {
-            let detail = format!("the music of this Idempotency-Key is being sent as task {task}");
+            let detail = format!("the music of this Idempotency-Key is still being sent as task {task}");
             return Err(Problem::new(Code::IdempotencyKeyInUse, detail).retry_after(1));
         }
     };
@@ -127,12 +127,11 @@ async fn replay(
 /// Error for completed music that cannot be produced again.
 fn replay_unavailable(task: TaskId, was_vendors: bool) -> Problem {
     let why = if was_vendors {
-        "was made by a vendor, whose music is not kept"
+        "was made by a vendor and is not stored"
     } else {
-        "was made by the engine inside, which makes no music any more"
+        "was made by the built-in engine, which is no longer in use"
     };
-    let detail =
-        format!("the music of this Idempotency-Key was sent as task {task}, and {why}; with a new key it is made anew");
+    let detail = format!("the music of this Idempotency-Key was sent as task {task}, and {why}; use a new key");
     Problem::new(Code::Conflict, detail)
 }
 
@@ -156,7 +155,7 @@ fn mark_rebuilt_on_replay(mut response: HttpResponse) -> HttpResponse {
 }
 
 fn vendor_paused(wait: Duration) -> Problem {
-    let detail = "the vendor of music keeps failing, or has asked for a pause, and is left alone for a while";
+    let detail = "calls to the music vendor are paused after failures or at its request";
     Problem::new(Code::Overloaded, detail)
         .retry_after(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1))
 }

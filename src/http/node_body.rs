@@ -83,9 +83,7 @@ fn administer_command(facts: NodeAdminFields, status: Option<NodeStatus>) -> Nod
 pub fn new_node_id(text: &str) -> Result<NodeId, InvalidValue> {
     let id = NodeId::parse(text)?;
     if id.key().as_str() == "search" {
-        return Err(InvalidValue::new(
-            "must not be search, whatever its case: GET /nodes/search is the search for nodes",
-        ));
+        return Err(InvalidValue::new("must not be `search` in any case, which is reserved for GET /nodes/search"));
     }
     Ok(id)
 }
@@ -115,7 +113,7 @@ pub fn read_new_node(body: &Value, is_admin: bool, environment: &Environment) ->
 
 fn derive_id(fields: &mut Fields<'_, '_>, name: Option<&Name>) -> Option<NodeId> {
     let Some(name) = name else {
-        fields.add_error("id", "is required where there is no name of which it can be made");
+        fields.add_error("id", "is required if there is no name to derive it from");
         return None;
     };
     let derived = NodeId::from_display_name(name.as_str()).and_then(|id| new_node_id(id.as_str()));
@@ -190,7 +188,7 @@ pub fn read_node_status(fields: &mut Fields<'_, '_>, is_admin: bool) -> Option<N
 }
 
 fn parse_count(number: i64) -> Result<u64, InvalidValue> {
-    u64::try_from(number).map_err(|_| InvalidValue::new("must be a whole number from 0"))
+    u64::try_from(number).map_err(|_| InvalidValue::new("must be an integer of at least 0"))
 }
 
 /// Reads a version to publish, with changes of its node. `in_path` is the node id of the path.
@@ -206,7 +204,7 @@ pub fn read_publication(
     let in_path = new_node_id(in_path);
     fields::read(body, |fields| {
         if let Err(reason) = &in_path {
-            fields.add_error("node_id", format!("of the path {reason}"));
+            fields.add_error("node_id", format!("in the path {reason}"));
         }
 
         // The caller is authenticated already; the type of the field is checked all the same.
@@ -231,7 +229,7 @@ pub fn check_same_id(fields: &mut Fields<'_, '_>, path: Option<&NodeKey>) {
     if let (Some(id), Some(path)) = (given, path)
         && id.key() != *path
     {
-        fields.add_error("id", "must be the node of the path");
+        fields.add_error("id", "must match the node id in the path");
     }
 }
 

@@ -22,7 +22,7 @@ impl Problem {
     /// 404 for an erased user.
     #[must_use]
     pub fn user_erased() -> Self {
-        Self::new(Code::NotFound, "there is no such user any more: it was erased, which is final")
+        Self::new(Code::NotFound, "user not found: it was erased")
     }
 }
 
@@ -36,9 +36,9 @@ pub fn key_error(failure: &UserKeyError, space: &DiskSpace) -> Problem {
         }
         UserKeyError::Malformed { .. } => Problem::internal(failure),
         UserKeyError::Missing { .. } => {
-            tracing::error!(%failure, "a change of a user was refused");
-            let detail = "the key of this user is missing, so name and e-mail address can be neither read nor changed: \
-                          an operator must put the key back from a backup (the log of the service names the file)";
+            tracing::error!(%failure, "user change rejected, key missing");
+            let detail = "the key of this user is missing, so name and email address can be neither read nor changed: \
+                          the operator must restore it from a backup (the log of the service names the file)";
             // Not a status that is stored for an idempotency key, so the client can retry.
             Problem::new(Code::ReadOnly, detail).retry_after(RETRY_AFTER)
         }

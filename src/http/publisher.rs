@@ -213,7 +213,7 @@ pub async fn validate(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
         if models.publishers.get(&id).is_some() {
             Err(InvalidValue::new("is taken"))
         } else if models.publishers.was_deleted(&id) {
-            Err(InvalidValue::new("belonged to a publisher that was deleted, and is never given again"))
+            Err(InvalidValue::new("belonged to a deleted publisher and cannot be reused"))
         } else {
             Ok(())
         }
@@ -226,7 +226,7 @@ pub async fn validate(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
 /// Parses the id of a new publisher.
 fn parse_new_id(text: &str) -> Result<PublisherId, InvalidValue> {
     if RESERVED_IDS.contains(&text) {
-        return Err(InvalidValue::new("is reserved: it stands in a path of the service"));
+        return Err(InvalidValue::new("is reserved"));
     }
     PublisherId::parse(text)
 }
@@ -314,8 +314,8 @@ pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<A
 /// reason.
 fn read_admin_fields(fields: &mut Fields<'_, '_>, status: PublisherStatus) -> PublisherAdminFields {
     if fields.text("status", PublisherStatus::parse).is_some_and(|wanted| wanted != status) {
-        let how = "/admin/publishers/{id}/ban and unban, with a reason";
-        fields.add_error("status", format!("is {} now, and is changed by {how}", status.as_str()));
+        let how = "POST /admin/publishers/{id}/ban or /unban";
+        fields.add_error("status", format!("must be the current status, {}; use {how} to change it", status.as_str()));
     }
     PublisherAdminFields { created_at: fields.text("createdAt", Timestamp::parse) }
 }

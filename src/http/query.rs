@@ -26,7 +26,7 @@ impl Query {
         if !is_decodable(query) {
             return Err(Problem::new(
                 Code::MalformedRequest,
-                "the query does not decode to UTF-8 without control characters",
+                "the query must be percent-encoded UTF-8 without control characters",
             ));
         }
         Ok(Self {
@@ -101,7 +101,7 @@ impl Query {
         match text.parse().unwrap_or(u64::MAX) {
             number @ 1.. if digits => number,
             _ => {
-                self.errors.add(format!("/{name}"), "must be a whole number from 1");
+                self.errors.add(format!("/{name}"), "must be an integer of at least 1");
                 default
             }
         }
@@ -169,6 +169,6 @@ mod tests {
         let mut query = Query::parse("page=0&limit=x").unwrap();
         query.page(10);
         let detail = query.finish().unwrap_err().to_string();
-        assert_eq!(detail, "/page must be a whole number from 1; /limit must be a whole number from 1");
+        assert_eq!(detail, "/page must be an integer of at least 1; /limit must be an integer of at least 1");
     }
 }

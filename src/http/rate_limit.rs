@@ -117,8 +117,7 @@ impl RateLimiters {
         let Some(wait) = verdict.retry_after else { return Ok(()) };
 
         let wait = ceil_seconds(wait);
-        let detail =
-            format!("too many requests of this kind ({}) in a short time; come back in {wait} s", kind.as_str());
+        let detail = format!("rate limit for {} exceeded; retry in {wait} s", kind.as_str());
         Err(Problem::new(Code::RateLimited, detail).retry_after(u32::try_from(wait).unwrap_or(u32::MAX)))
     }
 

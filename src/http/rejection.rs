@@ -15,13 +15,13 @@ use crate::domain::webhook_secret::REPLACED_MAX;
 impl From<UserRejection> for Problem {
     fn from(rejection: UserRejection) -> Self {
         match rejection {
-            UserRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a user with this id exists already"),
+            UserRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a user with this id already exists"),
             UserRejection::NotFound => Self::not_found("user"),
             UserRejection::IllegalTransition(transition) => transition.into(),
             UserRejection::Erased => Self::user_erased(),
             UserRejection::TooManySecrets { until } => {
                 let detail = format!(
-                    "{REPLACED_MAX} older secrets still sign your callbacks, the first of them until {until}; end all with DELETE"
+                    "{REPLACED_MAX} older secrets still sign webhooks, the first until {until}; DELETE revokes all"
                 );
                 Self::new(Code::Conflict, detail)
             }
@@ -32,7 +32,7 @@ impl From<UserRejection> for Problem {
 impl From<DeliveryRejection> for Problem {
     fn from(rejection: DeliveryRejection) -> Self {
         let detail = match rejection {
-            DeliveryRejection::StillPending => "the delivery is still to be made: it is pending",
+            DeliveryRejection::StillPending => "the delivery is still pending",
             DeliveryRejection::AlreadySettled => "the delivery has ended",
         };
         Self::new(Code::Conflict, detail)
@@ -49,12 +49,12 @@ impl From<PublisherRejection> for Problem {
     fn from(rejection: PublisherRejection) -> Self {
         match rejection {
             PublisherRejection::AlreadyExists => {
-                Self::new(Code::AlreadyExists, "a publisher with this id exists already")
+                Self::new(Code::AlreadyExists, "a publisher with this id already exists")
             }
             PublisherRejection::NotFound => Self::not_found("publisher"),
             PublisherRejection::MemberNotFound => Self::not_found("member of this publisher"),
             PublisherRejection::LastOwner => {
-                Self::new(Code::Conflict, "a publisher keeps at least one owner: make another member an owner first")
+                Self::new(Code::Conflict, "a publisher must have at least one owner: make another member owner first")
             }
             PublisherRejection::IllegalTransition(transition) => transition.into(),
         }
@@ -64,7 +64,7 @@ impl From<PublisherRejection> for Problem {
 impl From<TokenRejection> for Problem {
     fn from(rejection: TokenRejection) -> Self {
         match rejection {
-            TokenRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a token with this id exists already"),
+            TokenRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a token with this id already exists"),
             TokenRejection::NotFound => Self::not_found("token"),
         }
     }
@@ -74,29 +74,29 @@ impl From<NodeRejection> for Problem {
     fn from(rejection: NodeRejection) -> Self {
         match rejection {
             NodeRejection::AlreadyExists { id } => {
-                Self::new(Code::AlreadyExists, format!("the node id {id} is taken, whatever its case"))
+                Self::new(Code::AlreadyExists, format!("the node id {id} is already in use (case is ignored)"))
             }
             NodeRejection::NotFound => Self::not_found("node"),
             NodeRejection::VersionNotFound => Self::not_found("node version"),
             NodeRejection::VersionExists { number } => {
-                Self::new(Code::AlreadyExists, format!("version {number} of this node exists already"))
+                Self::new(Code::AlreadyExists, format!("version {number} of this node already exists"))
             }
             NodeRejection::Banned { reason } => Self::banned("node", reason.as_ref()),
             NodeRejection::VersionDeleted => {
                 let state = VersionStatus::Deleted.as_str();
-                let detail = format!("a version that is {state} is final: only its status_reason may still be changed");
+                let detail = format!("the version is {state}, which is final: only status_reason can still change");
                 Self::new(Code::Conflict, detail)
             }
             NodeRejection::ArchiveExists => {
-                Self::new(Code::Conflict, "this version has its archive; publish another version to replace it")
+                Self::new(Code::Conflict, "this version already has an archive; publish a new version instead")
             }
             NodeRejection::ReleasedWithoutArchive => {
-                let detail = "this version was released without an archive, and takes none while uploads are moderated; \
-                              publish another version";
+                let detail = "this version was released without an archive and accepts none while uploads are \
+                              moderated; publish a new version";
                 Self::new(Code::Conflict, detail)
             }
             NodeRejection::TooManyLanguages => {
-                Self::new(Code::Conflict, format!("a node is translated into at most {LANGUAGES_MAX} languages"))
+                Self::new(Code::Conflict, format!("a node can have at most {LANGUAGES_MAX} languages"))
             }
             NodeRejection::IllegalTransition(transition) => transition.into(),
             NodeRejection::BanWithoutReason => missing_reason("/status_detail"),
@@ -106,13 +106,13 @@ impl From<NodeRejection> for Problem {
 }
 
 fn missing_reason(pointer: &str) -> Problem {
-    Problem::invalid(vec![FieldError::new(pointer, "must say why, when the status becomes Banned")])
+    Problem::invalid(vec![FieldError::new(pointer, "is required for the status Banned")])
 }
 
 impl From<TaskRejection> for Problem {
     fn from(rejection: TaskRejection) -> Self {
         match rejection {
-            TaskRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a task with this id exists already"),
+            TaskRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a task with this id already exists"),
             TaskRejection::NotFound => Self::not_found("task"),
             TaskRejection::WrongStage { status } => {
                 Self::new(Code::Conflict, format!("the task is {}", status.to_video_state().as_str()))

@@ -81,14 +81,14 @@ fn check_request(request: &ServiceRequest) -> Result<(), Problem> {
 
     let headers: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if line + headers > HEADERS_MAX {
-        let detail = format!("the request line and all headers may have at most {HEADERS_MAX} bytes");
+        let detail = format!("the request line and headers exceed {HEADERS_MAX} bytes");
         return Err(Problem::new(Code::HeadersTooLarge, detail));
     }
 
     if !is_decodable(request.uri().path()) {
         return Err(Problem::new(
             Code::MalformedRequest,
-            "the path does not decode to UTF-8 without control characters",
+            "the path must be percent-encoded UTF-8 without control characters",
         ));
     }
     Ok(())

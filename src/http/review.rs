@@ -15,7 +15,7 @@ pub async fn submit(call: Call<{ Action::ReviewNode as u8 }>) -> Result<ApiRespo
     let mut query = call.query()?;
     let stars = query.required("star", |text| Stars::new(text.parse().unwrap_or_default()));
     query.finish()?;
-    let stars = stars.ok_or_else(|| Problem::internal("a review without stars was let through"))?;
+    let stars = stars.ok_or_else(|| Problem::internal("a review without stars was accepted"))?;
     let command = NodeCommand::Review { user: call.user()?.id, stars };
     call.services().dispatch.node(&node, command, call.command_context()).await?;
     reply_with_node(&call, &node, |view| ApiResponse::ok(view))

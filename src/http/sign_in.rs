@@ -30,12 +30,12 @@ pub async fn sign_in(
     request: Option<&HttpRequest>,
 ) -> Result<Identity, Problem> {
     let person = oidc.authenticate(token, services.environment.now()).await.map_err(|refused| {
-        tracing::debug!(%refused, "a token of the issuer was not believed");
+        tracing::debug!(%refused, "OIDC token rejected");
         match refused {
             OidcRejection::Token(_) => invalid_credentials(),
             OidcRejection::Unavailable { retry_after: again_after } => Problem::new(
                 Code::IssuerUnavailable,
-                "the issuer of the token cannot be asked for its keys; try again soon",
+                "the keys of the token issuer cannot be fetched; try again soon",
             )
             .retry_after(ceil_seconds(again_after)),
         }
@@ -123,7 +123,7 @@ async fn create_account(
     };
 
     match services.dispatch.user(id, UserCommand::Create(opening), why).await {
-        Ok(_) => tracing::info!(user = %id, "an account was opened for somebody whom the issuer knows"),
+        Ok(_) => tracing::info!(user = %id, "account created for OIDC user"),
         Err(CommandError::Rejected(UserRejection::AlreadyExists)) => {}
         Err(error) => return Err(error.into()),
     }

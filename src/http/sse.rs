@@ -51,7 +51,7 @@ pub fn check_within_log(after: Position, head: Position, pointer: &str) -> Resul
     if after <= head {
         return Ok(());
     }
-    let reason = format!("is beyond the last event, which has position {head}: this is another history");
+    let reason = format!("is after the last event (position {head}): the position is from another log");
     Err(Problem::invalid(vec![FieldError::new(pointer, reason)]))
 }
 

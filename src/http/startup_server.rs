@@ -56,7 +56,7 @@ impl StartupServer {
     pub async fn stop(self) {
         self.handle.stop(true).await;
         if let Err(error) = self.server_task.await.map_err(io::Error::other).flatten() {
-            tracing::warn!(%error, "probes were not answered during the start");
+            tracing::warn!(%error, "startup probe server failed");
         }
     }
 }
@@ -72,7 +72,7 @@ fn respond(request: &HttpRequest, environment: &Environment) -> HttpResponse {
     };
 
     let id = request_id(request.headers(), environment);
-    tracing::debug!(request = id.as_str(), path = redact_path(request.path()), "answered during the start");
+    tracing::debug!(request = id.as_str(), path = redact_path(request.path()), "answered during startup");
     if let Ok(id) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(X_REQUEST_ID, id);
     }

@@ -208,7 +208,7 @@ impl TaskReservation {
         let spent = credits_today(&self.accounts, &under_way, now, tasks);
         let is_counted = tasks.get(self.task).is_some();
         if !is_counted && spent.saturating_add(u64::from(credits)) > self.quotas.credits_a_day {
-            let what = format!("{} credits, of which this would take {credits}", self.quotas.credits_a_day);
+            let what = format!("{} credits (this task costs {credits})", self.quotas.credits_a_day);
             return Err(daily_quota_exceeded(&self.accounts, &what, now));
         }
 
@@ -235,19 +235,19 @@ fn credits_today(counted: &QuotaAccounts, under_way: &PendingByOwner, now: Times
 
 fn quota_subject(counted: &QuotaAccounts) -> &'static str {
     match counted {
-        QuotaAccounts { owner: None, .. } => "the tasks of callers without a token",
-        QuotaAccounts { former, .. } if former.is_empty() => "your tasks",
-        QuotaAccounts { .. } => "your tasks, with those of accounts that you erased,",
+        QuotaAccounts { owner: None, .. } => "callers without a token together",
+        QuotaAccounts { former, .. } if former.is_empty() => "this account",
+        QuotaAccounts { .. } => "this account and its erased predecessors together",
     }
 }
 
 fn too_many_unfinished(counted: &QuotaAccounts, limit: usize) -> Problem {
-    let detail = format!("{limit} of {} are unfinished; submit more when some have ended", quota_subject(counted));
+    let detail = format!("at most {limit} unfinished tasks for {}; wait for one to end", quota_subject(counted));
     Problem::new(Code::TooManySubmissions, detail).retry_after(5)
 }
 
 fn daily_quota_exceeded(counted: &QuotaAccounts, what: &str, now: Timestamp) -> Problem {
-    let detail = format!("{} may have {what} a day; the next day begins at midnight, UTC", quota_subject(counted));
+    let detail = format!("daily quota for {} exceeded: {what}; resets at midnight UTC", quota_subject(counted));
     Problem::new(Code::QuotaExceeded, detail).retry_after(seconds_until_midnight(now))
 }
 
@@ -335,7 +335,7 @@ mod tests {
         let refusal = submissions.reserve(next, task(3), quotas, NOON, &tasks).err().unwrap();
         // Then both count, and the refusal names both accounts
         assert_eq!(refusal.code(), Code::TooManySubmissions);
-        assert!(refusal.to_string().contains("accounts that you erased"), "{refusal}");
+        assert!(refusal.to_string().contains("its erased predecessors"), "{refusal}");
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub fn signed_url(call: &RequestContext, version: VersionId) -> Result<String, P
     let holder = match call.identity() {
         Identity::User(user) => UploadTokenHolder::User(user.id),
         Identity::Token { id, .. } => UploadTokenHolder::Token(*id),
-        Identity::Anonymous => return Err(Problem::internal("nobody asks for an upload link")),
+        Identity::Anonymous => return Err(Problem::internal("an anonymous caller requested an upload link")),
     };
     let services = call.services();
     let grant =
@@ -153,10 +153,10 @@ fn read_upload_token(call: &RequestContext) -> Result<UploadGrant, Problem> {
     let services = call.services();
     let read = services.upload_key.verify_token(&call.path_param("ticket"), services.environment.now());
     read.map_err(|refusal| match refusal {
-        UploadTokenError::Invalid => invalid_link("this service has not made this upload link"),
+        UploadTokenError::Invalid => invalid_link("this service did not issue this upload link"),
         UploadTokenError::Expired => Problem::new(
             Code::UploadLinkExpired,
-            "this upload link has expired: ask for a fresh one at …/versions/{versionId}/upload",
+            "this upload link has expired: request a new one at …/versions/{versionId}/upload",
         ),
     })
 }
@@ -174,7 +174,7 @@ fn check_upload(call: &RequestContext, grant: &UploadGrant) -> Result<(NodeKey, 
     let publisher = models.publishers.get(&node.publisher).ok_or_else(|| Problem::not_found("node version"))?;
 
     let holder = holder_identity(&models, grant.holder);
-    let holder = holder.ok_or_else(|| invalid_link("whoever asked for this upload link has no access any more"))?;
+    let holder = holder.ok_or_else(|| invalid_link("the holder of this upload link has lost access"))?;
     authorize::permit(Action::PublishVersion, &holder, Some(publisher))?;
 
     let has_key = idempotency::parse_key(call.headers())?.is_some();
@@ -216,7 +216,7 @@ fn reply_to_repeat(
     if idempotency::parse_key(call.headers())?.is_none() {
         return Err(NodeRejection::ArchiveExists.into());
     }
-    let detail = "the version has another archive already: its upload cannot be repeated with this one";
+    let detail = "the version already has a different archive";
     Err(Problem::new(Code::IdempotencyKeyReused, detail))
 }
 
@@ -230,7 +230,7 @@ fn check_awaits_archive(node: &NodeProfile, version: &NodeVersion, hold: bool) -
         VersionStatus::Active if hold => Err(NodeRejection::ReleasedWithoutArchive.into()),
         VersionStatus::Pending | VersionStatus::Active => Ok(()),
         status => {
-            Err(Problem::new(Code::Conflict, format!("a version takes no archive while it is {}", status.as_str())))
+            Err(Problem::new(Code::Conflict, format!("a version that is {} accepts no archive", status.as_str())))
         }
     }
 }
@@ -260,7 +260,7 @@ async fn stream_to_disk(
     let announced = chunks.content_length();
     call.charge_bytes(account, announced.unwrap_or(0))?;
 
-    let what = if chunks.content_length().is_some() { "the archive" } else { "more of the archive" };
+    let what = if chunks.content_length().is_some() { "the archive" } else { "the rest of the archive" };
     let mut room = space.claim(what, chunks.content_length().unwrap_or(0) as u64).map_err(Problem::disk_full)?;
     let writers = &call.shared().archive_writers;
     let mut upload = write_in_background(writers, space, move || archives.create_upload()).await?;

@@ -58,7 +58,7 @@ impl UploadLimiter {
     pub fn start(&self, version: VersionId, account: Account) -> Result<ActiveUpload, Problem> {
         let mut flying = self.in_progress.lock();
         if flying.contains(&version) {
-            let detail = "an archive of this version is being uploaded; try again when that has ended";
+            let detail = "another upload for this version is in progress; retry when it has ended";
             return Err(Problem::new(Code::Conflict, detail).retry_after(5));
         }
 
@@ -107,7 +107,7 @@ impl PendingRecording {
             && !is_named(&self.digest)
             && let Err(error) = archives.remove(&self.digest)
         {
-            tracing::warn!(%error, digest = %self.digest, "an archive that no version names could not be removed");
+            tracing::warn!(%error, digest = %self.digest, "orphaned archive not removed");
         }
     }
 }

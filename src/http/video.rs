@@ -116,7 +116,7 @@ fn submitter(call: &RequestContext) -> Result<Option<UserId>, Problem> {
         None if options.video_needs_token || options.require_approval => Err(authorize::missing_credentials()),
         None => Ok(None),
         Some(user) if options.require_approval && !user.is_approved && !user.is_admin => {
-            Err(Problem::new(Code::ApprovalRequired, "an administrator must approve this account first"))
+            Err(Problem::new(Code::ApprovalRequired, "this account must be approved by an administrator first"))
         }
         Some(user) => Ok(Some(user.id)),
     }

@@ -263,7 +263,7 @@ async fn what_cannot_be_asked_is_refused_with_what_can() {
         assert_eq!(refused["errors"].as_array().map(Vec::len), Some(pointers), "{path}: {refused}");
     }
     let beyond = get("/admin/diff?from=0&to=99999").await.expect(400).json();
-    assert_eq!(beyond["errors"][0]["reason"], "is beyond the last event, which has position 1");
+    assert_eq!(beyond["errors"][0]["reason"], "is after the last event (position 1)");
     let kinds = get("/admin/events?stream=nodes/").await.expect(400).text();
     assert!(kinds.contains("user, publisher, token, node, task, delivery"), "{kinds}");
     for path in ["/admin/history/node/none", "/admin/history/nodes/none", "/admin/as-of/user/x?position=0"] {

@@ -312,10 +312,7 @@ impl Service {
         assert_eq!((*status, &body["error"]), (507, &json!("insufficient_storage")), "{what}: {body}");
         assert_eq!(retry.as_deref(), Some("30"), "{what}");
         let detail = body["detail"].as_str().unwrap();
-        assert!(
-            detail.contains("nothing was changed") && detail.contains("When the operator has seen to it"),
-            "{what}: {detail}"
-        );
+        assert!(detail.contains("nothing was changed") && detail.contains("once there is room"), "{what}: {detail}");
         assert!(!detail.contains("/data"), "{what}: {detail}");
         let base = self.process.url("");
         assert!(base.starts_with("http"), "{base}");

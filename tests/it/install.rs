@@ -200,7 +200,7 @@ async fn flagged_and_pending_versions_are_for_those_who_made_them() {
     set_status(&app, "1.0.0", "NodeVersionStatusBanned").await;
     for caller in [alice.token.as_str(), app.admin_token()] {
         let refused = app.get_as(caller, &path).await.expect(403).json();
-        let told = "this version is banned, an administrator must unban it first: malware";
+        let told = "this version is banned and must be unbanned by an administrator first: malware";
         assert_eq!((&refused["error"], &refused["detail"]), (&json!("banned"), &json!(told)));
     }
     app.stop().await;

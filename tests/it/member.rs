@@ -94,7 +94,7 @@ async fn members_are_users_with_a_role_that_exists() {
     for user in ["nonsense", "00000000-0000-4000-8000-00000000abcd"] {
         let path = format!("/publishers/acme/members/{user}");
         let refused = app.put_as(&alice.token, &path, json!({})).await.expect(404).json();
-        assert_eq!(refused["detail"], "there is no such user");
+        assert_eq!(refused["detail"], "user not found");
         app.delete_as(&alice.token, &path).await.expect(404);
     }
     app.delete_as(&alice.token, &membership(&bob)).await.expect(404);

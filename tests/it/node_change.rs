@@ -190,7 +190,7 @@ async fn administrators_create_and_change_nodes_with_their_facts() {
 async fn a_node_needs_an_id_or_a_name_and_that_is_what_is_said() {
     let (app, alice, _) = app_with_node().await;
     let refused = app.post_as(&alice.token, NODES, json!({"description": "Finds faces."})).await.expect(400).json();
-    let fault = json!([{"pointer": "/id", "reason": "is required where there is no name of which it can be made"}]);
+    let fault = json!([{"pointer": "/id", "reason": "is required if there is no name to derive it from"}]);
     assert_eq!(refused["errors"], fault);
     app.stop().await;
 }

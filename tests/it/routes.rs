@@ -38,11 +38,11 @@ async fn a_path_that_is_misspelt_is_not_there_and_those_that_begin_alike_are_nam
     ] {
         let answer = app.send(app.request(method.clone(), path)).await.expect(404);
         assert_eq!(answer.json()["error"], "not_found");
-        let told = format!("there is no such path; {method} is answered at {named}");
+        let told = format!("path not found; {method} is available at {named}");
         assert_eq!(answer.json()["detail"], told, "{method} {path}");
     }
     let answer = app.send(app.request(Method::GET, "/elsewhere")).await.expect(404);
-    assert_eq!(answer.json()["detail"], "there is no such path");
+    assert_eq!(answer.json()["detail"], "path not found");
     // But methods that a status path lacks are a different case
     app.send(app.request(Method::DELETE, &format!("{IMAGES}/skin-enhancer/x"))).await.expect(405);
     app.send(app.request(Method::POST, &format!("{IMAGES}/image-upscaler/x"))).await.expect(405);

@@ -94,7 +94,7 @@ pub(super) fn diff(
                 let from = resolve_position(audit, asked.from)?;
                 let to = resolve_position(audit, asked.to)?;
                 if from > to {
-                    let told = format!("FROM is position {from}, and must not be after TO, which is position {to}");
+                    let told = format!("FROM is position {from}, but must not be after TO (position {to})");
                     return Err(CliError::Usage(told));
                 }
                 json(&audit.diff((from, to), &asked.streams, after.as_deref(), LIMIT).map_err(cli_error_from)?)?

@@ -160,10 +160,10 @@ mod tests {
 
     #[test]
     fn a_refusal_names_what_stands_on_the_command_line() {
-        let diff = "/from is position 3, and must not be after /to, which is position 2";
+        let diff = "/from is position 3, but must not be after /to (position 2)";
         assert_eq!(
             with_option_names(diff, "/admin/diff?from=3"),
-            "FROM is position 3, and must not be after TO, which is position 2"
+            "FROM is position 3, but must not be after TO (position 2)"
         );
         assert_eq!(with_option_names("/position is beyond it", "/admin/as-of/node/a"), "WHEN is beyond it");
         assert_eq!(with_option_names("/to is /nothing", "/admin/events?to=3"), "--to is /nothing");

@@ -90,7 +90,7 @@ impl BodyCharge {
         let share = self.pool.bytes / ACCOUNT_SHARE_DIVISOR;
         let own = held.by_account.get(&self.account).copied().unwrap_or(0) + more;
         if own > share {
-            let detail = format!("your requests under way hold {} MiB, all that one account may have", share >> 20);
+            let detail = format!("requests of this account in progress already use {} MiB, the maximum", share >> 20);
             return Err(Problem::new(Code::Overloaded, detail).retry_after(1));
         }
 

@@ -125,7 +125,7 @@ impl AsyncWrite for GuardedStream {
         ready!(stream.write_timer.poll(deadline, context));
         // Discards unsent data at once, in the kernel too.
         let _ = stream.io.set_zero_linger();
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing of the answer in time")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client did not read the response in time")))
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

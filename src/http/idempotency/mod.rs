@@ -230,7 +230,7 @@ impl InFlightRequest {
             if let Err(error) = web::block(write).await.map_err(std::io::Error::other).flatten()
                 && services.space.to_disk_full(&error).is_none()
             {
-                tracing::warn!(%error, "an answer could not be kept for its idempotency key");
+                tracing::warn!(%error, "response not stored for its idempotency key");
             }
         }
 
@@ -245,11 +245,11 @@ fn mark_replayed(mut response: HttpResponse) -> HttpResponse {
 }
 
 fn key_in_use() -> Problem {
-    let detail = "a request with this Idempotency-Key is being carried out; send it again when that one was answered";
+    let detail = "a request with this Idempotency-Key is in progress; retry to get its response";
     Problem::new(Code::IdempotencyKeyInUse, detail).retry_after(1)
 }
 
 fn key_reused() -> Problem {
-    let detail = "this Idempotency-Key was used for another request within 24 hours; a new request needs a new key";
+    let detail = "this Idempotency-Key was used for another request in the last 24 hours; use a new key";
     Problem::new(Code::IdempotencyKeyReused, detail)
 }

@@ -41,7 +41,7 @@ pub enum ResponseStoreError {
     #[error("{path}: {source}{}", to_help(path, source), path = path.display())]
     File { path: PathBuf, source: io::Error },
     /// A damaged secret is never replaced: everything sealed with it would be lost.
-    #[error("{path}: does not hold 64 hexadecimal digits", path = path.display())]
+    #[error("{path}: must contain 64 hexadecimal digits", path = path.display())]
     Malformed { path: PathBuf },
 }
 
@@ -131,7 +131,7 @@ impl ResponseStore {
             Ok(sealed) => sealed,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                tracing::warn!(%error, "a kept answer cannot be read");
+                tracing::warn!(%error, "stored response unreadable");
                 return None;
             }
         };
@@ -241,7 +241,7 @@ impl ResponseStore {
             if !old {
                 found = found.plus(size);
             } else if let Err(error) = fs::remove_file(&path) {
-                tracing::warn!(%error, path = %path.display(), "an old answer cannot be removed");
+                tracing::warn!(%error, path = %path.display(), "expired response not removed");
                 found = found.plus(size);
             }
         }

@@ -79,7 +79,7 @@ pub(in crate::http) fn inspect(
         PictureDecodeError::Invalid(reason) => reason,
         PictureDecodeError::Busy => {
             is_busy.set(true);
-            InvalidValue::new("was not checked: the service is busy")
+            InvalidValue::new("was not checked: the service is overloaded")
         }
     })
 }

@@ -96,8 +96,7 @@ pub(super) fn relight(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
     let from_reference = fields.text(REFERENCE, PictureInput::parse);
     let from_lightmap = fields.text(LIGHTMAP, PictureInput::parse);
     if fields.value(REFERENCE).is_some() && fields.value(LIGHTMAP).is_some() {
-        fields
-            .add_error(LIGHTMAP, format!("must not be given together with {REFERENCE}: light comes from one of them"));
+        fields.add_error(LIGHTMAP, format!("must not be combined with {REFERENCE}"));
     }
 
     let (source, reference) = match (from_reference, from_lightmap) {

@@ -83,8 +83,8 @@ impl MusicOutcomeRecorder {
             Ok(_) => Ok(()),
             Err(CommandError::Rejected(_)) => Err(TaskFailure::cancelled()),
             Err(error) => {
-                tracing::warn!(task = %self.task, %error, "what became of a stream could not be recorded");
-                Err(TaskFailure::new("not_recorded", "what became of the music could not be recorded"))
+                tracing::warn!(task = %self.task, %error, "stream event not recorded");
+                Err(TaskFailure::new("not_recorded", "the progress of the music could not be recorded"))
             }
         }
     }
@@ -96,13 +96,13 @@ impl Drop for MusicOutcomeRecorder {
         let Some(why) = self.command_context().filter(|_| !self.ended) else { return };
         let dispatch = self.dispatch.clone();
         let task = self.task;
-        let failure = TaskFailure::new(CLIENT_DISCONNECTED, "the client went away before the music had ended");
+        let failure = TaskFailure::new(CLIENT_DISCONNECTED, "the client disconnected before the end of the music");
         // Without a runtime the service is stopping, and the next start ends the task.
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
             match dispatch.task(task, TaskCommand::Fail { failure }, why).await {
                 Ok(_) | Err(CommandError::Rejected(_)) => {}
-                Err(error) => tracing::warn!(%task, %error, "the end of a stream could not be recorded"),
+                Err(error) => tracing::warn!(%task, %error, "end of stream not recorded"),
             }
         });
     }
@@ -245,7 +245,7 @@ impl MusicFeed {
     /// Records the completion, then sends it.
     async fn complete(&mut self) {
         let Some(format) = self.encoder.format.take() else {
-            return self.fail(TaskFailure::new("no_sound", "the music ended before it began").into()).await;
+            return self.fail(TaskFailure::new("no_sound", "the music had no sound").into()).await;
         };
 
         match self
@@ -336,7 +336,7 @@ impl MusicWatchdog {
         let why = CommandContext { at: environment.now(), ..why.clone() };
         // An end recorded in the meantime wins.
         if let Err(error) = dispatch.task(self.task, TaskCommand::Fail { failure }, why).await {
-            tracing::debug!(task = %self.task, %error, "end of a stream not recorded");
+            tracing::debug!(task = %self.task, %error, "end of stream not recorded");
         }
     }
 }
@@ -393,13 +393,13 @@ async fn has_access(access: &mut StreamAccess) -> bool {
 }
 
 fn access_revoked() -> TaskFailure {
-    TaskFailure::new("cancelled", "the credentials with which the music was asked for are no longer valid")
+    TaskFailure::new("cancelled", "the token of the request is no longer valid")
 }
 
 fn deadline_exceeded() -> TaskFailure {
-    TaskFailure::new("deadline_exceeded", "the music was not sent to its end within the time that a task may take")
+    TaskFailure::new("deadline_exceeded", "the music was not complete before the deadline of its task")
 }
 
 fn interrupted() -> TaskFailure {
-    TaskFailure::interrupted("the service is stopping; the music was not made to its end")
+    TaskFailure::interrupted("the service stopped before the music was complete")
 }

@@ -37,7 +37,7 @@ pub async fn read(headers: &HeaderMap, body: Bytes) -> Result<MusicWork, Problem
         let mut part = part.map_err(|error| malformed(&error))?;
         count += 1;
         if count > PARTS_MAX {
-            return Err(malformed(&format!("it has more than {PARTS_MAX} parts")));
+            return Err(malformed(&format!("more than {PARTS_MAX} parts")));
         }
 
         let (given, bytes_max) = match part.name() {
@@ -91,7 +91,7 @@ impl FormFieldValue {
         match self {
             Self::Absent => Ok(None),
             Self::Present(text) => parse(&text?),
-            Self::Repeated => Err(InvalidValue::new("must be given once")),
+            Self::Repeated => Err(InvalidValue::new("must be given at most once")),
         }
     }
 }

@@ -34,7 +34,7 @@ pub fn group() -> OperationGroup {
 
 /// Condition under which a user cannot be erased.
 pub const ERASE_CONFLICT: &str =
-    "the user is the last owner of a publisher (`detail` names each), or the administrator of the bootstrap token";
+    "the user is the last owner of a publisher (`detail` names each), or the bootstrap administrator";
 
 fn user_schema() -> Value {
     response_object([

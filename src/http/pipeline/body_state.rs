@@ -76,7 +76,7 @@ impl RequestContext {
         match &self.body {
             BodyState::Buffered(body) => Ok(body.bytes().clone()),
             BodyState::Parsed(_, bytes) => Ok(bytes.clone()),
-            BodyState::Unread(_) | BodyState::Consumed => Err(Problem::internal("the body was taken before its time")),
+            BodyState::Unread(_) | BodyState::Consumed => Err(Problem::internal("the body was read too early")),
         }
     }
 }

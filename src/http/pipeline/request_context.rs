@@ -41,7 +41,7 @@ impl RequestContext {
     /// # Errors
     /// 403 if the caller is not a user; the permission table admits only users to the routes that call this.
     pub fn user(&self) -> Result<&UserProfile, Problem> {
-        self.identity.user().ok_or_else(|| Problem::new(Code::Forbidden, "only a user may do this"))
+        self.identity.user().ok_or_else(|| Problem::new(Code::Forbidden, "only users may do this"))
     }
 
     /// Returns `true` if the caller could perform another action on a publisher. Informational, not a permission check.

@@ -87,7 +87,7 @@ fn restrict_to_caller(requested: TaskFilter, caller: &UserProfile) -> Result<Tas
         return Ok(requested);
     }
     if requested.owner.is_some_and(|owner| owner != caller.id) {
-        return Err(Problem::new(Code::Forbidden, "only administrators see the tasks of somebody else"));
+        return Err(Problem::new(Code::Forbidden, "only administrators can list the tasks of other users"));
     }
     Ok(TaskFilter { owner: Some(caller.id), ..requested })
 }
@@ -105,7 +105,7 @@ pub fn decode_cursor(text: &str) -> Result<Position, InvalidValue> {
     let bytes: Option<[u8; 8]> = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| bytes.try_into().ok());
     bytes
         .map(|bytes| Position(u64::from_be_bytes(bytes)))
-        .ok_or_else(|| InvalidValue::new("must be the next_cursor of a page"))
+        .ok_or_else(|| InvalidValue::new("must be the next_cursor of an earlier page"))
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ fn price(fields: &mut Fields<'_, '_>, job: &VideoJob<VideoPictureField>, tariff:
         let offered: Vec<_> = tariff.resolutions_for(job).collect();
         let model = job.model();
         if offered.is_empty() {
-            fields.add_error("model", format!("is not made here: there is no price for {model}"));
+            fields.add_error("model", format!("is not available: {model} has no price"));
         } else {
             fields.add_error("resolution", format!("must be one of {} with {model}", offered.join(" ")));
         }

@@ -102,7 +102,7 @@ fn generate(
     if fields.value("images").is_none_or(|images| images.as_array().is_some_and(Vec::is_empty))
         && fields.value("prompt").is_none_or(|prompt| prompt.as_str().is_some_and(|text| text.trim().is_empty()))
     {
-        fields.add_error("prompt", "is required where there are no images, and must not be blank then");
+        fields.add_error("prompt", "is required, and must not be blank, if there are no images");
     }
 
     ParsedVideoSubmission { images, seed, ..common.into_submission(job(generate)) }
@@ -133,7 +133,7 @@ fn read_source_video(fields: &mut Fields<'_, '_>, context: &VideoJobContext) -> 
     }
 
     if id.is_some() && context.video_to_extend == VideoToExtend::NotFound {
-        fields.add_error("video_creation_id", "names no video that you have made and that is done");
+        fields.add_error("video_creation_id", "must be the id of a finished video of the caller");
     }
 
     let VideoToExtend::Found { creation, at_vendor } = context.video_to_extend.clone() else { return None };

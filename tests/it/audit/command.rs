@@ -123,8 +123,8 @@ async fn what_is_wrong_is_said_and_has_its_exit_code() {
         (&["log", "--from", "yesterday"], 2, "2026-01-31"),
         (&["as-of", "99", "publisher/acme"], 2, "position 1"),
         (&["diff", "1", "0"], 2, "position 1"),
-        (&["diff", "0", "99"], 2, "is beyond the last event, which has position 1"),
-        (&["show", "publisher/none"], 1, "no event was ever recorded of publisher/none"),
+        (&["diff", "0", "99"], 2, "is after the last event (position 1)"),
+        (&["show", "publisher/none"], 1, "publisher/none has no events"),
         (&["bogus"], 2, "unrecognized subcommand"),
     ];
     for (arguments, code, told) in cases {

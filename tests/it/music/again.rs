@@ -194,7 +194,7 @@ async fn what_a_vendor_made_is_not_made_by_the_engine_after_the_vendor_has_gone_
     check(problem(ask(&app, &alice, "vendor", &fields).await).await, &of_vendor, "a vendor");
     // And the same holds for the second when the vendor is back
     let app = TestApp::start_in(app.stop().await, |settings| remote(settings, &base), Environment::system()).await;
-    check(problem(ask(&app, &alice, "engine", &fields).await).await, &of_engine, "the engine inside");
+    check(problem(ask(&app, &alice, "engine", &fields).await).await, &of_engine, "the built-in engine");
     assert_eq!((vendor.books().asked.len(), events(&app).await), (1, 2));
     app.stop().await;
 }

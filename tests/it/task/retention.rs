@@ -51,7 +51,7 @@ async fn results_are_removed_when_their_time_is_over_unless_a_younger_task_needs
     environment.advance(13 * HOUR);
     let missing = gone(&app, &alone).await.expect(404).json();
     // Then unused files are gone, and those of the younger task are there
-    assert_eq!(missing["detail"], "there is no such file: results are kept for 1 day after their task has ended");
+    assert_eq!(missing["detail"], "file not found: results are kept for 1 day after the end of their task");
     result(&app, &older).await.expect(200);
     let shown = |task: &Value| format!("/tasks/{}", task["task_id"].as_str().unwrap());
     let expired = app.get_as(&alice.token, &shown(&alone)).await.expect(200).json();

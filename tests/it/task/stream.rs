@@ -130,7 +130,7 @@ async fn a_task_that_has_ended_is_told_at_once_and_only_so_many_streams_are_open
     assert_eq!(told.iter().map(Told::state).collect::<Vec<_>>(), [("snapshot", "COMPLETED")]);
     // A malformed event id, and one beyond the end, are errors of their header
     let path = format!("/tasks/{done}/events");
-    for (last, reason) in [("x", "must be a position"), ("99999", "is beyond the last event, which has position ")] {
+    for (last, reason) in [("x", "must be a position"), ("99999", "is after the last event (position ")] {
         let request = app.request(reqwest::Method::GET, &path).bearer_auth(&alice.token).header("last-event-id", last);
         let refused = app.send(request).await.expect(400).json();
         assert_eq!(refused["errors"][0]["pointer"], "/Last-Event-ID");
