@@ -34,7 +34,7 @@ struct DataDirLock(File);
 impl Drop for DataDirLock {
     fn drop(&mut self) {
         if let Err(error) = self.0.unlock() {
-            tracing::warn!(%error, "the lock of the data directory could not be given back");
+            tracing::warn!(%error, "data directory not unlocked");
         }
     }
 }
@@ -43,11 +43,15 @@ impl Drop for DataDirLock {
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
     /// Another process holds the lock.
-    #[error("the data directory {} is in use by a running service, or a `mediary audit verify`: stop that or let it end, or name another directory with --data-dir", .0.display())]
+    #[error(
+        "the data directory {} is in use by a running service or by `mediary audit verify`: stop it, or name another \
+         directory with --data-dir",
+        .0.display()
+    )]
     InUse(PathBuf),
     /// The directory belongs to another user, who could not use files created in it now.
     #[error(
-        "the data directory {} belongs to {}, and files that {} made in it could not be used any more: run this as its owner, {}",
+        "the data directory {} belongs to {}, who could not use files created by {}: run this as its owner, {}",
         path.display(), user(*owner), user(own_id()), as_owner(path, *owner, *group)
     )]
     OwnedByOther { path: PathBuf, owner: u32, group: u32 },
@@ -196,7 +200,7 @@ pub fn read_private(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => {
             if fs::metadata(path)?.permissions().mode() & 0o077 != 0 {
-                tracing::warn!(path = %path.display(), "others can read this secret: chmod 600");
+                tracing::warn!(path = %path.display(), "secret readable by other users, chmod 600 it");
             }
             Ok(Some(text))
         }

@@ -162,7 +162,7 @@ impl DiskSpace {
     pub fn record_refusal(&self, reason: &str) {
         let mut state = self.0.state.lock();
         if state.last_refusal.as_ref().is_none_or(|(_, known)| known.0 != reason) {
-            tracing::error!(reason, "no changes are taken; the service goes on reading, and tries again every second");
+            tracing::error!(reason, "disk write refused, changes rejected, retrying every second");
         }
         state.last_refusal = Some((Instant::now(), DiskFull(reason.to_owned())));
         state.measured_at = None;
@@ -172,7 +172,7 @@ impl DiskSpace {
     pub fn record_success(&self) {
         let mut state = self.0.state.lock();
         if state.last_refusal.take().is_some() {
-            tracing::info!("changes are taken again");
+            tracing::info!("disk write succeeded, changes accepted again");
         }
     }
 
@@ -215,18 +215,16 @@ impl DiskSpace {
             (None, Some((part, FileSystemSpace { free, .. }))) => {
                 let place = root.as_deref().map(|root| part.path_in(root)).unwrap_or_default();
                 let place = place.display();
-                tracing::error!(free, reserve, %place, "the disk is full: no changes are taken until there is room");
+                tracing::error!(free, reserve, %place, "disk full, changes rejected");
             }
-            (Some(_), None) => tracing::info!("there is room on the disk again: changes are taken"),
+            (Some(_), None) => tracing::info!("disk space available again, changes accepted"),
             _ => {}
         }
 
         state.disk_full = short.map(|(_, room)| {
             let free = mib(room.free);
             let reserve = mib(*reserve);
-            DiskFull(format!(
-                "no room on the disk: {free} are free, and {reserve} are kept in reserve (storage.reserve_mib)"
-            ))
+            DiskFull(format!("disk full: {free} free, {reserve} reserved (storage.reserve_mib)"))
         });
     }
 }
@@ -278,10 +276,9 @@ impl DiskSpaceInner {
                 let free = mib(free);
                 let takes = mib(bytes.next_multiple_of(MIB));
                 let reserve = mib(self.reserve);
-                let others = if promised > 0 { format!(", others take {}", mib(promised)) } else { String::new() };
+                let others = if promised > 0 { format!(", others need {}", mib(promised)) } else { String::new() };
                 Err(DiskFull(format!(
-                    "no room on the disk: {free} are free, {what} takes {takes}{others}, and {reserve} are kept in reserve \
-                     (storage.reserve_mib)"
+                    "disk full: {free} free, {what} needs {takes}{others}, {reserve} reserved (storage.reserve_mib)"
                 )))
             }
             _ => Ok(()),

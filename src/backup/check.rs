@@ -33,7 +33,7 @@ pub fn check(backup: &Path, progress: ProgressCallback<'_>) -> Result<BackupChec
     let mut done = 0;
     for entry in &manifest.files {
         let what = match entry.digest() {
-            None => Some("the manifest gives it no hash".to_owned()),
+            None => Some("the manifest has no hash for it".to_owned()),
             Some(digest) => {
                 let path = pool.path(&digest);
                 let mut advance = |bytes| {
@@ -66,8 +66,8 @@ pub fn check(backup: &Path, progress: ProgressCallback<'_>) -> Result<BackupChec
 pub(super) fn read_manifest(backup: &Path) -> Result<Manifest, BackupError> {
     Manifest::read(backup)?.ok_or_else(|| {
         let there = backup.display();
-        let missing = if backup.is_dir() { "there is no manifest in it" } else { "there is no such directory" };
-        BackupError::Refused(format!("{there} holds no complete backup: {missing}"))
+        let missing = if backup.is_dir() { "the manifest is missing" } else { "the directory does not exist" };
+        BackupError::Refused(format!("{there} is not a complete backup: {missing}"))
     })
 }
 
@@ -96,7 +96,7 @@ fn check_journal(manifest: &Manifest, pool: &BackupFilePool, findings: &mut Vec<
     };
 
     if journal::read_head(&head_file, &key.verifying_key(), log).ok() != Some(head) {
-        findings.push(Finding::in_file("log/journal/HEAD", "it does not say what the manifest says"));
+        findings.push(Finding::in_file("log/journal/HEAD", "it differs from the manifest"));
     }
 
     let mut segments: Vec<_> = manifest.files.iter().filter(|entry| is_segment(&entry.path)).collect();

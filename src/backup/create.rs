@@ -120,7 +120,7 @@ fn ensure_separate(root: &Path, to: &Path) -> Result<(), BackupError> {
     let to = absolute(to).map_err(BackupError::file(to))?;
     if to.starts_with(&root) || root.starts_with(&to) {
         let what = format!(
-            "the backup {} and the data directory {} lie in each other: they would be lost together",
+            "the backup {} and the data directory {} must not contain each other: both could be lost together",
             to.display(),
             root.display()
         );
@@ -138,7 +138,7 @@ fn lock(to: &Path) -> Result<File, BackupError> {
     for entry in fs::read_dir(to).map_err(failed())? {
         let name = entry.map_err(failed())?.file_name();
         if !known.iter().any(|known| name == *known) {
-            let what = format!("{} is no backup directory: there is {} in it", to.display(), name.display());
+            let what = format!("{} is not a backup directory: it contains {}", to.display(), name.display());
             return Err(BackupError::Refused(what));
         }
     }
@@ -147,7 +147,7 @@ fn lock(to: &Path) -> Result<File, BackupError> {
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => {
-            Err(BackupError::Refused(format!("another backup to {} is going on", to.display())))
+            Err(BackupError::Refused(format!("another backup to {} is in progress", to.display())))
         }
         Err(TryLockError::Error(error)) => Err(failed()(error)),
     }
@@ -187,7 +187,7 @@ impl BackupWriter<'_> {
         let older = older.map(|manifest| *manifest.checkpoint.checkpoint());
         if let Some(older) = older.filter(|older| older.log != vouched.log) {
             return Err(BackupError::Refused(format!(
-                "the backup is of another log ({}), this one is {}",
+                "the backup is of log {}, but this log is {}",
                 older.log, vouched.log
             )));
         }
@@ -223,8 +223,8 @@ impl BackupWriter<'_> {
             let taken = older.head.position;
             let reached = end.head.position;
             let what = format!(
-                "the backup was taken at position {taken} of another history than this one, which ends at {reached}: take this one to \
-                 another directory"
+                "the existing backup, taken at position {taken}, has a different history than this log, which ends at \
+                 {reached}: back up to another directory"
             );
             return Err(BackupError::Refused(what));
         }
@@ -292,16 +292,16 @@ impl BackupWriter<'_> {
         }
 
         let Some(entry) = older.and_then(|older| find(&older.files)) else {
-            let note = "is not in the data directory, and no backup before has it: ids of accounts of an issuer are made with it";
+            let note = "is missing here and in earlier backups: account ids of OIDC users derive from it";
             return self.notes.push(format!("{URL_KEY} {note}"));
         };
 
-        let gone = "is not in the data directory any more";
+        let gone = "is missing in the data directory";
         if entry.digest().is_none_or(|digest| self.pool.intact_bytes(&digest).is_none()) {
-            return self.findings.push(format!("{URL_KEY}: it {gone}, and the copy of the backup before is damaged"));
+            return self.findings.push(format!("{URL_KEY}: it {gone}, and its copy in the backup is damaged"));
         }
 
-        self.notes.push(format!("{URL_KEY} {gone}: the copy of the backup before stays"));
+        self.notes.push(format!("{URL_KEY} {gone}: its copy in the backup is kept"));
         self.manifest_files.push(entry);
     }
 
@@ -333,7 +333,7 @@ impl BackupWriter<'_> {
                 Ok((found, bytes)) if found == digest => self.add_file(&relative, digest, bytes, mode, None),
                 Ok(_) => self
                     .findings
-                    .push(format!("{}: it does not hold what its name says, and is not in the backup", path.display())),
+                    .push(format!("{}: its content does not match its name; not backed up", path.display())),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(BackupError::file(&path)(error)),
             }
@@ -348,7 +348,7 @@ impl BackupWriter<'_> {
             .iter()
             .filter(|entry| entry.digest().is_some_and(|it| self.pool.repaired.contains(&it)));
         let told =
-            mended.map(|entry| format!("{}: its copy in the backup was damaged, and was written anew", entry.path));
+            mended.map(|entry| format!("{}: its copy in the backup was damaged and has been rewritten", entry.path));
         self.notes.extend(told);
     }
 

@@ -104,7 +104,7 @@ impl Manifest {
         let SignedManifestJson { backup, signature } =
             serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if backup.format != FORMAT {
-            return Err(format!("it says {:?}, not {FORMAT:?}", backup.format));
+            return Err(format!("its format is {:?}, not {FORMAT:?}", backup.format));
         }
 
         let checkpoint = SignedCheckpoint::from_json(&backup.checkpoint).map_err(|error| error.to_string())?;
@@ -112,7 +112,7 @@ impl Manifest {
             |(key, signature)| key.verify_strict(&signed_message(&backup), &Signature::from_bytes(&signature)).is_ok(),
         );
         if !genuine {
-            return Err("its signature does not fit".to_owned());
+            return Err("its signature is invalid".to_owned());
         }
 
         let manifest = Self { checkpoint, directories: backup.directories, files: backup.files };

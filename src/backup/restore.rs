@@ -87,7 +87,7 @@ fn missing_parents(directory: &Path) -> Vec<PathBuf> {
 fn staging_error(error: DataDirError, to: &Path) -> BackupError {
     let DataDirError::File { path, reason } = error else {
         let what = match error {
-            DataDirError::InUse(staging) => format!("{} is in use: another restore is going on", staging.display()),
+            DataDirError::InUse(staging) => format!("{} is in use: another restore is in progress", staging.display()),
             other => other.to_string(),
         };
         return BackupError::Refused(what);
@@ -98,8 +98,8 @@ fn staging_error(error: DataDirError, to: &Path) -> BackupError {
 
     let there = to.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(to);
     BackupError::Refused(format!(
-        "{} cannot be made: {reason}; a data directory is built beside its place and then renamed, so restore as a user who may write \
-         to {}, or {elsewhere} (--data-dir), which the service is then told of (data_dir)",
+        "cannot create {}: {reason}; a restore builds the data directory beside its target and then renames it, so run \
+         it as a user who can write to {}, or restore {elsewhere} (--data-dir) and set data_dir of the service",
         path.display(),
         there.display(),
     ))
@@ -112,7 +112,7 @@ fn ensure_empty(to: &Path) -> Result<(), BackupError> {
         Err(error) => Err(BackupError::file(to)(error)),
         Ok(true) => {
             let what = format!(
-                "the data directory {} is not empty, and a restore overwrites nothing: move it away, or name another one with --data-dir",
+                "the data directory {} is not empty: move it away, or name another one with --data-dir",
                 to.display()
             );
             Err(BackupError::Refused(what))
@@ -131,8 +131,8 @@ fn ensure_not_mount_point(to: &Path) -> Result<(), BackupError> {
 
 fn mount_point_error(to: &Path) -> BackupError {
     BackupError::Refused(format!(
-        "{} is a mount point, which a restore cannot replace: restore into a directory below it (--data-dir {}), and have the service \
-         use that one (data_dir)",
+        "{} is a mount point, which a restore cannot replace: restore into a directory below it (--data-dir \
+         {}), and set data_dir of the service",
         to.display(),
         to.join("data").display()
     ))
@@ -147,7 +147,7 @@ fn rename_error(to: &Path, error: io::Error) -> BackupError {
 
 /// Path of the staging directory, next to the target.
 fn staging_path(to: &Path) -> Result<PathBuf, BackupError> {
-    let name = to.file_name().ok_or_else(|| BackupError::Refused(format!("{} is no data directory", to.display())))?;
+    let name = to.file_name().ok_or_else(|| BackupError::Refused(format!("{} is not a data directory", to.display())))?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
     hidden.push(".restoring");

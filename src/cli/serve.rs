@@ -28,7 +28,7 @@ async fn serve(mut settings: Settings, mut signals: StopSignals) -> anyhow::Resu
     settings.data_dir = std::path::absolute(&settings.data_dir).unwrap_or(settings.data_dir);
     let data_dir = settings.data_dir.clone();
     let Some(app) = Box::pin(App::start_cancellable(settings, Environment::system(), signals.recv())).await? else {
-        tracing::info!("stopped during the start");
+        tracing::info!("stopped during startup");
         return Ok(());
     };
     print(&greeting(&app, &data_dir, io::stdout().is_terminal())).context("cannot write to stdout")?;
@@ -51,7 +51,7 @@ fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
     }
     // Also in the log, but the person who started the service looks here first.
     if let Some(reason) = app.log().storage().reason {
-        lines.push(format!("  warning no changes are taken: {reason}"));
+        lines.push(format!("  warning changes are rejected: {reason}"));
     }
     lines.extend(app.reports().iter().map(|report| format!("  found   {report}")));
     lines.extend([

@@ -53,9 +53,9 @@ impl Settings {
         let (is_allowed, reason) = match self.egress.private {
             PrivateAccess::Allow => (true, "egress.private is allow"),
             PrivateAccess::Deny => (false, "egress.private is deny"),
-            PrivateAccess::Auto if !is_loopback(self.listen) => (false, "listen is beyond loopback"),
+            PrivateAccess::Auto if !is_loopback(self.listen) => (false, "listen is not on loopback"),
             PrivateAccess::Auto if !self.public_url.as_deref().is_none_or(leads_to_loopback) => {
-                (false, "public_url is beyond loopback")
+                (false, "public_url is not on loopback")
             }
             PrivateAccess::Auto if !self.limits.trusted_proxies.is_empty() => (false, "limits.trusted_proxies is set"),
             PrivateAccess::Auto if !self.allowed_hosts.iter().all(|host| is_local(host)) => {
@@ -98,10 +98,10 @@ mod tests {
 
         let listen = |address: &'static str| rule(|settings| settings.listen = address.parse().unwrap());
         for address in ["0.0.0.0:0", "192.168.0.1:0", "[::]:0"] {
-            assert_eq!(listen(address).reason, "listen is beyond loopback", "{address}");
+            assert_eq!(listen(address).reason, "listen is not on loopback", "{address}");
         }
         let proxied = rule(|settings| settings.public_url = Some("https://media.example".to_owned()));
-        assert_eq!(proxied, PrivateRule { is_allowed: false, reason: "public_url is beyond loopback" });
+        assert_eq!(proxied, PrivateRule { is_allowed: false, reason: "public_url is not on loopback" });
         let proxied = rule(|settings| settings.limits.trusted_proxies = vec![Network::parse("127.0.0.1").unwrap()]);
         assert_eq!(proxied, PrivateRule { is_allowed: false, reason: "limits.trusted_proxies is set" });
         let named = rule(|settings| settings.allowed_hosts = vec!["*".to_owned()]);

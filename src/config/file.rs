@@ -40,7 +40,7 @@ fn quoting_hint(text: &str, error: &toml::de::Error) -> &'static str {
     let value = line.split_once('=').map_or("", |(_, value)| value.trim());
     let is_bare = !value.is_empty() && !value.starts_with(['"', '\'', '[', '{']) && !matches!(value, "true" | "false");
     if is_bare && !error.message().contains("quote") {
-        "; texts, addresses and durations stand in quotes, as in listen = \"127.0.0.1:8080\""
+        "; strings, addresses and durations need quotes, as in listen = \"127.0.0.1:8080\""
     } else {
         ""
     }
@@ -105,7 +105,7 @@ mod tests {
     fn quotes_are_not_spoken_of_where_they_are_not_missing() {
         for text in ["listen = 'a'\nlisten = 'b'", "[log", "listen =", "workers = true\nworkers = true"] {
             let error = read(text).unwrap_err();
-            assert!(!error.reason.contains("stand in quotes"), "{text}: {}", error.reason);
+            assert!(!error.reason.contains("need quotes"), "{text}: {}", error.reason);
         }
     }
 

@@ -21,7 +21,7 @@ impl OidcSettings {
         let jwks_url = reader.read("auth.oidc.jwks_url", &url());
         let issuer = named?;
         if audience.is_none() {
-            reader.reject("auth.oidc.audience", "set, because auth.oidc.issuer is");
+            reader.reject("auth.oidc.audience", "set if auth.oidc.issuer is");
         }
         Some(Self { issuer, audience: audience?, jwks_url })
     }

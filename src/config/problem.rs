@@ -16,7 +16,7 @@ pub enum ConfigProblem {
     #[error("{key} = {value} ({from}): must be {allowed}")]
     NotAllowed { key: String, value: String, from: SettingSource, allowed: String },
     /// The setting does not exist; `hint` suggests names.
-    #[error("{key} = {value} ({from}): there is no such setting; {hint}")]
+    #[error("{key} = {value} ({from}): unknown setting; {hint}")]
     Unknown { key: String, value: String, from: SettingSource, hint: String },
     /// A file, a line of a file or a variable is unreadable.
     #[error("{place}: {reason}")]

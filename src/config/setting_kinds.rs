@@ -40,7 +40,7 @@ pub(super) fn boolean() -> SettingKind<bool> {
 
 /// An integer from `min` to `max`.
 pub(super) fn integer<T: TryFrom<i64>>(min: i64, max: i64) -> SettingKind<T> {
-    SettingKind::new(format!("a whole number from {min} to {max}"), move |value| {
+    SettingKind::new(format!("an integer from {min} to {max}"), move |value| {
         let number = value.as_integer().filter(|number| (min..=max).contains(number))?;
         T::try_from(number).ok()
     })
@@ -139,7 +139,7 @@ pub(super) fn token() -> SettingKind<Option<Secret>> {
 
 /// A credential for any header, or empty for none.
 pub(super) fn credential() -> SettingKind<Option<Secret>> {
-    SettingKind::new("made of visible ASCII characters without spaces, or empty", |value| {
+    SettingKind::new("visible ASCII characters without spaces, or empty", |value| {
         let text = value.as_str()?;
         text.chars().all(|c| c.is_ascii_graphic()).then(|| (!text.is_empty()).then(|| Secret::new(text)))
     })
@@ -155,7 +155,7 @@ pub(super) fn header_name() -> SettingKind<String> {
 
 /// A path, optionally with a query, that contains the placeholder `{key}`.
 pub(super) fn path_with_key() -> SettingKind<String> {
-    SettingKind::new("a path in which {key} stands, such as \"/tasks?reference={key}\"", |value| {
+    SettingKind::new("a path with {key}, such as \"/tasks?reference={key}\"", |value| {
         let allowed = |text: &&str| {
             text.starts_with('/') && text.contains("{key}") && text.chars().all(|c| c.is_ascii_graphic() && c != '#')
         };

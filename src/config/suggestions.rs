@@ -64,8 +64,8 @@ fn related_settings(key: &str, known: &[&str], written: impl Fn(&str) -> String)
     let alike: Vec<_> = alike.map(|known| written(known)).collect();
     match alike.len() {
         0 => ALL.to_owned(),
-        1..=RELATED_MAX => format!("there are {}; {ALL}", alike.join(", ")),
-        _ => format!("there are {}, …; {ALL}", alike[..RELATED_MAX].join(", ")),
+        1..=RELATED_MAX => format!("related settings: {}; {ALL}", alike.join(", ")),
+        _ => format!("related settings: {}, …; {ALL}", alike[..RELATED_MAX].join(", ")),
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 #[must_use]
 pub fn to_help(path: &Path, reason: &io::Error) -> String {
     if reason.kind() == io::ErrorKind::ReadOnlyFilesystem {
-        return "; name a directory that can be written to with --data-dir".to_owned();
+        return "; name a writable directory with --data-dir".to_owned();
     }
     if reason.kind() != io::ErrorKind::PermissionDenied {
         return String::new();
@@ -29,18 +29,18 @@ fn to_help_with(path: &Path, found: &Metadata) -> String {
     let shown = path.display();
     if owner == own {
         let mode = found.permissions().mode() & 0o777;
-        return format!("; {shown} belongs to {}, whom its mode {mode:o} keeps out: `chmod u+rwX {shown}`", user(own));
+        return format!("; {shown} belongs to {}, but mode {mode:o} denies access: `chmod u+rwX {shown}`", user(own));
     }
 
     let all = if found.is_dir() { "-R " } else { "" };
     let run = run_as(owner);
-    let give = format!("have root give it to this one (`chown {all}{own} {shown}`)");
+    let give = format!("change the owner as root (`chown {all}{own} {shown}`)");
 
     // An empty directory is usually an unused volume; any other belongs to a service that keeps running as its owner.
     let unused = found.is_dir() && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     let [first, second] = if unused { [give, run] } else { [run, give] };
 
-    format!("; {shown} belongs to {}, and this is {}: {first}, or {second}", user(owner), user(own))
+    format!("; {shown} belongs to {}, and this process runs as {}: {first}, or {second}", user(owner), user(own))
 }
 
 fn run_as(owner: u32) -> String {
@@ -57,11 +57,11 @@ fn to_help_towards(path: &Path, hidden: bool) -> String {
     let own = own_id();
     if hidden {
         let run = run_as(found.uid());
-        return format!("; {there} belongs to {owner}, and {} may not look into it: {run}", user(own));
+        return format!("; {there} belongs to {owner} and is not accessible to {}: {run}", user(own));
     }
 
     let given = format!("install -d -m 0700 -o {own} {}", path.display());
-    format!("; {there} belongs to {owner}, and this is {}: have root make the directory (`{given}`)", user(own))
+    format!("; {there} belongs to {owner}, and this process runs as {}: as root, run `{given}`", user(own))
 }
 
 pub(super) fn own_id() -> u32 {

@@ -31,7 +31,7 @@ fn less_than_the_reserve_is_a_shortage_until_there_is_room() {
     assert_eq!(space.check(), Ok(()), "looked at once a second only");
     later(&space);
     let shortage = space.check().unwrap_err().to_string();
-    let said = "no room on the disk: 12 MiB are free, and 64 MiB are kept in reserve (storage.reserve_mib)";
+    let said = "disk full: 12 MiB free, 64 MiB reserved (storage.reserve_mib)";
     assert_eq!(shortage, said);
     assert_eq!(space.state().free_bytes, Some(12 * MIB + 7));
     free.store(64 * MIB, Ordering::SeqCst);
@@ -61,7 +61,7 @@ fn what_comes_in_is_promised_its_room_and_gives_back_what_it_did_not_take() {
     // Then a third is refused, even after the first was written but not yet measured
     let refusal = || space.claim("the archive", 10 * MIB).err().map(|shortage| shortage.to_string());
     let told = refusal().unwrap();
-    assert!(told.contains("200 MiB are free, the archive takes 10 MiB, others take 130 MiB, and 64 MiB"), "{told}");
+    assert!(told.contains("200 MiB free, the archive needs 10 MiB, others need 130 MiB, 64 MiB"), "{told}");
     first.consume(100 * MIB).unwrap();
     free.store(100 * MIB, Ordering::SeqCst);
     assert!(refusal().is_some_and(|told| told.contains("100 MiB are free")), "{:?}", refusal());
@@ -89,7 +89,7 @@ fn what_was_promised_room_goes_on_until_the_reserve_is_touched() {
     free.store(63 * MIB, Ordering::SeqCst);
     later(&space);
     let told = claim.consume(MIB).unwrap_err().to_string();
-    assert!(told.contains("63 MiB are free, and 64 MiB are kept"), "{told}");
+    assert!(told.contains("63 MiB free, 64 MiB reserved"), "{told}");
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl PublisherId {
             Ok(Self(text.to_owned()))
         } else {
             Err(InvalidValue::new(
-                "must start with a lowercase letter and hold at most 63 lowercase letters, digits and hyphens",
+                "must start with a lowercase letter and have at most 63 lowercase letters, digits and hyphens",
             ))
         }
     }
@@ -137,7 +137,7 @@ impl NodeId {
             Ok(Self(text.to_owned()))
         } else {
             Err(InvalidValue::new(
-                "must hold 1 to 100 letters, digits, dots, underscores and hyphens, and start and end with a letter or digit",
+                "must have 1 to 100 letters, digits and . _ -, and start and end with a letter or digit",
             ))
         }
     }

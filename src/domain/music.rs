@@ -19,8 +19,8 @@ impl MusicPrompt {
         let checked = trimmed.and_then(|text| Text::parse(text).ok()).map(Self);
         checked.ok_or_else(|| {
             InvalidValue::new(
-                "must have 1 to 2000 characters, white space at its ends aside, and no control characters other than tabs \
-                 and line breaks",
+                "must have 1 to 2000 characters, surrounding whitespace not counted, and no control characters except \
+         tabs and line breaks",
             )
         })
     }
@@ -52,7 +52,7 @@ impl MusicSeconds {
     /// If the value is outside 1 to 360.
     pub fn new(value: i64) -> Result<Self, InvalidValue> {
         let seconds = u16::try_from(value).ok().filter(|seconds| (1..=Self::MAX).contains(seconds));
-        seconds.map(Self).ok_or_else(|| InvalidValue::new("must be a whole number of seconds from 1 to 360"))
+        seconds.map(Self).ok_or_else(|| InvalidValue::new("must be an integer from 1 to 360 (seconds)"))
     }
 
     /// Returns the length in seconds.

@@ -31,13 +31,13 @@ named_values! {
         SubmitVideoTask = "submit video tasks",
         ReadVideoTask = "read video tasks",
         CancelVideoTask = "cancel video tasks",
-        ReadCredits = "read what was spent",
+        ReadCredits = "read the credits spent",
         GenerateMusic = "generate music",
         ReadTask = "read tasks",
         CancelTask = "cancel tasks",
-        RedeliverCallback = "make callbacks again",
-        ManageWebhookSecret = "manage the secret of callbacks",
-        ReceiveVendorWebhook = "report a vendor's update of a task",
+        RedeliverCallback = "redeliver webhooks",
+        ManageWebhookSecret = "manage the webhook secret",
+        ReceiveVendorWebhook = "report a vendor update of a task",
         Administer = "administer the service",
     }
 }

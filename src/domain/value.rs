@@ -80,7 +80,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Text of at most `MAX` characters (not bytes) without control characters other than tabs and line breaks. With
+/// Text of at most `MAX` characters (not bytes) without control characters except tabs and line breaks. With
 /// `MULTILINE = false` it is a [`SingleLineText`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Text<const MAX: usize, const MULTILINE: bool = true>(Box<str>);
@@ -106,7 +106,7 @@ impl<const MAX: usize, const MULTILINE: bool> Text<MAX, MULTILINE> {
         }
         Err(InvalidValue::new(if MULTILINE {
             format!(
-                "must be a string of at most {MAX} characters, without control characters other than tabs and line breaks"
+                "must be a string of at most {MAX} characters, without control characters except tabs and line breaks"
             )
         } else {
             format!(
@@ -244,7 +244,7 @@ fn check_http_url(text: &str) -> Result<(), InvalidValue> {
     }
     let url = url::Url::parse(text).map_err(|_| refusal())?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(InvalidValue::new("must not carry a user name or password"));
+        return Err(InvalidValue::new("must not contain a user name or password"));
     }
     let http = matches!(url.scheme(), "http" | "https");
     let is_allowed = |c: char| !c.is_control() && !c.is_whitespace() && !is_invisible(c);
@@ -310,8 +310,8 @@ pub struct Transition {
 impl fmt::Display for Transition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, from, to } = self;
-        write!(f, "a {what} cannot go from {from} to {to}")?;
-        if from == to { f.write_str(": it has that status already") } else { Ok(()) }
+        write!(f, "the status of a {what} cannot change from {from} to {to}")?;
+        if from == to { f.write_str(": it already has that status") } else { Ok(()) }
     }
 }
 
@@ -402,7 +402,7 @@ mod tests {
             let reasons = [Link::parse(bad).map(drop), CallbackUrl::parse(bad).map(drop)];
             assert_eq!(
                 reasons,
-                [(); 2].map(|()| Err(InvalidValue::new("must not carry a user name or password"))),
+                [(); 2].map(|()| Err(InvalidValue::new("must not contain a user name or password"))),
                 "{bad}"
             );
         }

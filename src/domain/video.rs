@@ -42,7 +42,7 @@ impl VideoSeconds {
     pub fn with_max(value: i64, max: u8) -> Result<Self, InvalidValue> {
         let max = max.min(Self::MAX);
         let seconds = u8::try_from(value).ok().filter(|seconds| (1..=max).contains(seconds));
-        seconds.map(Self).ok_or_else(|| InvalidValue::new(format!("must be a whole number of seconds from 1 to {max}")))
+        seconds.map(Self).ok_or_else(|| InvalidValue::new(format!("must be an integer from 1 to {max} (seconds)")))
     }
 
     /// Returns the length in seconds.
@@ -190,7 +190,7 @@ mod tests {
         assert!([0, 9, -1, 256 + 3].into_iter().all(|value| VideoSeconds::with_max(value, 8).is_err()));
         assert_eq!(
             VideoSeconds::with_max(17, 200).unwrap_err().to_string(),
-            "must be a whole number of seconds from 1 to 16"
+            "must be an integer from 1 to 16 (seconds)"
         );
     }
 

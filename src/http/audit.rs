@@ -148,7 +148,7 @@ pub const POSITION_MAX: u64 = (1 << 53) - 1;
 pub fn read_position(text: &str) -> Result<Position, InvalidValue> {
     let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
     let position = text.parse().ok().filter(|position| digits && *position <= POSITION_MAX).map(Position);
-    position.ok_or_else(|| InvalidValue::new(format!("must be a position: a whole number from 0 to {POSITION_MAX}")))
+    position.ok_or_else(|| InvalidValue::new(format!("must be a position: an integer from 0 to {POSITION_MAX}")))
 }
 
 fn read_time(text: &str) -> Result<PointInTime, InvalidValue> {

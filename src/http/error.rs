@@ -372,12 +372,12 @@ mod tests {
             assert!(response.headers().contains_key(RETRY_AFTER));
             assert!(!problem.to_string().contains("disk"));
         }
-        let full = CommandError::Full { reason: "no room on the disk: 1 MiB are free".to_owned() };
+        let full = CommandError::Full { reason: "disk full: 1 MiB free".to_owned() };
         let problem = Problem::from(CommandError::<NodeRejection>::clone(&full));
         let response = problem.to_response("/nodes");
         assert_eq!((problem.code(), response.status().as_u16()), (Code::InsufficientStorage, 507));
         assert!(response.headers().contains_key(RETRY_AFTER));
-        assert!(problem.to_string().starts_with("no room on the disk: 1 MiB are free; nothing was changed"));
+        assert!(problem.to_string().starts_with("disk full: 1 MiB free; nothing was changed"));
         assert_eq!(Problem::from(CommandError::<NodeRejection>::Interrupted).code(), Code::Internal);
     }
 

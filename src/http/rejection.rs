@@ -135,12 +135,12 @@ mod tests {
             (
                 Problem::from(transition("NodeStatusDeleted")),
                 Code::Conflict,
-                "cannot go from NodeStatusActive to NodeStatusDeleted",
+                "cannot change from NodeStatusActive to NodeStatusDeleted",
             ),
             (
                 transition("NodeStatusActive").into(),
                 Code::Conflict,
-                "from NodeStatusActive to NodeStatusActive: it has that status already",
+                "from NodeStatusActive to NodeStatusActive: it already has that status",
             ),
             (PublisherRejection::LastOwner.into(), Code::Conflict, "owner"),
             (PublisherRejection::MemberNotFound.into(), Code::NotFound, "member"),

@@ -37,8 +37,7 @@ pub fn check(root: &Path, referenced: &[Archive], mut progress: impl FnMut(u64))
             match digest_of(&path, &mut progress) {
                 Ok((found, _)) if found == digest => {}
                 Ok((found, bytes)) => {
-                    let what =
-                        format!("the file does not hold what its name says: {bytes} bytes with the hash {found}");
+                    let what = format!("the content does not match the file name: {bytes} bytes with the hash {found}");
                     contents.findings.push((path, what));
                 }
                 // Removed since it was listed, because its retention ended.
@@ -57,7 +56,7 @@ pub fn check(root: &Path, referenced: &[Archive], mut progress: impl FnMut(u64))
     for Archive { digest, .. } in referenced {
         if found_digests.insert(*digest) {
             let path = path_of(root, "archives", &format!("{digest}.zip"));
-            contents.findings.push((path, "the archive that a version names is missing".to_owned()));
+            contents.findings.push((path, "the archive of a version is missing".to_owned()));
         }
     }
 

@@ -95,7 +95,7 @@ impl PictureDecoders {
         }
         let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
         Err(InvalidValue::new(format!(
-            "needs {} MB of memory to be decoded; at most {} MB are allowed",
+            "requires {} MB of memory to decode; at most {} MB are allowed",
             megabytes(needed),
             megabytes(allowed)
         )))

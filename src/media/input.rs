@@ -197,16 +197,16 @@ fn decode_error(error: &ImageError) -> InvalidValue {
 }
 
 fn too_much_memory_error() -> InvalidValue {
-    InvalidValue::new("needs too much memory to be decoded")
+    InvalidValue::new("requires too much memory to decode")
 }
 
 fn damaged_file_error(reason: impl Display) -> InvalidValue {
-    InvalidValue::new(format!("cannot be decoded, the file is damaged or truncated: {reason}"))
+    InvalidValue::new(format!("cannot be decoded: the file is damaged or truncated: {reason}"))
 }
 
 /// Returns the error for a header that the decoder reads differently.
 fn contradictory_header_error() -> InvalidValue {
-    damaged_file_error("its header contradicts itself")
+    damaged_file_error("its header is inconsistent")
 }
 
 /// Returns `true` if the profile is for RGB, like the decoded pixels.

@@ -51,7 +51,7 @@ fn data_uri_payload(text: &str) -> Result<&str, InvalidValue> {
     let (head, data) = text.split_once(',').ok_or_else(|| InvalidValue::new("is a data URI without a comma"))?;
     match head.rsplit_once(';') {
         Some((_, encoding)) if encoding.trim().eq_ignore_ascii_case("base64") => Ok(data),
-        _ => Err(InvalidValue::new("is a data URI that is not base64: only data:<type>;base64,<data> is understood")),
+        _ => Err(InvalidValue::new("is a data URI without base64; use data:<type>;base64,<data>")),
     }
 }
 
@@ -125,10 +125,10 @@ mod tests {
             ("", "must not be empty"),
             ("  \n", "must not be empty"),
             ("data:image/png;base64,", "must not be empty"),
-            ("data:image/svg+xml,%3Csvg/%3E", "is a data URI that is not base64"),
+            ("data:image/svg+xml,%3Csvg/%3E", "is a data URI without base64"),
             ("data:image/png", "is a data URI without a comma"),
             ("https://", "must be an absolute"),
-            ("http://user:secret@a.example/x.png", "must not carry a user name"),
+            ("http://user:secret@a.example/x.png", "must not contain a user name"),
             ("file:///etc/passwd", "must be an http or https URL, base64"),
             ("not base64!", "must be an http or https URL, base64"),
             ("YW=Jj", "must be an http or https URL, base64"),

@@ -200,7 +200,7 @@ impl MediaStore {
     fn read_file(&self, area: MediaArea, digest: &Digest, file_name: &str) -> io::Result<Vec<u8>> {
         let bytes = fs::read(self.path(area, file_name))?;
         if digest_of(&bytes) != *digest {
-            let reason = format!("file {file_name} is damaged: its bytes do not have the hash of its name");
+            let reason = format!("file {file_name} is damaged: its hash differs from its name");
             return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
         }
         Ok(bytes)

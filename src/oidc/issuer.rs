@@ -55,21 +55,21 @@ impl IssuerClient {
             Some(url) => url.clone(),
             None => self.discover_jwks_url().await?,
         };
-        let document = self.documents.get(&url).await.map_err(|error| format!("the keys at {url}: {error}"))?;
-        JwkSet::parse(&document).map_err(|reason| format!("the keys at {url}: {reason}"))
+        let document = self.documents.get(&url).await.map_err(|error| format!("no keys from {url}: {error}"))?;
+        JwkSet::parse(&document).map_err(|reason| format!("invalid keys at {url}: {reason}"))
     }
 
     async fn discover_jwks_url(&self) -> Result<String, String> {
         let url = format!("{}{DISCOVERY}", self.config.issuer.trim_end_matches('/'));
-        let document = self.documents.get(&url).await.map_err(|error| format!("the document at {url}: {error}"))?;
+        let document = self.documents.get(&url).await.map_err(|error| format!("no document from {url}: {error}"))?;
         let said: DiscoveryDocument =
-            serde_json::from_slice(&document).map_err(|_| format!("the document at {url} is not one of an issuer"))?;
+            serde_json::from_slice(&document).map_err(|_| format!("{url} is not a discovery document"))?;
 
         if said.issuer != self.config.issuer {
-            return Err(format!("the document at {url} is of another issuer, {}", said.issuer));
+            return Err(format!("the discovery document at {url} is of another issuer, {}", said.issuer));
         }
         if self.config.issuer.starts_with("https:") && !said.jwks_uri.starts_with("https:") {
-            return Err(format!("the document at {url} names keys that are not at an https URL"));
+            return Err(format!("the jwks_uri in {url} is not an https URL"));
         }
 
         Ok(said.jwks_uri)

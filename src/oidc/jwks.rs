@@ -66,7 +66,7 @@ impl JwkSet {
     /// # Errors
     /// If the text is not a key set, or contains no usable key.
     pub fn parse(text: &[u8]) -> Result<Self, &'static str> {
-        let document: JwksDocument = serde_json::from_slice(text).map_err(|_| "not a set of keys")?;
+        let document: JwksDocument = serde_json::from_slice(text).map_err(|_| "not a JWK set")?;
         let written = document.keys.into_iter().take(KEYS_MAX).filter_map(|key| serde_json::from_value(key).ok());
         let keys: Vec<_> = written.filter_map(JwksKey::from_jwk).collect();
         if keys.is_empty() { Err("no key for RS256 or ES256") } else { Ok(Self(keys)) }
@@ -172,6 +172,6 @@ mod tests {
         for other in &others {
             assert_eq!(keys(other), Err("no key for RS256 or ES256"), "{other}");
         }
-        assert_eq!(JwkSet::parse(b"[]"), Err("not a set of keys"));
+        assert_eq!(JwkSet::parse(b"[]"), Err("not a JWK set"));
     }
 }

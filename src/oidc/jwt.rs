@@ -102,7 +102,7 @@ impl<'t> SignedJwt<'t> {
         let header: JwtHeader = serde_json::from_slice(&decoded(header)?).map_err(|_| "the header is malformed")?;
 
         if header.crit.is_some() {
-            return Err("the header has extensions that must be understood");
+            return Err("the header has critical extensions");
         }
 
         let algorithm = match header.alg.as_str() {
@@ -125,10 +125,10 @@ impl<'t> SignedJwt<'t> {
         let now = now.seconds() as f64;
 
         if *iss != expected.issuer {
-            return Err("another issuer");
+            return Err("wrong issuer");
         }
         if !aud.contains(&expected.audience) {
-            return Err("another audience");
+            return Err("wrong audience");
         }
         if now >= exp + CLOCK_SKEW_SECONDS {
             return Err("expired");

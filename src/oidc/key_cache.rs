@@ -122,7 +122,7 @@ impl IssuerKeyCache {
                     held.keys = Some(Arc::new(keys));
                 }
             }
-            Err(reason) => tracing::warn!(%reason, "the keys of the issuer of tokens could not be had"),
+            Err(reason) => tracing::warn!(%reason, "OIDC key fetch failed"),
         }
     }
 }

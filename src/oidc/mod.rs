@@ -35,7 +35,7 @@ pub enum OidcRejection {
     #[error("{0}")]
     Token(&'static str),
     /// The issuer's keys are not known, and the next attempt is after this time.
-    #[error("the issuer cannot be asked for its keys")]
+    #[error("the keys of the issuer cannot be fetched")]
     Unavailable { retry_after: Duration },
 }
 
@@ -92,12 +92,12 @@ impl OidcAuthenticator {
                     .keys
                     .newer_than(&keys, now)
                     .await
-                    .ok_or(OidcRejection::Token("no key of the issuer fits"))?;
+                    .ok_or(OidcRejection::Token("no key of the issuer matches"))?;
                 if token.verify_signature(&keys) != SignatureVerdict::Valid {
-                    return Err(OidcRejection::Token("no key of the issuer fits"));
+                    return Err(OidcRejection::Token("no key of the issuer matches"));
                 }
             }
-            SignatureVerdict::Invalid => return Err(OidcRejection::Token("the signature does not fit")),
+            SignatureVerdict::Invalid => return Err(OidcRejection::Token("the signature is invalid")),
         }
 
         Ok(token.into_identity())

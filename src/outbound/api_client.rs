@@ -43,7 +43,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 pub enum ApiClientError {
     #[error("{0:?} is not the URL of a service, such as http://127.0.0.1:8080")]
     Url(String),
-    #[error("the token holds characters that no header can carry")]
+    #[error("the token contains characters that are not allowed in a header")]
     Token(#[from] InvalidHeaderValue),
     #[error(transparent)]
     Client(#[from] ClientSetupError),

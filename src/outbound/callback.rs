@@ -284,16 +284,16 @@ mod tests {
         let body = ReceiverReply::Endless("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n");
         assert_eq!(outcome(body, generous).await, answered(200));
         assert!(
-            reason(outcome(ReceiverReply::Endless("HTTP/1.1 200 OK\r\n"), generous).await).starts_with("no answer")
+            reason(outcome(ReceiverReply::Endless("HTTP/1.1 200 OK\r\n"), generous).await).starts_with("no response")
         );
     }
 
     #[tokio::test]
     async fn slow_receivers_meet_the_deadline() {
-        assert_eq!(reason(outcome(ReceiverReply::Stall(""), hurried()).await), "no answer within 0.2 s");
+        assert_eq!(reason(outcome(ReceiverReply::Stall(""), hurried()).await), "no response within 0.2 s");
         assert_eq!(
             reason(outcome(ReceiverReply::Stall("HTTP/1.1 200 OK\r\n"), hurried()).await),
-            "no answer within 0.2 s"
+            "no response within 0.2 s"
         );
         let head_only = ReceiverReply::Stall("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n");
         assert_eq!(outcome(head_only, hurried()).await, answered(200));
@@ -304,16 +304,16 @@ mod tests {
         let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let sender = sender(open(), ClientLimits::default());
         let refused = reason(outcome_with(&sender, &format!("http://{free}/")).await);
-        assert!(refused.starts_with("no connection: ") && refused.contains("refused"), "{refused}");
+        assert!(refused.starts_with("cannot connect: ") && refused.contains("refused"), "{refused}");
 
         let garbled = reason(outcome(ReceiverReply::Text("what?\r\n\r\n".to_owned()), ClientLimits::default()).await);
-        assert!(garbled.starts_with("no answer: "), "{garbled}");
+        assert!(garbled.starts_with("no response: "), "{garbled}");
 
         let untrusted = reason(outcome_with(&sender, &format!("https://127.0.0.1:{}/", without_tls().await)).await);
-        assert!(untrusted.starts_with("no connection: ") && !untrusted.contains("timed out"), "{untrusted}");
+        assert!(untrusted.starts_with("cannot connect: ") && !untrusted.contains("timed out"), "{untrusted}");
 
         let unknown = reason(outcome_with(&sender, &format!("http://{}/", too_long_for_a_name())).await);
-        assert_eq!(unknown, "the host name could not be resolved");
+        assert_eq!(unknown, "cannot resolve the host name");
 
         let mut callback = callback("http://127.0.0.1/");
         callback.webhook_id = "a\nb".to_owned();

@@ -56,31 +56,31 @@ pub enum CallFailure {
     #[error("the URL {0}")]
     InvalidUrl(&'static str),
     /// The address rules forbid all addresses of the host.
-    #[error("refused by the egress rules: this service may not call that address")]
+    #[error("the egress rules forbid calls to this address")]
     Forbidden,
     /// The name has no address, or the lookup failed.
-    #[error("the host name could not be resolved")]
+    #[error("cannot resolve the host name")]
     Unresolved,
     /// The connection failed.
-    #[error("no connection: {0}")]
+    #[error("cannot connect: {0}")]
     ConnectFailed(String),
     /// The time limit was exceeded.
-    #[error("no answer within {} s", .0.as_secs_f32())]
+    #[error("no response within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
     /// The body exceeds the size limit.
-    #[error("the answer is larger than {0} bytes")]
+    #[error("the response is larger than {0} bytes")]
     TooLarge(usize),
     /// Other fetches use all of the buffer space.
-    #[error("too much is being fetched at this time")]
+    #[error("all fetch buffers are in use")]
     BufferFull,
     /// The connection ended before the response was complete, or the response was not HTTP.
-    #[error("no answer: {0}")]
+    #[error("no response: {0}")]
     BrokenResponse(String),
 }
 
 /// Error: the client could not be set up.
 #[derive(Debug, thiserror::Error)]
-#[error("the HTTP client could not be set up: {0}")]
+#[error("cannot set up the HTTP client: {0}")]
 pub struct ClientSetupError(#[source] reqwest::Error);
 
 /// Sends requests. Cheap to clone.
@@ -142,7 +142,7 @@ impl OutboundClient {
         let rules = Arc::new(rules);
         let builder = || client_builder(&rules, names, limits).pool_max_idle_per_host(idle);
         let http = builder().build().or_else(|error| {
-            tracing::warn!(%error, "no trusted certificates on this machine: https will not be reachable");
+            tracing::warn!(%error, "no trusted certificates found, https will not work");
             builder().tls_certs_only([]).build()
         });
 
@@ -261,7 +261,7 @@ impl OutboundClient {
             return Err(CallFailure::InvalidUrl("must be http or https"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(CallFailure::InvalidUrl("must not carry a user name or password"));
+            return Err(CallFailure::InvalidUrl("must not contain a user name or password"));
         }
 
         let permitted = match url.host() {

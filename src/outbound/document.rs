@@ -18,7 +18,7 @@ const LIMITS: ClientLimits =
 pub enum DocumentFailure {
     #[error(transparent)]
     Call(#[from] CallFailure),
-    #[error("the server answered with status {0}")]
+    #[error("the server responded with status {0}")]
     Status(u16),
 }
 

@@ -99,11 +99,11 @@ fn headers() -> HeaderMap {
 fn redirect_target(from: &str, answer: &ResponseHead) -> Result<String, FetchFailure> {
     let location = answer.headers.get(LOCATION).and_then(|location| location.to_str().ok());
     let url = location.and_then(|location| Url::parse(from).ok()?.join(location).ok());
-    url.map(String::from).ok_or_else(|| FetchFailure::Permanent("a redirect without a target".to_owned()))
+    url.map(String::from).ok_or_else(|| FetchFailure::Permanent("redirect without a Location".to_owned()))
 }
 
 fn status_failure(status: u16) -> FetchFailure {
-    let told = format!("the server answered with status {status}");
+    let told = format!("the server responded with status {status}");
     if matches!(status, 408 | 425 | 429 | 500..=599) {
         FetchFailure::Transient(told)
     } else {

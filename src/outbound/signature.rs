@@ -59,7 +59,7 @@ pub enum WebhookKeyError {
     #[error("webhook key {path}: {source}{}", to_help(path, source))]
     File { path: PathBuf, source: io::Error },
     /// The file does not contain a key.
-    #[error("webhook key {path}: does not hold {SECRET_PREFIX} and 32 bytes in base64")]
+    #[error("webhook key {path}: must be {SECRET_PREFIX} and 32 bytes in base64")]
     Malformed { path: PathBuf },
 }
 

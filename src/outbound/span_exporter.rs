@@ -102,7 +102,7 @@ impl SpanExporter {
                     _ => reason,
                 },
             };
-            tracing::warn!(spans = spans.len(), %reason, "the collector of traces did not take a batch; it is lost");
+            tracing::warn!(spans = spans.len(), %reason, "span batch lost");
             return false;
         }
     }

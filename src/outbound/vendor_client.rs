@@ -41,9 +41,9 @@ pub struct VendorEndpoint {
 /// Reason why a vendor cannot be called.
 #[derive(Debug, thiserror::Error)]
 pub enum VendorEndpointError {
-    #[error("the URL is not one that can be called")]
+    #[error("the URL is invalid")]
     Url,
-    #[error("the header or the key holds characters that no header can carry")]
+    #[error("auth_header or api_key contains characters that are not allowed in a header")]
     Credentials,
     #[error(transparent)]
     Client(#[from] ClientSetupError),
@@ -135,7 +135,7 @@ impl VendorClient {
         at: Timestamp,
     ) -> Result<(VendorResponse, NdjsonReader), CallFailure> {
         let kind =
-            HeaderValue::from_str(&content_type).map_err(|_| CallFailure::InvalidUrl("has an odd content type"))?;
+            HeaderValue::from_str(&content_type).map_err(|_| CallFailure::InvalidUrl("has an invalid content type"))?;
         let mut headers = self.headers_with(key, kind);
         headers.insert(ACCEPT, HeaderValue::from_static("application/x-ndjson"));
 

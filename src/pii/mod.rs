@@ -35,11 +35,11 @@ pub enum UserKeyError {
     #[error("{path}: {source}{}", to_help(path, source), path = path.display())]
     File { path: PathBuf, source: io::Error },
     /// A damaged key is never replaced, because a backup may hold the intact one.
-    #[error("{path}: does not hold a key of {KEY_BYTES} bytes; put the one of a backup there", path = path.display())]
+    #[error("{path}: must be a key of {KEY_BYTES} bytes; restore it from a backup", path = path.display())]
     Malformed { path: PathBuf },
     /// A lost key is never replaced: a new key would make the sealed data permanently unreadable, and data sealed with
     /// it would be unreadable once the old key is restored.
-    #[error("{path}: the key of the user is missing; put the one of a backup there", path = path.display())]
+    #[error("{path}: the key of the user is missing; restore it from a backup", path = path.display())]
     Missing { path: PathBuf },
     /// The user was erased.
     #[error("the user was erased")]
@@ -105,7 +105,7 @@ impl Keyring {
         let key = self.cached(user).or_else(|| self.read_key(user))?;
         let text = key.open(field, sealed);
         if text.is_none() {
-            tracing::error!(%user, field = field.as_str(), "a personal field cannot be opened with the user's key");
+            tracing::error!(%user, field = field.as_str(), "personal field not decryptable");
         }
         text
     }
@@ -181,13 +181,13 @@ impl Keyring {
         match self.read_or_create(user, None) {
             Ok(key) => {
                 if key.is_none() {
-                    tracing::warn!(%user, "the key of this user is not there: name and e-mail address cannot be read");
+                    tracing::warn!(%user, "user key missing, name and email unreadable");
                 }
                 key
             }
             Err(UserKeyError::Erased) => None,
             Err(failure) => {
-                tracing::error!(%user, %failure, "a user's key cannot be read");
+                tracing::error!(%user, %failure, "user key unreadable");
                 None
             }
         }

@@ -41,7 +41,7 @@ const END_KIND: u8 = 0;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// Another release wrote it with other data structures.
-    #[error("{}: another release wrote it", .0.display())]
+    #[error("{}: written by another release", .0.display())]
     OtherRelease(PathBuf),
     /// The file is damaged.
     #[error("{}: {reason}", .file.display())]
@@ -100,7 +100,7 @@ fn parse_header(bytes: &[u8; HEADER_BYTES], file: &Path) -> Result<Anchor, Snaps
         return Err(SnapshotError::damaged(file, "it is not a snapshot"));
     }
     if number(HEADER_BYTES - 4) != crc32c::crc32c(&bytes[..HEADER_BYTES - 4]) {
-        return Err(SnapshotError::damaged(file, "the checksum of its beginning does not fit"));
+        return Err(SnapshotError::damaged(file, "the checksum of its header is wrong"));
     }
     if number(8) != FORMAT || bytes[12..20] != fingerprint().to_le_bytes() {
         return Err(SnapshotError::OtherRelease(file.to_owned()));

@@ -60,7 +60,7 @@ pub fn init_logging(format: LogFormat, filter: LogFilter) {
         LogFormat::Json => fmt::layer().with_writer(io::stderr).json().flatten_event(true).boxed(),
     };
     if Registry::default().with(lines).with(filter.0).try_init().is_err() {
-        tracing::debug!("log lines are already being written; the first way of writing them stays");
+        tracing::debug!("logging already set up, first configuration kept");
         return;
     }
     super::panic_hook::install_hook();

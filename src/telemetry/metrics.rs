@@ -98,33 +98,33 @@ impl MetricFamilies {
     /// Registers all metrics, each with its help text.
     fn register_all(mut self) -> Self {
         let registry = &mut self.registry;
-        let about = "Requests by route, method and status; status 0: the caller went away first";
+        let about = "Requests by route, method and status; status 0 if the client disconnected before the response";
         registry.register("http_requests", about, self.requests.clone());
 
-        let about = "From the head of a request to the head of its answer, with the body of the request";
+        let about = "Time from the request headers to the response headers, including the request body";
         registry.register_with_unit("http_request_duration", about, Unit::Seconds, self.request_seconds.clone());
-        registry.register("http_requests_in_flight", "Requests that are being answered", self.in_flight.clone());
+        registry.register("http_requests_in_flight", "Requests in progress", self.in_flight.clone());
 
-        let about = "Requests that were answered 429, by the code of the error";
+        let about = "Requests rejected with 429, by error code";
         registry.register("limit_refusals", about, self.rate_limited.clone());
 
-        let about = "Spans of traces: sent to the collector, lost because it did not take them, dropped because too many waited";
+        let about = "Trace spans: sent to the collector, lost after failed attempts, or dropped from a full queue";
         registry.register("spans", about, self.spans.clone());
 
-        let about = "Questions to the issuer of tokens for its keys since the start, by what came of it";
+        let about = "Fetches of the OIDC issuer keys since the start, by outcome";
         registry.register("issuer_key_fetches", about, self.issuer_fetches.clone());
 
-        registry.register("events", "Events recorded since the start, by name", self.events.clone());
+        registry.register("events", "Events recorded since the start, by type", self.events.clone());
 
-        let about = "Tasks that failed since the start, by kind and code; what this program has no name for is `other`";
+        let about = "Tasks that failed since the start, by kind and code; `other` for codes of vendors";
         registry.register("task_failures", about, self.failures.clone());
 
-        let about = "Calls to vendors since the start, by what was asked and what came of it";
+        let about = "Vendor calls since the start, by operation and outcome";
         registry.register("vendor_calls", about, self.vendor_calls.clone());
-        let about = "How long calls to vendors take; of `result` with bringing the files home";
+        let about = "Duration of vendor calls; for `result` including the download of the files";
         registry.register_with_unit("vendor_call_duration", about, Unit::Seconds, self.vendor_call_seconds.clone());
 
-        let about = "How long the disk takes to confirm a group of changes";
+        let about = "Duration of journal syncs";
         registry.register_with_unit("journal_sync_duration", about, Unit::Seconds, self.sync_seconds.clone());
         self
     }

@@ -14,7 +14,7 @@ pub(super) fn install_hook() {
 }
 
 fn log_panic(panic: &PanicHookInfo<'_>) {
-    let reason = panic.payload_as_str().unwrap_or("it gave no reason");
+    let reason = panic.payload_as_str().unwrap_or("no reason given");
     let at = panic.location().map(ToString::to_string);
     // Captures only if `RUST_BACKTRACE` asks for it.
     let backtrace = Backtrace::capture();

@@ -51,7 +51,7 @@ impl UserKeyCheck {
     /// Adds the defects to the findings and notes.
     pub fn finish(self, root: &Path, findings: &mut Vec<Finding>, notes: &mut Vec<String>) {
         findings.extend(self.defects.into_iter().map(|(user, what)| {
-            let what = format!("{what}: put the one of a backup there, or name and e-mail address stay unreadable");
+            let what = format!("{what}: restore it from a backup, or name and e-mail address stay unreadable");
             Finding::in_file(key_path(root, user), what)
         }));
         notes.extend(self.leftover.into_iter().map(|user| {

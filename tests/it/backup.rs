@@ -239,7 +239,7 @@ async fn a_damaged_backup_is_not_put_back() {
     fs::remove_file(&file).unwrap();
     run(&target, &["restore", name]).expect(1).says(&["cannot be read"]);
     fs::remove_file(backup.join("manifest.json")).unwrap();
-    assert!(run(&target, &["restore", name]).expect(1).err.contains("no complete backup"));
+    assert!(run(&target, &["restore", name]).expect(1).err.contains("is not a complete backup"));
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1, "something was left behind");
 }
 
@@ -256,7 +256,7 @@ async fn what_rots_in_a_backup_is_written_anew_by_the_next_one() {
     let told = run(data.path(), &["backup", "--verify", name]).expect(1).says(&["it cannot be restored"]);
     assert!(!told.out.contains("put back"), "nothing was to be put back: {}", told.out);
     // When the next backup runs, then it names them
-    let anew = "its copy in the backup was damaged, and was written anew";
+    let anew = "its copy in the backup was damaged and has been rewritten";
     let told = run(data.path(), &["backup", name]).expect(0).says(&["00000000000000000001.seg", "archives/"]);
     assert_eq!(told.out.matches(anew).count(), files_below(&backup.join("files")).len(), "{}", told.out);
     // And it is complete, and the one after it copies nothing
@@ -270,7 +270,7 @@ async fn what_rots_in_a_backup_is_written_anew_by_the_next_one() {
     flip(&archive, 20);
     run(data.path(), &["backup", name]).expect(0);
     flip(&copied, 20);
-    run(data.path(), &["backup", name]).expect(1).says(&["is not in the backup"]);
+    run(data.path(), &["backup", name]).expect(1).says(&["not backed up"]);
     run(data.path(), &["backup", "--verify", name]).expect(0);
 }
 
@@ -287,11 +287,11 @@ fn nothing_is_overwritten_and_no_history_is_mixed() {
         let told = run(data, arguments).expect(1).err;
         assert!(told.contains(why), "{why:?} is not in: {told}");
     };
-    refused(earlier.path(), &["restore", name], "is not empty, and a restore overwrites nothing");
+    refused(earlier.path(), &["restore", name], "is not empty");
     refused(earlier.path(), &["backup", name], "another history");
     refused(with_log(5).path(), &["backup", name], "another log");
-    refused(data.path(), &["backup", data.path().join("backup").to_str().unwrap()], "lie in each other");
-    refused(data.path(), &["backup", earlier.path().to_str().unwrap()], "is no backup directory");
+    refused(data.path(), &["backup", data.path().join("backup").to_str().unwrap()], "must not contain each other");
+    refused(data.path(), &["backup", earlier.path().to_str().unwrap()], "is not a backup directory");
     refused(elsewhere.path(), &["backup", name], "is not a data directory");
     // A damaged journal is not backed up, and the previous backup stays valid
     let segment = data.path().join("log/journal/00000000000000000001.seg");
@@ -385,7 +385,7 @@ fn the_key_of_ids_that_a_directory_has_lost_stays_in_its_backup() {
     let key = fs::read(data.path().join("url-key")).unwrap();
     fs::remove_file(data.path().join("url-key")).unwrap();
     // When further backups run, then each reports it, and a restore brings the file back
-    (0..2).for_each(|_| drop(take().says(&["url-key is not in the data directory any more"])));
+    (0..2).for_each(|_| drop(take().says(&["url-key is missing in the data directory"])));
     drop(service);
     let restored = elsewhere.path().join("restored");
     run(&restored, &["restore", backup.to_str().unwrap()]).expect(0);
@@ -394,6 +394,6 @@ fn the_key_of_ids_that_a_directory_has_lost_stays_in_its_backup() {
     let copy = files_below(&backup.join("files")).into_iter().find(|path| fs::read(path).unwrap() == key);
     fs::write(copy.expect("a copy of the key"), b"rotten").unwrap();
     let take = |code| run(data.path(), &["backup", backup.to_str().unwrap()]).expect(code);
-    take(1).says(&["url-key: it is not in the data directory any more", "the backup before is damaged"]);
+    take(1).says(&["url-key: it is missing in the data directory", "its copy in the backup is damaged"]);
     take(0).says(&["url-key is not in the data directory, and no backup before has it"]);
 }

@@ -163,7 +163,7 @@ async fn a_ban_that_does_not_apply_says_what_the_status_is_already() {
                 rule(&app, &format!("{what}/ban")).await.expect(204);
             }
             let refused = rule(&app, &format!("{what}/{command}")).await.expect(409).json();
-            let already = format!("from {kind}{state} to {kind}{state}: it has that status already");
+            let already = format!("from {kind}{state} to {kind}{state}: it already has that status");
             assert!(refused["detail"].as_str().unwrap().ends_with(&already), "{refused}");
         }
     }
@@ -173,7 +173,7 @@ async fn a_ban_that_does_not_apply_says_what_the_status_is_already() {
 #[actix_web::test]
 async fn every_ban_has_a_reason() {
     const REASON: &str =
-        "must be a string of at most 1000 characters, without control characters other than tabs and line breaks";
+        "must be a string of at most 1000 characters, without control characters except tabs and line breaks";
     let (app, alice, _) = acme().await;
     for what in [&format!("/admin/users/{}", alice.id), "/admin/publishers/acme", "/admin/nodes/face-tools"] {
         for command in ["ban", "unban"] {

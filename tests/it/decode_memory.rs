@@ -226,5 +226,5 @@ async fn eight_submissions_of_large_pictures_stay_within_the_memory_of_the_decod
 fn a_picture_that_needs_more_than_all_of_the_memory_is_refused_with_the_figures() {
     let decoders = PictureDecoders::new(64 << 20);
     let refusal = decoders.inspect(&deep_png(8000, 5000, false, b"")).unwrap_err().to_string();
-    assert_eq!(refusal, "needs 181 MB of memory to be decoded; at most 68 MB are allowed");
+    assert_eq!(refusal, "requires 181 MB of memory to decode; at most 68 MB are allowed");
 }

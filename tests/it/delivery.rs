@@ -167,7 +167,7 @@ async fn a_private_address_is_not_called_when_private_addresses_are_denied() {
     completed(&app, &task).await;
     attempted(&app, &task, 1).await;
     let attempt = listed(&app, app.admin_token(), &task).await[0]["attempts"][0].clone();
-    assert_eq!(attempt["reason"], "refused by the egress rules: this service may not call that address");
+    assert_eq!(attempt["reason"], "the egress rules forbid calls to this address");
     assert!(receiver.received().is_empty());
 }
 

@@ -97,7 +97,7 @@ async fn the_demo_says_what_keeps_it_from_running() {
     let user = app.user("ada").await;
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let cases = [
-        (app.url(""), "mdu_of-somebody-else", "does not know this token"),
+        (app.url(""), "mdu_of-somebody-else", "rejects this token"),
         (app.url(""), user.token.as_str(), "an administrator"),
         (format!("http://{free}"), "x", "no service answers"),
         ("127.0.0.1".to_owned(), "x", "is not the URL"),

@@ -60,7 +60,7 @@ fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
         std::thread::sleep(Duration::from_millis(20));
     };
     // Then appends are rejected with the reason, and reads continue
-    let said = "no room on the disk: 0 MiB are free, and 1 MiB are kept in reserve (storage.reserve_mib)";
+    let said = "disk full: 0 MiB free, 1 MiB reserved (storage.reserve_mib)";
     assert!(matches!(&failure, LogFailure::Full { reason } if reason == said), "{failure}");
     let events = all(&log);
     assert_eq!(events[..before.len()], before);

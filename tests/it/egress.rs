@@ -88,7 +88,7 @@ async fn outcome(app: &TestApp, place: &str) -> Outcome {
     assert_eq!(shown["error"]["code"].as_str(), failure, "{place}: {shown}");
     let attempt = &delivery["attempts"][0];
     match (attempt["status_code"].as_u64(), attempt["reason"].as_str()) {
-        (None, Some(reason)) if reason.starts_with("refused by the egress rules") => Outcome::Forbidden,
+        (None, Some(reason)) if reason.starts_with("the egress rules forbid") => Outcome::Forbidden,
         (Some(302), _) => Outcome::Redirected,
         other => panic!("{place}: {other:?}"),
     }

@@ -67,7 +67,7 @@ fn a_start_by_the_wrong_user_says_as_whom_to_run_it() {
     // When another user starts a service there, then the error names both remedies
     let Some(done) = as_other(&mut command(data.path())) else { return };
     let (told, path) = (done.expect(1).err, data.path().display());
-    let whose = format!("{path} belongs to user 0 (root), and this is user {OTHER}");
+    let whose = format!("{path} belongs to user 0 (root), and this process runs as user {OTHER}");
     for words in [&whose, &format!("chown -R {OTHER} {path}"), "sudo -u root mediary"] {
         assert!(told.contains(words), "{words:?} is not in: {told}");
     }

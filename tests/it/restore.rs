@@ -106,7 +106,7 @@ fn a_place_beside_which_nothing_can_be_made_is_told_as_that_and_leaves_nothing()
     // Given a file in place of the temporary directory
     fs::write(elsewhere.path().join(".data.restoring"), "").unwrap();
     let told = run(&elsewhere.path().join("data"), &["restore", &backup]).expect(1).err;
-    assert!(told.contains(".data.restoring cannot be made") && told.contains("beside its place"), "{told}");
+    assert!(told.contains(".data.restoring") && told.contains("beside its target"), "{told}");
     assert!(!told.contains("another restore"), "{told}");
     // Given missing parent directories, and a directory that is no backup
     let deep = elsewhere.path().join("a/b/data");
@@ -119,10 +119,9 @@ fn a_backup_that_is_not_there_is_told_before_anything_else() {
     // Given a data directory that is not empty
     let data = with_log(5);
     let nowhere = data.path().join("nowhere");
-    for (backup, missing) in [(nowhere.as_path(), "there is no such directory"), (data.path(), "there is no manifest")]
-    {
+    for (backup, missing) in [(nowhere.as_path(), "directory does not exist"), (data.path(), "manifest is missing")] {
         let told = run(data.path(), &["restore", backup.to_str().unwrap()]).expect(1).err;
-        let expected = format!("{} holds no complete backup: {missing}", backup.display());
+        let expected = format!("{} is not a complete backup: the {missing}", backup.display());
         assert!(told.contains(&expected) && !told.contains("not empty"), "{told}");
     }
 }

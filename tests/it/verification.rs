@@ -113,8 +113,7 @@ async fn keys_that_do_not_open_what_is_sealed_are_named() {
     let key = key_of(data, &alice);
     let sound = fs::read(&key).unwrap();
     let found = |what: &str| {
-        let told =
-            verify(data).expect(1).says(&["damaged: 1 finding ", &alice.id, what, "put the one of a backup there"]);
+        let told = verify(data).expect(1).says(&["damaged: 1 finding ", &alice.id, what, "restore it from a backup"]);
         assert!(!told.out.contains(&bob.id), "{}", told.out);
     };
     // When a key is damaged, of another user, too short, or missing, then it is named

@@ -145,7 +145,7 @@ async fn damaged_and_missing_files_are_named() {
     let told = run(data.path(), &["audit", "verify"]).expect(1).says(&["damaged: 2 findings"]);
     for file in [&archive, &input] {
         let line = told.out.lines().find(|line| line.contains(&name(file))).expect("a line for the file");
-        assert!(line.contains("does not hold what its name says"), "{line}");
+        assert!(line.contains("does not match the file name"), "{line}");
     }
     // Pictures may be missing, archives may not
     fs::remove_file(&input).unwrap();
@@ -153,7 +153,7 @@ async fn damaged_and_missing_files_are_named() {
     run(data.path(), &["audit", "verify"]).expect(1).says(&[
         "1 finding ",
         &name(&archive),
-        "a version names is missing",
+        "the archive of a version is missing",
     ]);
 }
 
@@ -347,7 +347,7 @@ fn a_checkpoint_tells_a_rewritten_a_cut_and_a_foreign_history() {
     since(data.path()).expect(1).says(&["the checkpoint was signed with "]);
     // And a changed one is invalid
     fs::write(file, taken.to_json().to_string().replace("\"position\":40", "\"position\":38")).unwrap();
-    assert!(since(data.path()).expect(2).err.contains("its signature does not fit"));
+    assert!(since(data.path()).expect(2).err.contains("its signature is invalid"));
 }
 
 #[actix_web::test]

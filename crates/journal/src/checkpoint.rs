@@ -49,7 +49,7 @@ pub enum CheckpointError {
     #[error("{0} is missing or has another form")]
     Field(&'static str),
     /// The signature does not match the content.
-    #[error("its signature does not fit: it was changed, or never signed with its public key")]
+    #[error("its signature is invalid: it was changed or not signed with its public key")]
     Forged,
 }
 

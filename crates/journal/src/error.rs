@@ -103,7 +103,7 @@ impl WriteError {
 #[must_use]
 pub fn missing_resource(error: &io::Error) -> Option<&'static str> {
     if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge) {
-        return Some("no room on the disk");
+        return Some("disk full");
     }
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE)).then_some("too many files are open")
 }

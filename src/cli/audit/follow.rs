@@ -40,7 +40,7 @@ async fn listen(feed: &mut SseReader, printer: &mut Printer) -> Result<bool, Cli
     loop {
         match feed.next().await {
             Ok(Some(event)) if event.kind == "failed" => {
-                return Err(anyhow::Error::msg(format!("the service cannot read its log: {}", event.data)).into());
+                return Err(anyhow::Error::msg(format!("the service failed to read its log: {}", event.data)).into());
             }
             Ok(Some(event)) => {
                 printer.event(&serde_json::from_str(&event.data).map_err(anyhow::Error::from)?)?;

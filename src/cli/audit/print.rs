@@ -96,7 +96,7 @@ impl Printer {
                 self.write_line(&format!("{thing} at position {position}{at}:"))?;
                 self.write_line(&printable_json(&pretty))?;
             }
-            None => self.write_line(&format!("{thing} was not there at position {position}{at}"))?,
+            None => self.write_line(&format!("{thing} did not exist at position {position}{at}"))?,
         }
         self.flush()
     }

@@ -123,11 +123,11 @@ impl ServiceClient {
     /// Failure for an error response to the query at `path`.
     pub(super) fn response_error(&self, reply: &ServiceResponse, path: &str) -> CliError {
         let told = reply.json();
-        let detail = super::text::printable(told["detail"].as_str().unwrap_or("it does not say why"));
+        let detail = super::text::printable(told["detail"].as_str().unwrap_or("no reason given"));
         match reply.status {
             400 => CliError::Usage(with_option_names(&detail, path)),
-            401 => anyhow!("the service at {} does not know this token: give --token, or set MEDIARY_ADMIN_TOKEN as the service has it", self.base).into(),
-            403 => anyhow!("the service at {} answers only administrators: give --token", self.base).into(),
+            401 => anyhow!("the service at {} rejects this token: give another with --token", self.base).into(),
+            403 => anyhow!("the service at {} requires the token of an administrator: give --token", self.base).into(),
             status => anyhow!("the service at {} answered {status}: {detail}", self.base).into(),
         }
     }

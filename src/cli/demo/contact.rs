@@ -39,7 +39,7 @@ const JPEG_QUALITY: u8 = 88;
 /// # Errors
 /// If the service rejects or fails a job, a file cannot be written, or a parameter has no effect on any photograph.
 pub async fn contact_sheet(api: &ApiClient, directory: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let photographs = photographs()?;
     let cells = cells();
     let mut sections = Vec::new();
@@ -67,7 +67,7 @@ pub async fn contact_sheet(api: &ApiClient, directory: &Path) -> anyhow::Result<
     draw(directory, "contact-sheet.jpg", &sections)?;
     let idle = idle(&cells, &seen);
     if !idle.is_empty() {
-        bail!("these change nothing that anybody sees:\n  {}", idle.join("\n  "));
+        bail!("these settings have no visible effect:\n  {}", idle.join("\n  "));
     }
     Ok(())
 }

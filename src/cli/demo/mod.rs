@@ -149,7 +149,7 @@ async fn ensure_admin(api: &ApiClient, base: &str) -> anyhow::Result<()> {
         200 if reply.json()["isAdmin"] == true => Ok(()),
         200 => bail!("the sample registry needs the token of an administrator"),
         401 => bail!(
-            "the service at {base} does not know this token: is it the one in its data directory, or was it started with another MEDIARY_ADMIN_TOKEN?"
+            "the service at {base} rejects this token: does it use another data directory or MEDIARY_ADMIN_TOKEN?"
         ),
         status => bail!("the service at {base} returned {status} for GET /users"),
     }

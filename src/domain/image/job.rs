@@ -88,7 +88,7 @@ impl ImageJob {
             return Ok(());
         }
         Err(InvalidValue::new(format!(
-            "{width}x{height} pixels upscaled {times}x would have {out_width}x{out_height} pixels; at most 25.3 million are allowed",
+            "{width}x{height} pixels upscaled {times}x exceed 25.3 million pixels: {out_width}x{out_height}",
         )))
     }
 }

@@ -7,7 +7,7 @@ use crate::domain::value::{Link, Name};
 use serde_json::json;
 
 const LABEL: &str =
-    "must be a string of at most 200 characters, without control characters other than tabs and line breaks";
+    "must be a string of at most 200 characters, without control characters except tabs and line breaks";
 const NAME: &str =
     "must be one line of at most 200 characters, without control, bidirectional or zero-width characters";
 

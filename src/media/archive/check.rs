@@ -108,7 +108,7 @@ pub fn check(mut file: impl Read + Seek) -> Result<(), ArchiveError> {
         |bytes: fn(&ZipEntrySizes) -> u64| entries.iter().fold(0, |sum: u64, e| sum.saturating_add(bytes(&e.sizes)));
     let unpacked = sum(|sizes| sizes.unpacked);
     if unpacked > UNPACKED_MAX {
-        return Err(archive_flaw(format!("the archive unpacks to {unpacked} bytes: at most {UNPACKED_MAX} are taken")));
+        return Err(archive_flaw(format!("the archive unpacks to {unpacked} bytes; at most {UNPACKED_MAX} allowed")));
     }
 
     // Entries may claim to share bytes; together they have at most those before the directory.
@@ -132,7 +132,7 @@ fn open<F: Read + Seek>(file: F, directory: &ZipDirectory) -> Result<ZipArchive<
     let archive = ZipArchive::with_config(Config { archive_offset: ArchiveOffset::Known(0) }, file);
     let archive = archive.map_err(|error| zip_flaw(error).map_or_else(ArchiveError::Io, archive_flaw))?;
     if archive.central_directory_start() != directory.start {
-        return Err(archive_flaw("the archive can be read in two ways"));
+        return Err(archive_flaw("the archive is ambiguous"));
     }
     if archive.len() == directory.headers.len() {
         return Ok(archive);
@@ -143,7 +143,7 @@ fn open<F: Read + Seek>(file: F, directory: &ZipDirectory) -> Result<ZipArchive<
 
     for header in &directory.headers {
         if !seen.insert(&header.name) {
-            flaws.add(|| format!("{} is there twice", quote_name(&String::from_utf8_lossy(&header.name))));
+            flaws.add(|| format!("{} exists twice", quote_name(&String::from_utf8_lossy(&header.name))));
         }
     }
 
@@ -183,7 +183,7 @@ impl ZipEntryFlaw {
                 format!("is the same file as {} on some systems", quote_name(&entries[*index].name)).into()
             }
             Self::Inside(index) => {
-                format!("lies inside {}, which is no directory", quote_name(&entries[*index].name)).into()
+                format!("is inside {}, which is not a directory", quote_name(&entries[*index].name)).into()
             }
         }
     }
@@ -218,7 +218,7 @@ fn read_entries<F: Read + Seek>(archive: &ZipArchive<F>, directory: &ZipDirector
         let found = data.ok().and_then(|data| Some((headers.get(&data.central_header_start())?, data)));
         let Some((header, data)) = found else {
             let name = format!("entry {index}");
-            let flaw = Some(ZipEntryFlaw::Message("is not where the directory says".into()));
+            let flaw = Some(ZipEntryFlaw::Message("is not at the offset in the central directory".into()));
             let key = name.clone();
             let kind = ZipEntryKind::File;
             let has_data_descriptor = false;
@@ -264,7 +264,7 @@ fn find_flaw(name: &str, header: &ZipHeader, kind: ZipEntryKind, sizes: ZipEntry
         return Some(flaw.into());
     }
     if kind != ZipEntryKind::Directory && path::collision_key(name).is_empty() {
-        return Some("names no file".into());
+        return Some("has no file name".into());
     }
     if header.flags & ENCRYPTED != 0 {
         return Some("is encrypted".into());
@@ -272,7 +272,7 @@ fn find_flaw(name: &str, header: &ZipHeader, kind: ZipEntryKind, sizes: ZipEntry
 
     if !matches!(header.method, 0 | 8) {
         return Some(
-            format!("is packed by method {}: only stored and deflated entries are taken", header.method).into(),
+            format!("uses compression method {}; only stored and deflated entries are allowed", header.method).into(),
         );
     }
 
@@ -328,7 +328,7 @@ fn unpack<F: Read + Seek>(
     entry: &mut ZipEntry,
     buffer: &mut [u8],
 ) -> io::Result<Option<Cow<'static, str>>> {
-    let unpack_flaw = |error| zip_flaw(error).map(|reason| Some(format!("does not unpack: {reason}").into()));
+    let unpack_flaw = |error| zip_flaw(error).map(|reason| Some(format!("cannot be unpacked: {reason}").into()));
     let mut file = match archive.by_index_with_options(index, ZipReadOptions::new()) {
         Ok(file) => file,
         Err(error) => return unpack_flaw(error),
@@ -354,7 +354,7 @@ fn unpack<F: Read + Seek>(
     }
 
     if unpacked != entry.sizes.unpacked {
-        return Ok(Some(format!("says that it has {} bytes, and has {unpacked}", entry.sizes.unpacked).into()));
+        return Ok(Some(format!("declares {} bytes but has {unpacked}", entry.sizes.unpacked).into()));
     }
 
     let target = (entry.kind == ZipEntryKind::Link).then(|| String::from_utf8_lossy(&target).into_owned());
@@ -382,7 +382,7 @@ fn finish<F: Read + Seek>(
     check_gaps(entries, directory)?;
 
     archive.validate_header_consistency().map_err(|error| match zip_flaw(error) {
-        Ok(reason) => archive_flaw(format!("the entries and the directory of the archive differ: {reason}")),
+        Ok(reason) => archive_flaw(format!("the entries and the central directory differ: {reason}")),
         Err(error) => ArchiveError::Io(error),
     })
 }
@@ -399,7 +399,7 @@ fn check_gaps(entries: &[ZipEntry], directory: &ZipDirectory) -> Result<(), Arch
     for (start, entry) in entries.iter().map(|entry| (entry.span.start, Some(entry))).chain([(directory.start, None)]) {
         match start.checked_sub(end) {
             None => return Err(archive_flaw("entries of the archive overlap")),
-            Some(gap) if gap > slack => return Err(archive_flaw("the archive holds bytes that belong to no entry")),
+            Some(gap) if gap > slack => return Err(archive_flaw("the archive has bytes that belong to no entry")),
             Some(_) => {}
         }
         if let Some(entry) = entry {

@@ -55,7 +55,7 @@ pub enum ZipDirectoryError {
 impl From<io::Error> for ZipDirectoryError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => invalid("the archive is cut off"),
+            io::ErrorKind::UnexpectedEof => invalid("the archive is truncated"),
             _ => Self::Io(error),
         }
     }
@@ -84,17 +84,17 @@ pub fn read(file: &mut (impl Read + Seek)) -> Result<ZipDirectory, ZipDirectoryE
     let extent = find_extent(file)?;
     if extent.start.checked_add(extent.bytes) != Some(extent.end) {
         return Err(invalid(
-            "the archive is cut off, or something stands around it: its directory is not where it says",
+            "the archive is truncated or has extra data: its central directory is not at the declared offset",
         ));
     }
     if extent.entries == 0 {
         return Err(invalid("the archive is empty"));
     }
     if extent.entries > ENTRIES_MAX {
-        return Err(invalid(format!("the archive has {} entries: at most {ENTRIES_MAX} are taken", extent.entries)));
+        return Err(invalid(format!("the archive has {} entries; at most {ENTRIES_MAX} are allowed", extent.entries)));
     }
     if extent.bytes > DIRECTORY_MAX {
-        return Err(invalid(format!("the directory of the archive is larger than {DIRECTORY_MAX} bytes")));
+        return Err(invalid(format!("the central directory is larger than {DIRECTORY_MAX} bytes")));
     }
 
     let bytes = read_at(file, extent.start, usize::try_from(extent.bytes).unwrap_or(usize::MAX))?;
@@ -111,7 +111,7 @@ fn find_extent(file: &mut (impl Read + Seek)) -> Result<ZipDirectoryExtent, ZipD
     let record = &tail[last..];
     let ends_the_file = record.len() >= END_BYTES && record.len() == END_BYTES + usize::from(u16_at(record, 20));
     if !ends_the_file {
-        return Err(invalid("the archive does not end where it says"));
+        return Err(invalid("the archive does not end at the declared offset"));
     }
 
     let end = tail_at + last as u64;
@@ -138,7 +138,7 @@ fn find_zip64_extent(file: &mut (impl Read + Seek), end: u64) -> Result<Option<Z
     let fits = at.checked_add(END64_BYTES as u64).is_some_and(|after| after <= locator_at);
     let record = if fits { read_at(file, at, END64_BYTES)? } else { Vec::new() };
     if !record.starts_with(&END64_MAGIC) || at.checked_add(12 + u64_at(&record, 4)) != Some(locator_at) {
-        return Err(invalid("the archive does not end where it says"));
+        return Err(invalid("the archive does not end at the declared offset"));
     }
     check_single_disk([u32_at(&record, 16), u32_at(&record, 20)], u64_at(&record, 24) == u64_at(&record, 32))?;
 
@@ -149,7 +149,7 @@ fn find_zip64_extent(file: &mut (impl Read + Seek), end: u64) -> Result<Option<Z
 }
 
 fn check_single_disk(disks: [u32; 2], all_here: bool) -> Result<(), ZipDirectoryError> {
-    if disks == [0, 0] && all_here { Ok(()) } else { Err(invalid("the archive is a part of several")) }
+    if disks == [0, 0] && all_here { Ok(()) } else { Err(invalid("the archive is split into several files")) }
 }
 
 fn parse_headers(bytes: &[u8], extent: ZipDirectoryExtent) -> Result<Vec<ZipHeader>, ZipDirectoryError> {
@@ -157,15 +157,14 @@ fn parse_headers(bytes: &[u8], extent: ZipDirectoryExtent) -> Result<Vec<ZipHead
     let mut rest = bytes;
     while !rest.is_empty() {
         let at = extent.start + (bytes.len() - rest.len()) as u64;
-        let (header, length) =
-            parse_header(rest, at).ok_or_else(|| invalid("the directory of the archive is damaged"))?;
+        let (header, length) = parse_header(rest, at).ok_or_else(|| invalid("the central directory is damaged"))?;
         headers.push(header);
         rest = &rest[length..];
     }
     if headers.len() as u64 == extent.entries {
         return Ok(headers);
     }
-    Err(invalid(format!("the archive says that it has {} entries, and has {}", extent.entries, headers.len())))
+    Err(invalid(format!("the archive declares {} entries but has {}", extent.entries, headers.len())))
 }
 
 /// Parses the header at the beginning of `bytes`; also returns its length.

@@ -32,7 +32,7 @@ fn syntax_flaw(path: &str) -> Option<&'static str> {
         return Some("is longer than 1024 bytes");
     }
     if path.chars().any(char::is_control) {
-        return Some("holds a control character");
+        return Some("contains a control character");
     }
     is_absolute(path).then_some("is an absolute path")
 }
@@ -108,8 +108,8 @@ mod tests {
             ("a\\..\\b", "leads out of its directory"),
             ("a/.. /b", "leads out of its directory"),
             ("a/.../b", "leads out of its directory"),
-            ("a\0b", "holds a control character"),
-            ("a\nb", "holds a control character"),
+            ("a\0b", "contains a control character"),
+            ("a\nb", "contains a control character"),
             (&"x".repeat(1025), "is longer than 1024 bytes"),
         ] {
             assert_eq!(name_flaw(bad), Some(reason), "{bad}");

@@ -61,10 +61,10 @@ pub enum UploadTokenError {
 #[derive(Debug, thiserror::Error)]
 pub enum UploadKeyError {
     /// The file cannot be read or written.
-    #[error("key of the upload links {path}: {source}{}", to_help(path, source))]
+    #[error("upload link key {path}: {source}{}", to_help(path, source))]
     File { path: PathBuf, source: io::Error },
     /// The file does not contain a key.
-    #[error("key of the upload links {path}: does not hold {KEY_PREFIX} and 32 bytes in base64")]
+    #[error("upload link key {path}: must be {KEY_PREFIX} and 32 bytes in base64")]
     Malformed { path: PathBuf },
 }
 

@@ -38,7 +38,7 @@ impl SnapshotChunk {
     fn decode(&self) -> Result<SnapshotPart, String> {
         let values = &self.bytes[CHUNK_HEADER_BYTES..];
         if self.bytes[5..CHUNK_HEADER_BYTES] != crc32c::crc32c(values).to_le_bytes() {
-            return Err("the checksum of a chunk does not fit".to_owned());
+            return Err("the checksum of a chunk is wrong".to_owned());
         }
         SnapshotPart::decode(self.kind, values).map_err(|error| error.to_string())
     }
@@ -94,7 +94,7 @@ impl OpenedSnapshot {
         let mut told = [0; HASH_BYTES];
         let whole = self.remaining == HASH_BYTES as u64 && self.file.read_exact(&mut told).is_ok();
         if !whole || told != *hash.finalize() {
-            return Err(SnapshotError::damaged(&self.path, "the hash of its contents does not fit"));
+            return Err(SnapshotError::damaged(&self.path, "the hash of its content is wrong"));
         }
 
         models.versions = Versions::from_nodes(&models.nodes);

@@ -285,7 +285,7 @@ fn the_snapshot_of_another_release_is_not_used() {
     let crc = crc32c::crc32c(&bytes[..HEADER_BYTES - 4]);
     bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
     fs::write(&path, bytes).unwrap();
-    assert!(loaded(directory.path()).unwrap_err().contains("another release wrote it"));
+    assert!(loaded(directory.path()).unwrap_err().contains("written by another release"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::LabelPairs;
 /// Values of the gauges at a scrape.
 #[derive(Debug, Clone, Default)]
 pub struct GaugeReadings {
-    /// The position of the last event.
+    /// Position of the last event.
     pub log_position: u64,
     /// The position of the read models.
     pub read_models_position: u64,
@@ -33,7 +33,7 @@ pub struct GaugeReadings {
     pub sync_pending: Duration,
     /// Free bytes on the disk.
     pub free_bytes: Option<u64>,
-    /// Bytes of the disk that are kept free.
+    /// Reserved disk space in bytes.
     pub reserve_bytes: u64,
     /// Circuit breaker states by vendor.
     pub circuits: Vec<(&'static str, StateGauge)>,
@@ -60,32 +60,32 @@ impl GaugeReadings {
             registry.register(name, help, gauge_of(value));
         };
 
-        tell("log_position", "The position of the last event", self.log_position);
-        tell("read_models_position", "The position that lists and reads show", self.read_models_position);
+        tell("log_position", "Position of the last event", self.log_position);
+        tell("read_models_position", "Position of the read models", self.read_models_position);
         tell(
             "read_models_lag_events",
-            "Events that lists and reads do not show yet",
+            "Events not yet in the read models",
             self.log_position.saturating_sub(self.read_models_position),
         );
-        tell("index_position", "The position that the index of the log has reached", self.index_position);
+        tell("index_position", "Position of the index (sled)", self.index_position);
         tell(
             "index_lag_events",
-            "Events that the index of the log does not have yet",
+            "Events not yet in the index (sled)",
             self.log_position.saturating_sub(self.index_position),
         );
         tell(
             "verified_position",
-            "The position up to which the log was verified since the start",
+            "Position up to which the log has been verified since the start",
             self.verified_position,
         );
-        tell("ready", "1 when the service can do its work, as /ready says", u64::from(self.is_ready));
-        tell("storage_reserve_bytes", "Bytes of the disk that are kept free", self.reserve_bytes);
-        tell("start_time_seconds", "When the service started, in seconds since 1970", self.started_at_seconds);
+        tell("ready", "1 if the service is ready, as reported by /ready", u64::from(self.is_ready));
+        tell("storage_reserve_bytes", "Reserved disk space in bytes", self.reserve_bytes);
+        tell("start_time_seconds", "Start time of the service in seconds since 1970", self.started_at_seconds);
 
         for (name, help, value) in [
-            ("index_bytes", "Size of the index of the log (sled)", self.index_bytes),
-            ("storage_free_bytes", "Bytes that are free where the data directory is", self.free_bytes),
-            ("process_resident_memory_bytes", "Memory of the process", self.resident_bytes),
+            ("index_bytes", "Size of the index (sled) in bytes", self.index_bytes),
+            ("storage_free_bytes", "Free disk space of the data directory in bytes", self.free_bytes),
+            ("process_resident_memory_bytes", "Resident memory of the process in bytes", self.resident_bytes),
         ] {
             if let Some(value) = value {
                 tell(name, help, value);
@@ -96,22 +96,18 @@ impl GaugeReadings {
         for (queue, waiting) in &self.queues {
             queues.get_or_create(&[("queue", queue)]).set(signed(*waiting));
         }
-        registry.register(
-            "queue",
-            "What waits: changes to be written, tasks that have not ended, callbacks to be made",
-            queues,
-        );
+        registry.register("queue", "Queue lengths: changes to write, unfinished tasks, pending webhooks", queues);
 
-        let about = "1 for what came of verifying the log";
+        let about = "1 for the current state of the log verification";
         let verification = state_family(&self.verification);
         registry.register("verification_state", about, verification);
 
         let pending = Gauge::<f64, AtomicU64>::default();
         pending.set(self.sync_pending.as_secs_f64());
-        let about = "How long the disk has been at the group of changes that it was given last; 0: at none";
+        let about = "Duration of the journal sync in progress; 0 if there is none";
         registry.register_with_unit("journal_sync_pending", about, Unit::Seconds, pending);
 
-        registry.register("storage_state", "1 for the state that the storage is in", state_family(&self.storage));
+        registry.register("storage_state", "1 for the current storage state", state_family(&self.storage));
 
         let circuits = Family::<LabelPairs<2>, Gauge>::default();
         for (vendor, state) in &self.circuits {
@@ -119,10 +115,10 @@ impl GaugeReadings {
                 circuits.get_or_create(&[("vendor", vendor), ("state", name)]).set(i64::from(*name == state.current));
             }
         }
-        registry.register("vendor_circuit", "1 for the state that the circuit of a vendor is in", circuits);
+        registry.register("vendor_circuit", "1 for the current circuit breaker state of a vendor", circuits);
 
         let build: LabelPairs<2> = [("version", env!("CARGO_PKG_VERSION")), ("commit", env!("BUILD_COMMIT"))];
-        registry.register("build", "The program", prometheus_client::metrics::info::Info::new(build));
+        registry.register("build", "Version of the service", prometheus_client::metrics::info::Info::new(build));
         registry
     }
 }

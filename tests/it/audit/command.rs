@@ -108,7 +108,7 @@ async fn a_running_service_and_its_directory_give_the_same_answers() {
     // And without a terminal nothing is truncated
     assert!(stopped[0].contains(&"x".repeat(900)) && stopped[8].contains(&"x".repeat(900)));
     assert_eq!(stopped[0], stopped[2]);
-    assert!(stopped[6].contains("no matching events") && stopped[11].contains("was not there"), "{}", stopped[11]);
+    assert!(stopped[6].contains("no matching events") && stopped[11].contains("did not exist"), "{}", stopped[11]);
     let was: Value = serde_json::from_str(&stopped[10]).unwrap();
     assert_eq!(was["state"], told.shown[2].1[2].1);
 }
@@ -134,7 +134,7 @@ async fn what_is_wrong_is_said_and_has_its_exit_code() {
         assert!(["/position", "/from", "/to"].iter().all(|pointer| !errors.contains(pointer)), "{errors}");
     }
     let (exit, _, errors) = run(&running, &["log", "--token", "mdu_wrong"]).await;
-    assert!(exit == 1 && errors.contains("does not know this token"), "{errors}");
+    assert!(exit == 1 && errors.contains("rejects this token"), "{errors}");
     let dir = app.stop().await;
     for (arguments, code, told) in cases {
         let (exit, _, errors) = run(dir.path(), arguments).await;

@@ -126,15 +126,15 @@ async fn receivers() -> Receivers {
     let headers =
         raw("HTTP/1.1 200 OK\r\n", Some("x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n")).await;
     let [garbage, closing] = [raw("what?\r\n\r\n", None).await, raw("", None).await];
-    let mut after_down = vec!["no connection"; 9];
+    let mut after_down = vec!["cannot connect"; 9];
     after_down.push("204");
     let mut turned = vec!["503"];
-    turned.resize(10, "refused by the egress rules");
+    turned.resize(10, "the egress rules forbid");
     let http = |address: SocketAddr| format!("http://{address}/hook");
     let rows = vec![
         Row::new("none", content.url("/hook"), "delivered", &["204"]),
         Row::new("down for 72 h", http(down), "delivered", &after_down),
-        Row::new("refuses connections", http(nobody()), "dead", &["no connection"; 10]),
+        Row::new("refuses connections", http(nobody()), "dead", &["cannot connect"; 10]),
         Row::new("fails", failing.url("/hook"), "dead", &["500"; 10]),
         Row::new("redirects", redirecting.url("/hook"), "dead", &["307"; 10]),
         Row::new("is gone", gone.url("/hook"), "stopped", &["410"]),
@@ -142,15 +142,15 @@ async fn receivers() -> Receivers {
             "slow at first",
             http(slow_twice().await),
             "delivered",
-            &["no answer within 3 s", "no answer within 3 s", "204"],
+            &["no response within 3 s", "no response within 3 s", "204"],
         ),
         Row::new("an endless body", http(endless), "delivered", &["200"]),
-        Row::new("endless headers", http(headers), "dead", &["no answer"; 10]),
+        Row::new("endless headers", http(headers), "dead", &["no response"; 10]),
         Row::new("busy, Retry-After in seconds", busy.url("/hook"), "delivered", &["429", "204"]).pausing(2 * HOUR),
         Row::new("busy, Retry-After as a date", later.url("/hook"), "delivered", &["503", "204"]).pausing(3 * HOUR),
-        Row::new("no TLS", format!("https://{closing}/hook"), "dead", &["no connection"; 10]),
-        Row::new("no HTTP", http(garbage), "dead", &["no answer"; 10]),
-        Row::new("hangs up", http(closing), "dead", &["no answer"; 10]),
+        Row::new("no TLS", format!("https://{closing}/hook"), "dead", &["cannot connect"; 10]),
+        Row::new("no HTTP", http(garbage), "dead", &["no response"; 10]),
+        Row::new("hangs up", http(closing), "dead", &["no response"; 10]),
         Row::new("a name turning private", format!("http://turning.example:{port}/hook"), "dead", &turned),
     ];
     Receivers { rows, down, failing, canaries, _kept: vec![content, redirecting, gone, busy, later, turning] }

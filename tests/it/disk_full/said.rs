@@ -2,8 +2,8 @@
 
 use super::*;
 
-const FULL: &str = "the disk is full: no changes are taken until there is room";
-const OVER: &str = "there is room on the disk again: changes are taken";
+const FULL: &str = "disk full, changes rejected";
+const OVER: &str = "disk space available again, changes accepted";
 
 fn count(log: &str, words: &str) -> usize {
     log.lines().filter(|line| line.contains(words)).count()
@@ -53,11 +53,10 @@ async fn a_start_on_a_full_disk_says_so_and_nothing_else() {
     let service = Service::start(&data, 30);
     // Then greeting and log report a full disk, and no damage
     let greeting = service.process.printed().to_owned();
-    assert!(greeting.contains("warning no changes are taken: no room on the disk"), "{greeting}");
+    assert!(greeting.contains("warning changes are rejected: disk full"), "{greeting}");
     eventually("the log says it", || count(&service.process.said(), FULL) == 1);
     assert!(!greeting.contains("damage"), "{greeting}");
-    let index =
-        "found   an index of the log that could not be opened (no room on the disk), made anew from the journal";
+    let index = "found   an index of the log that could not be opened (disk full), made anew from the journal";
     assert!(greeting.contains(index), "{greeting}");
     service.check_reads(39).await;
     let (_, log) = service.process.terminate();

@@ -34,7 +34,7 @@ async fn answer(mut from: OwnedReadHalf) -> String {
 
 fn check_refused(answer: &str) {
     assert!(answer.starts_with("HTTP/1.1 507 "), "{answer}");
-    assert!(answer.contains("no room on the disk") && answer.contains("(storage.reserve_mib)"), "{answer}");
+    assert!(answer.contains("disk full") && answer.contains("(storage.reserve_mib)"), "{answer}");
 }
 
 fn free(disk: &SmallDisk) -> u64 {

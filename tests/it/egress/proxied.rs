@@ -43,7 +43,7 @@ async fn a_service_behind_a_proxy_reaches_nothing_private() {
         let refused = |found: &[serde_json::Value]| {
             found.first().is_some_and(|delivery| {
                 let reason = delivery["attempts"][0]["reason"].as_str();
-                reason.is_some_and(|reason| reason.starts_with("refused by the egress rules"))
+                reason.is_some_and(|reason| reason.starts_with("the egress rules forbid"))
             })
         };
         crate::delivery::until(&app, app.admin_token(), &task, refused).await;

@@ -223,7 +223,7 @@ async fn a_result_that_would_be_too_large_is_refused_where_it_can_be_mended() {
         image::DynamicImage::new_luma8(width, height).write_to(&mut png, image::ImageFormat::Png).expect("a picture");
         let body = json!({"image": STANDARD.encode(png.into_inner()), "scale_factor": factor});
         let refused = app.post_as(&alice.token, path, body).await.expect(400);
-        assert!(reason(&refused, field).contains("at most 25.3 million are allowed"), "{}", refused.text());
+        assert!(reason(&refused, field).contains("25.3 million pixels"), "{}", refused.text());
         assert_eq!(named(refused), [field]);
     }
     app.stop().await;

@@ -40,7 +40,7 @@ async fn every_bad_field_is_named_and_nothing_is_done() {
     let request = form_of_bytes(app.request(Method::POST, GENERATE).bearer_auth(&user.token), &fields);
     let told = app.send(request).await.expect(400).json()["detail"].to_string();
     for allowed in
-        ["/prompt must have 1 to 2000 characters", "/duration must be a whole number of seconds from 1 to 360"]
+        ["/prompt must have 1 to 2000 characters", "/duration must be an integer from 1 to 360 (seconds)"]
     {
         assert!(told.contains(allowed), "{allowed} is not in: {told}");
     }

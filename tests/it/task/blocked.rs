@@ -48,7 +48,7 @@ async fn a_picture_that_cannot_be_fetched_yet_is_told_with_the_reason_and_no_pla
     // Then the task shows the reason, its start and the next attempt, without error numbers of this machine
     let blocked_by = &told["blocked_by"];
     assert_eq!(blocked_by["code"], "input_unavailable");
-    assert_eq!(blocked_by["message"], format!("{url} could not be fetched: no connection: Connection refused"));
+    assert_eq!(blocked_by["message"], format!("{url} could not be fetched: cannot connect: Connection refused"));
     let time = |name: &str| blocked_by[name].as_str().expect("a time").to_owned();
     assert!(time("since") < time("next_attempt_at"), "{blocked_by}");
     assert_eq!((&told["state"], told.get("queue_position")), (&json!("CREATED"), None));
@@ -73,7 +73,7 @@ async fn a_deadline_says_what_kept_the_task_last() {
     let task = submit(&app, &alice, UPSCALER, json!({"image": &url})).await;
     let error = ended(&app, &alice, UPSCALER, &task).await["error"].clone();
     // Then the failure keeps the reason shown before
-    let kept = "could not be fetched: no connection: Connection refused";
+    let kept = "could not be fetched: cannot connect: Connection refused";
     assert_eq!(error["code"], "deadline_exceeded");
     assert_eq!(error["message"], format!("not finished within 2 seconds; last blocked by: {url} {kept}"));
     app.stop().await;
@@ -86,7 +86,7 @@ async fn a_server_of_pictures_in_trouble_is_told_by_its_status() {
     let server = FileServer::answering(|_| status("503 Service Unavailable", "")).await;
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/image.png?key=secret")})).await;
     let told = blocked_task(&app, &alice, &task).await;
-    let message = format!("{} could not be fetched: the server answered with status 503", server.url("/image.png"));
+    let message = format!("{} could not be fetched: the server responded with status 503", server.url("/image.png"));
     assert_eq!(told["blocked_by"]["message"], message);
     // And after a cancellation only the end is shown
     let path = format!("/tasks/{task}/cancel");

@@ -67,7 +67,7 @@ async fn what_has_the_wrong_type_is_told_what_is_allowed() {
         "/meta_data must be JSON, as a string of at most 1048576 characters",
         "/images must be an array of at most 1 entry",
         "/seed must be an integer from 0 to 2147483647",
-        "/duration must be a whole number of seconds from 1 to 16",
+        "/duration must be an integer from 1 to 16 (seconds)",
         "/style must be one of general anime",
         "/wm_position must be 1 (top left), 2 (top right), 3 (bottom right) or 4 (bottom left)",
     ];
