@@ -22,12 +22,10 @@ pub const COMMIT_BYTES_MAX: usize = mediary_journal::PAYLOAD_BYTES_MAX;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppendRejection {
     /// Another append came first.
-    #[error("stream {stream} has version {actual}, the append expected {expected}")]
+    #[error("stream {stream} has version {actual}, but the append expected {expected}")]
     Conflict { stream: StreamId, expected: Version, actual: Version },
     /// An event exceeds [`EVENT_BYTES_MAX`], or all together exceed [`COMMIT_BYTES_MAX`].
-    #[error(
-        "{bytes} bytes are more than an event ({EVENT_BYTES_MAX}) or the events of a command ({COMMIT_BYTES_MAX}) may have"
-    )]
+    #[error("{bytes} bytes exceed the limit of an event ({EVENT_BYTES_MAX}) or of a command ({COMMIT_BYTES_MAX})")]
     TooLarge { bytes: usize },
 }
 

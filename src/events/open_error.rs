@@ -7,8 +7,8 @@ use super::journal::JournalError;
 use super::stream::Position;
 use crate::data_dir::to_help;
 
-const REMEDY: &str = "keep a copy of the data directory, see all that is wrong with `mediary audit \
-                      verify`, then put a backup into a fresh data directory with `mediary restore`";
+const REMEDY: &str = "keep a copy of the data directory, list all damage with `mediary audit verify`, then restore a \
+                      backup into a new data directory with `mediary restore`";
 
 /// Reason why a log cannot be opened, or its journal not be read.
 #[derive(Debug, thiserror::Error)]
@@ -24,15 +24,15 @@ pub enum OpenError {
     Unverifiable { file: PathBuf, reason: String },
     /// A snapshot proves that the log once held more events.
     #[error(
-        "events are lost: {} was taken at position {taken}, and the log ends at position {head}; put the newer log back, or {REMEDY}; to \
-         go on without those events, move that file away",
+        "events are lost: {} was taken at position {taken}, but the log ends at position {head}; put the newer log \
+         back, or {REMEDY}; to continue without those events, move that file away",
         snapshot.display()
     )]
     Lost { snapshot: PathBuf, taken: Position, head: Position },
     /// Sled could not be filled from the journal.
     #[error(
-        "cannot build {} from the journal: {reason}; the journal is whole and nothing is lost: make room or mend the disk, then \
-         start again",
+        "cannot build {} from the journal: {reason}; the journal is complete and nothing is lost: free space or \
+         repair the disk, then restart",
         directory.display()
     )]
     Sled { directory: PathBuf, reason: String },

@@ -118,7 +118,7 @@ impl SledTrees {
             Ok(())
         });
         if let Err(reason) = closed {
-            tracing::warn!(reason, "sled did not close in order");
+            tracing::warn!(reason, "sled close failed");
         }
     }
 

@@ -102,7 +102,7 @@ impl VendorJob {
 }
 
 fn unsupported_work(made: &str) -> VendorError {
-    VendorError::new(VendorErrorKind::Refused, format!("this vendor makes {made} only"))
+    VendorError::new(VendorErrorKind::Refused, format!("this vendor only makes {made}"))
 }
 
 /// Progress of a job.

@@ -24,7 +24,7 @@ use crate::projections::read_models::Models;
 /// Reason why a directory cannot be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryVerificationError {
-    #[error("{} is not a data directory: there is no log/journal in it; name one with --data-dir", .0.display())]
+    #[error("{} is not a data directory: it has no log/journal; name one with --data-dir", .0.display())]
     NotADataDirectory(PathBuf),
     #[error(transparent)]
     Journal(#[from] OpenError),
@@ -134,8 +134,7 @@ pub fn verify(
         let first = unsigned.start();
         let last = unsigned.end();
         found.notes.push(format!(
-            "positions {first} to {last} are covered by no signature: the service ended before it signed them, and the next \
-             start does"
+            "positions {first} to {last} are unsigned: the service ended before it signed them; the next start does"
         ));
     }
 
@@ -196,9 +195,7 @@ impl DirectoryReport {
         }
 
         match self.findings.len() as u64 {
-            0 => format!(
-                "could not be verified as a whole: nothing was found in {events} up to position {position}, {files}"
-            ),
+            0 => format!("incomplete: no damage found in {events} up to position {position}, {files}"),
             found => format!("damaged: {} in {events} up to position {position}, {files}", pluralize(found, "finding")),
         }
     }

@@ -66,9 +66,9 @@ pub enum ExportError {
     Journal(#[from] OpenError),
     #[error("{0}")]
     UnverifiedHead(String),
-    #[error("the journal is damaged, `mediary audit verify` tells all: {}", super::format_finding(.0))]
+    #[error("the journal is damaged; run `mediary audit verify` for details: {}", super::format_finding(.0))]
     Damaged(Finding),
-    #[error("the export cannot be written: {0}")]
+    #[error("cannot write the export: {0}")]
     Write(#[from] io::Error),
 }
 
@@ -82,7 +82,7 @@ impl ExportError {
     /// HEAD contradicts the journal.
     pub(crate) fn diverged(position: Position) -> Self {
         Self::UnverifiedHead(format!(
-            "HEAD was signed for another history up to position {position}; `mediary audit verify` tells all"
+            "HEAD was signed for another history up to position {position}; run `mediary audit verify` for details"
         ))
     }
 }
@@ -108,8 +108,7 @@ pub fn read_signed_head(directory: &Path) -> Result<SignedLogHead, ExportError> 
     let key = key.ok_or_else(|| unvouched(&key_path, &"the signing key is missing"))?;
 
     let segments = scan::segments(&directory.join("journal"))?;
-    let log = scan::read_log_id(&segments)
-        .ok_or_else(|| unvouched(&head_path, &"there is no segment with a whole header"))?;
+    let log = scan::read_log_id(&segments).ok_or_else(|| unvouched(&head_path, &"no segment has an intact header"))?;
     let head =
         journal::read_head(&head_path, &key.verifying_key(), log).map_err(|error| unvouched(&head_path, &error))?;
 

@@ -58,10 +58,10 @@ pub struct ExportReport {
 pub enum ExportVerificationError {
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
-    #[error("it is not an export of this program: its first line does not say {FORMAT:?}")]
+    #[error("it is not an export: its first line is not {FORMAT:?}")]
     NotAnExport,
     #[error(
-        "it shows events in schema {theirs}, this release in schema {}: verify it with a release of that schema",
+        "its events have schema {theirs}, but this release uses schema {}: verify it with a release of that schema",
         schema::VERSION
     )]
     OtherSchema { theirs: u64 },
@@ -164,7 +164,7 @@ impl<'k> ExportVerifier<'k> {
             Err(error) => self.add_finding(format!("the checkpoint of the end: {error}")),
             Ok(head) => {
                 if !is_same_line(line, &self.style.line(&export::first_line(&head))) {
-                    self.add_finding("the first line is not what its checkpoint vouches for".to_owned());
+                    self.add_finding("the first line does not match its checkpoint".to_owned());
                 }
                 self.chain = Some(ChainHash::genesis(head.checkpoint().log));
                 self.expect_end_if_empty(&head);
@@ -182,8 +182,7 @@ impl<'k> ExportVerifier<'k> {
     fn verify_origin(&mut self, head: &SignedCheckpoint) {
         let (key, since) = match self.known {
             ExportTrust::Untrusted => {
-                let what = "the origin of the export: it was checked only against itself, so anyone may have made it up; give \
-                            --key or --since";
+                let what = "the origin of the export: anyone could have forged it; give --key or --since";
                 return self.report.unverified.push(what.to_owned());
             }
             ExportTrust::Key(key) => (key, None),
@@ -193,7 +192,7 @@ impl<'k> ExportVerifier<'k> {
         if head.public_key() != key {
             let theirs = hex::encode(&head.public_key());
             let ours = hex::encode(&key);
-            self.add_finding(format!("the export is signed with key {theirs}, not with {ours}"));
+            self.add_finding(format!("the export is signed with key {theirs}, not {ours}"));
         }
 
         let Some(since) = since else { return };
@@ -202,18 +201,18 @@ impl<'k> ExportVerifier<'k> {
         self.is_since_found = wanted.head == JournalHead { position: Position(0), chain: ChainHash::genesis(end.log) };
 
         if wanted.log != end.log {
-            self.add_finding(format!("this is log {}, the checkpoint was taken of log {}", end.log, wanted.log));
+            self.add_finding(format!("this is log {}, but the checkpoint is of log {}", end.log, wanted.log));
         } else if wanted.head.position > end.head.position {
             let end = end.head.position;
             let taken = wanted.head.position;
-            self.add_finding(format!("the history ends at position {end}, the checkpoint was taken at {taken}"));
+            self.add_finding(format!("the history ends at position {end}, but the checkpoint was taken at {taken}"));
         }
     }
 
     fn verify_line(&mut self, line: &[u8]) {
         self.report.lines += 1;
         if self.has_ended {
-            return self.add_finding("there is nothing to come after the last checkpoint".to_owned());
+            return self.add_finding("nothing may follow the last checkpoint".to_owned());
         }
 
         let json: Value = match serde_json::from_slice(line) {
@@ -234,7 +233,7 @@ impl<'k> ExportVerifier<'k> {
         }
 
         let payload = json["payload"].as_str().and_then(|text| STANDARD.decode(text).ok());
-        let Some(payload) = payload else { return self.reject_commit("the line holds no payload".to_owned()) };
+        let Some(payload) = payload else { return self.reject_commit("the line has no payload".to_owned()) };
 
         let commit = match codec::decode(&payload) {
             Ok(commit) => commit,
@@ -247,7 +246,7 @@ impl<'k> ExportVerifier<'k> {
                 later if later > self.next => {
                     format!("positions {} to {} are missing before this line", self.next, later - 1)
                 }
-                earlier => format!("position {earlier} stands here again, or in the wrong place"),
+                earlier => format!("position {earlier} is repeated or out of order"),
             });
             self.chain = None;
         }
@@ -258,11 +257,11 @@ impl<'k> ExportVerifier<'k> {
         self.report.events += commit.len() as u64;
         self.report.position = self.next - 1;
 
-        let Some(chain) = chain else { return self.reject_commit("the line holds no chain hash".to_owned()) };
+        let Some(chain) = chain else { return self.reject_commit("the line has no chain hash".to_owned()) };
         if claimed != Some(chain) {
             self.add_finding("the line does not follow from the one before it (hash chain)".to_owned());
         } else if !is_same_line(line, &export::commit_line(self.style, &commit, &payload, &chain)) {
-            self.add_finding("the line does not say what its payload says".to_owned());
+            self.add_finding("the line differs from its payload".to_owned());
         }
 
         self.chain = claimed.or(Some(chain));
@@ -291,7 +290,7 @@ impl<'k> ExportVerifier<'k> {
 
         let JournalHead { position, chain } = signed.checkpoint().head;
         if !is_same_line(line, &export::checkpoint_line(self.style, &signed)) {
-            self.add_finding("the checkpoint is written in another way than exports are".to_owned());
+            self.add_finding("the checkpoint is not in the format of exports".to_owned());
         }
 
         if self.head.is_some_and(|head| {
@@ -301,7 +300,7 @@ impl<'k> ExportVerifier<'k> {
         }
 
         if position.0 + 1 != self.next || self.chain.is_some_and(|reached| reached != chain) {
-            self.add_finding(format!("the checkpoint of position {position} does not fit what stands before it"));
+            self.add_finding(format!("the checkpoint of position {position} does not match the lines before it"));
         } else if !std::mem::take(&mut self.is_checkpoint_due) {
             self.add_finding(format!("no checkpoint is due at position {position}"));
         }
@@ -314,7 +313,7 @@ impl<'k> ExportVerifier<'k> {
             let end =
                 self.head.map_or(String::new(), |head| format!(" at position {}", head.checkpoint().head.position));
             self.report.lines += 1;
-            self.add_finding(format!("lines are missing: the export goes on to a last checkpoint{end}"));
+            self.add_finding(format!("lines are missing: the export must end with a checkpoint{end}"));
         }
 
         if matches!(self.known, ExportTrust::Checkpoint(_)) && !self.is_since_found && self.report.findings.is_empty() {
@@ -365,7 +364,7 @@ impl ExportReport {
             let [events, checkpoints] = [pluralize(*events, "event"), pluralize(*checkpoints, "checkpoint")];
             format!("clean: {events} up to position {position} in {lines}, {checkpoints} signed with key {public_key}")
         } else if self.findings.is_empty() {
-            format!("could not be verified as a whole: nothing was found in {lines} up to position {position}")
+            format!("incomplete: no damage found in {lines} up to position {position}")
         } else {
             format!("damaged: {} in {lines}", pluralize(self.findings.len() as u64, "finding"))
         }

@@ -51,14 +51,11 @@ impl UserKeyCheck {
     /// Adds the defects to the findings and notes.
     pub fn finish(self, root: &Path, findings: &mut Vec<Finding>, notes: &mut Vec<String>) {
         findings.extend(self.defects.into_iter().map(|(user, what)| {
-            let what = format!("{what}: restore it from a backup, or name and e-mail address stay unreadable");
+            let what = format!("{what}: restore it from a backup, or name and email address stay unreadable");
             Finding::in_file(key_path(root, user), what)
         }));
         notes.extend(self.leftover.into_iter().map(|user| {
-            format!(
-                "{} is the key of a user who was erased: the next start destroys it",
-                key_path(root, user).display()
-            )
+            format!("{} is the key of an erased user: the next start destroys it", key_path(root, user).display())
         }));
     }
 }
@@ -82,7 +79,7 @@ fn key_defect(keyring: &Keyring, profile: &UserProfile) -> Option<&'static str> 
 
     sealed
         .any(|(field, value)| keyring.read(profile.id, field, value).is_none())
-        .then_some("the key does not open what is sealed of its user")
+        .then_some("the key does not decrypt the data of its user")
 }
 
 fn key_path(root: &Path, user: UserId) -> PathBuf {

@@ -34,7 +34,7 @@ impl SledCopy {
         }
 
         if !sled.is_dir() {
-            return if sled.exists() { Self::Unusable("it is no directory".to_owned()) } else { Self::Absent };
+            return if sled.exists() { Self::Unusable("it is not a directory".to_owned()) } else { Self::Absent };
         }
 
         let copied = ScratchDir::new(environment).and_then(|scratch| copy_tree(&sled, &scratch.0).map(|()| scratch));
@@ -58,23 +58,23 @@ impl SledCopy {
     pub fn finish(self, sled: &Path, found: &mut VerificationFindings) {
         match self {
             Self::Absent => {
-                found.notes.push("there is no sled: the next start makes it from the journal".to_owned());
+                found.notes.push("sled is missing: the next start rebuilds it from the journal".to_owned());
             }
             Self::Skipped(reason) => found.unverified.push(reason),
             Self::Unusable(reason) => {
-                let what = format!("sled does not open: {reason}; the next start makes it anew from the journal");
+                let what = format!("cannot open sled: {reason}; the next start rebuilds it from the journal");
                 found.findings.push(Finding::in_file(sled, what));
             }
             Self::Open { comparison, _copy } => {
                 let ComparisonReport { differences, behind } = comparison.finish();
                 let finding = |what, position| Finding { file: sled.to_owned(), offset: None, position, what };
                 found.findings.extend(differences.into_iter().map(|difference| {
-                    let what = format!("{}; the next start makes sled anew from the journal", difference.what);
+                    let what = format!("{}; the next start rebuilds sled from the journal", difference.what);
                     finding(what, difference.position)
                 }));
                 if behind > 0 {
                     let behind = pluralize(behind, "event");
-                    found.notes.push(format!("sled is {behind} behind the journal: the next start fills it in"));
+                    found.notes.push(format!("sled is {behind} behind the journal: the next start updates it"));
                 }
             }
         }

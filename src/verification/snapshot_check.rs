@@ -54,7 +54,7 @@ impl SnapshotCheck {
         *self = if record.end != anchor.head() {
             Self::Compared(file, Some(format!("the journal has another history up to position {position}")))
         } else if record.offset != anchor.offset {
-            Self::Compared(file, Some(format!("position {position} is elsewhere in the journal than it says")))
+            Self::Compared(file, Some(format!("position {position} is elsewhere in the journal")))
         } else {
             match found.load(Links::default()) {
                 Err(unusable) => Self::from_error(unusable),
@@ -72,7 +72,7 @@ impl SnapshotCheck {
                 notes.push("the snapshot of the read models is later than the signed HEAD: not compared".to_owned());
             }
             Self::Damaged(file, reason) => {
-                let what = format!("{reason}; the next start does not use it, and folds the log");
+                let what = format!("{reason}; the next start ignores it and replays the log");
                 findings.push(Finding::in_file(file, what));
             }
             // The replay lacks unreadable records.
@@ -92,5 +92,5 @@ impl SnapshotCheck {
 fn describe(differences: &[String]) -> Option<String> {
     let all = differences.join(", ");
     (!differences.is_empty())
-        .then(|| format!("it does not hold what the log says ({all}): remove it, and the next start folds the log"))
+        .then(|| format!("it differs from the log ({all}): remove it, and the next start replays the log"))
 }

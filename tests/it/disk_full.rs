@@ -135,7 +135,7 @@ async fn a_result_without_room_waits_for_it() {
     let (status, _, submitted) = service.send(service.request(Method::POST, UPSCALER).json(&job)).await;
     assert_eq!(status, 200, "{submitted}");
     let said = || service.process.said();
-    eventually("it waits", || said().contains("a job of the engine waits for room"));
+    eventually("it waits", || said().contains("engine job waits for memory"));
     // Then the task has not failed, and completes once there is space
     let path = format!("/tasks/{}", submitted["data"]["task_id"].as_str().expect("an id"));
     let task = async || service.send(service.request(Method::GET, &path)).await.2;

@@ -97,9 +97,7 @@ fn the_program_exports_and_verifies_elsewhere() {
     );
     assert_ne!(changed, text);
     fs::write(&file, changed).unwrap();
-    check(&["--key", &key])
-        .expect(1)
-        .says(&["line 3: the line does not say what its payload says", "damaged: 1 finding"]);
+    check(&["--key", &key]).expect(1).says(&["line 3: the line differs from its payload", "damaged: 1 finding"]);
     fs::write(&file, "{}\n").unwrap();
     assert!(check(&[]).expect(2).err.contains("not an export"));
     assert!(!nowhere.exists());
@@ -116,7 +114,7 @@ fn a_history_that_went_on_in_another_way_does_not_contain_the_checkpoint() {
     let told = verified(&other, ExportTrust::Checkpoint(&checkpoint(&one))).findings;
     assert!(told[0].what.contains("the history was rewritten"), "{told:?}");
     let told = verified(&one, ExportTrust::Checkpoint(&checkpoint(&other))).findings;
-    assert!(told[0].what.contains("the history ends at position 3, the checkpoint was taken at 4"), "{told:?}");
+    assert!(told[0].what.contains("the history ends at position 3, but the checkpoint was taken at 4"), "{told:?}");
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn a_record_that_is_all_garbage_is_healed_by_the_record_after_it() {
         assert_eq!(report.repairs[0].part, RepairedPart::Records(1), "{report:?}");
         let said = &report.messages()[0];
         let place = format!("{} at offset {}, position", record.0.display(), record.1);
-        assert!(said.starts_with("a damaged record in the journal, healed from its copy in sled: "), "{said}");
+        assert!(said.starts_with("a damaged record in the journal, repaired from its copy in sled: "), "{said}");
         assert!(said.contains(&place), "{said}");
     }
     assert_eq!(all(&case.house.open().0), case.before);
@@ -253,8 +253,9 @@ fn a_journal_is_healed_also_from_a_sled_that_is_to_be_made_anew() {
 
 #[test]
 fn what_no_copy_proves_stops_the_start_and_says_what_to_do() {
-    const REST: &str = "and no copy in the index is proven by the chain; keep a copy of the data directory, see all that is wrong with \
-                        `mediary audit verify`, then put a backup into a fresh data directory with `mediary restore`";
+    const REST: &str = "and no copy in the index is proven by the chain; keep a copy of the data directory, list all \
+                        damage with `mediary audit verify`, then restore a backup into a new data directory with \
+                        `mediary restore`";
     // Given a damaged record, and no sled
     let case = Case::of(3);
     let (segment, offset, _) = case.records(&case.segments()[0])[2].clone();
@@ -263,7 +264,8 @@ fn what_no_copy_proves_stops_the_start_and_says_what_to_do() {
     // Then the start fails with this error, twice
     for _ in 0..2 {
         let said = case.house.refusal().to_string();
-        let what = "position 3: the checksum of the record does not fit, but HEAD says that events up to position 6 were acknowledged";
+        let what = "position 3: the checksum of the record is wrong, but HEAD says that events up to position 6 were \
+                    acknowledged";
         assert_eq!(said, format!("damage in {} at offset {offset}, {what}, {REST}", segment.display()));
     }
     // and the same with the sled of another log, whose copies are no evidence
@@ -329,11 +331,11 @@ fn only_a_copy_that_reached_the_disk_heals() {
     assert_eq!(status.code(), Some(0), "{errors}");
     // When a record is damaged, then it is repaired
     let healed = started_with_damage(dir.path()).expect("it starts");
-    assert!(healed.printed().contains("healed from its copy in sled"), "{}", healed.printed());
+    assert!(healed.printed().contains("repaired from its copy in sled"), "{}", healed.printed());
     // And a rebuild repairs it too, and reports it
     healed.terminate();
     damage(dir.path());
-    let told = ["found a damaged record in the journal, healed from its copy in sled", " replayed in"];
+    let told = ["found a damaged record in the journal, repaired from its copy in sled", " replayed in"];
     run(dir.path(), &["projections", "rebuild"]).expect(0).says(&told);
 }
 
@@ -383,7 +385,7 @@ fn a_rebuild_of_sled_says_how_far_it_is() {
     assert!(steps.iter().all(|step| step.rebuilding && step.head == Some(Position(9000))), "{steps:?}");
     assert_eq!((steps.last().unwrap().position, log.head()), (Position(9000), Position(9000)));
     let said = report.messages();
-    assert_eq!(said, ["a damaged index of the log, made anew from the journal: events 1 to 9000 (made to)"]);
+    assert_eq!(said, ["a damaged index, rebuilt from the journal: events 1 to 9000 (made to)"]);
 }
 
 #[test]

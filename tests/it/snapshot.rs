@@ -246,7 +246,7 @@ async fn a_snapshot_of_another_log_is_named_and_not_used() {
     fs::copy(snapshot(other.path()), snapshot(dir.path())).unwrap();
     let app = start(dir).await;
     let [report] = app.app.reports() else { panic!("one report: {:?}", app.app.reports()) };
-    assert!(report.contains("snapshots/models: the journal is that of another log"), "{report}");
+    assert!(report.contains("snapshots/models: the journal belongs to another log"), "{report}");
     is_whole(&app, "second").await;
 }
 

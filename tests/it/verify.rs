@@ -169,16 +169,16 @@ const HARMS: &[Harm] = &[
     (
         "a flipped bit of the length",
         |data| flip(&segments(data)[0], 514),
-        &["at offset 512, position 1:", "length of the record is impossible"],
+        &["at offset 512, position 1:", "an invalid length"],
     ),
-    ("a flipped header", |data| flip(&segments(data)[1], 30), &["at offset 0", "the checksum of the segment's header"]),
+    ("a flipped header", |data| flip(&segments(data)[1], 30), &["at offset 0", "the checksum of the segment header"]),
     (
         "zeros",
         |data| {
             let file = fs::File::options().write(true).open(&segments(data)[0]).unwrap();
             file.write_all_at(&[0; 300], 3000).unwrap();
         },
-        &["the next whole record is at offset"],
+        &["the next intact record is at offset"],
     ),
     (
         "a cut segment",
@@ -222,7 +222,7 @@ const HARMS: &[Harm] = &[
     ),
     ("a missing HEAD", |data| fs::remove_file(data.join("log/journal/HEAD")).unwrap(), &["HEAD is missing"]),
     ("a missing key", |data| fs::remove_file(data.join("log/signing.key")).unwrap(), &["the signing key is missing"]),
-    ("another key", |data| fs::write(data.join("log/signing.key"), [7; 32]).unwrap(), &["signed with another key"]),
+    ("another key", |data| fs::write(data.join("log/signing.key"), [7; 32]).unwrap(), &["signed with a key other"]),
     (
         "sled of another log",
         |data| {
@@ -242,7 +242,7 @@ const HARMS: &[Harm] = &[
             fs::remove_dir_all(data.join("log/sled")).unwrap();
             copy(&longer.path().join("log/sled"), &data.join("log/sled"));
         },
-        &["position 201: the journal does not hold this record", "6 findings"],
+        &["position 201: the record is not in the journal", "6 findings"],
     ),
     (
         "no sled any more",
@@ -250,7 +250,7 @@ const HARMS: &[Harm] = &[
             fs::remove_dir_all(data.join("log/sled")).unwrap();
             fs::write(data.join("log/sled"), "x").unwrap();
         },
-        &["sled does not open"],
+        &["cannot open sled"],
     ),
 ];
 
@@ -283,7 +283,7 @@ fn what_a_start_mends_by_itself_is_no_damage() {
         .says(&["unfinished write that was never acknowledged", "clean: 40"]);
     add(data.path(), 20..22);
     fs::remove_dir_all(data.path().join("log/sled")).unwrap();
-    run(data.path(), &["audit", "verify"]).expect(0).says(&["there is no sled", "clean: 44"]);
+    run(data.path(), &["audit", "verify"]).expect(0).says(&["sled is missing", "clean: 44"]);
     copy(&sound.path().join("log/sled"), &data.path().join("log/sled"));
     run(data.path(), &["audit", "verify"]).expect(0).says(&["sled is 4 events behind", "clean: 44"]);
 }
@@ -336,10 +336,10 @@ fn a_checkpoint_tells_a_rewritten_a_cut_and_a_foreign_history() {
     // And a shorter history does not, nor does a fork, nor another log
     since(earlier.path())
         .expect(1)
-        .says(&["the history was cut: it ends at position 20, the checkpoint was taken at 40"]);
+        .says(&["the history was truncated: it ends at position 20, but the checkpoint was taken at 40"]);
     add_marked(earlier.path(), 10..40, 700);
     since(earlier.path()).expect(1).says(&["the history was rewritten"]);
-    since(with_log(50).path()).expect(1).says(&["the checkpoint was taken of log "]);
+    since(with_log(50).path()).expect(1).says(&["but the checkpoint is of log "]);
     // And a checkpoint with a foreign signature is rejected
     let taken = SignedCheckpoint::parse(&fs::read_to_string(file).unwrap()).unwrap();
     let forged = taken.checkpoint().sign(&SigningKey::from_bytes(&[5; 32]));

@@ -101,7 +101,7 @@ impl Anchor {
         bytes: &[u8],
     ) -> Result<RecordFrame, String> {
         if header.log != self.log || header.first != self.segment {
-            return Err("the journal is that of another log".to_owned());
+            return Err("the journal belongs to another log".to_owned());
         }
         let frame = frame::parse(bytes, 0)?;
         let commit = D::decode(&bytes[frame.payload.clone()])?;

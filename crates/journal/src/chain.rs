@@ -65,7 +65,7 @@ pub enum HeadError {
     #[error("both slots are damaged")]
     Damaged,
     /// A slot is intact, but belongs to another key or log.
-    #[error("it was signed with another key than the one in signing.key, or for another log")]
+    #[error("it was signed with a key other than signing.key, or for another log")]
     Foreign,
 }
 
@@ -77,7 +77,7 @@ pub fn load_signing_key(path: &Path) -> io::Result<Option<SigningKey>> {
     match fs::read(path) {
         Ok(bytes) => {
             let seed = <[u8; 32]>::try_from(bytes.as_slice())
-                .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a signing key has 32 bytes"))?;
+                .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a signing key must have 32 bytes"))?;
             Ok(Some(SigningKey::from_bytes(&seed)))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

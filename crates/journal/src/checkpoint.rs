@@ -46,7 +46,7 @@ pub enum CheckpointError {
     #[error("it is not JSON: {0}")]
     NotJson(String),
     /// A field is missing or malformed.
-    #[error("{0} is missing or has another form")]
+    #[error("{0} is missing or malformed")]
     Field(&'static str),
     /// The signature does not match the content.
     #[error("its signature is invalid: it was changed or not signed with its public key")]

@@ -62,10 +62,10 @@ impl SegmentHeader {
             return Err("this is not a journal segment");
         }
         if u32_at(bytes, 68) != crc32c::crc32c(&bytes[..68]) {
-            return Err("the checksum of the segment's header does not fit");
+            return Err("the checksum of the segment header is wrong");
         }
         if u32_at(bytes, 8) != FORMAT {
-            return Err("the segment has a format that this release does not know");
+            return Err("the segment has an unknown format");
         }
 
         let log = Uuid::from_slice(&bytes[12..28]).unwrap_or_default();
@@ -111,12 +111,12 @@ pub fn parse(segment: &[u8], offset: usize) -> Result<RecordFrame, &'static str>
 
     let length = u32_at(frame, 0) as usize;
     if length == 0 || length > PAYLOAD_BYTES_MAX {
-        return Err("the length of the record is impossible");
+        return Err("the record has an invalid length");
     }
 
     let record = rest.get(..FRAME_BYTES + length).ok_or("the file ends within a record")?;
     if u32_at(frame, 4) != checksum(record) {
-        return Err("the checksum of the record does not fit");
+        return Err("the checksum of the record is wrong");
     }
 
     Ok(RecordFrame {

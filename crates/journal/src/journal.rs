@@ -246,7 +246,7 @@ impl<D: PayloadDecoder> Journal<D> {
 
     /// Writes the group. If the disk is full, removes the partial write.
     fn write_staged(&self) -> Result<(), WriteError> {
-        let length = self.file.metadata().map_err(WriteError::storage("look at the journal"))?.len();
+        let length = self.file.metadata().map_err(WriteError::storage("read the journal"))?.len();
         let (written, error) = segment::write_counted(&self.file, &self.group.bytes, self.offset);
         let Some(error) = error else { return Ok(()) };
 
@@ -256,7 +256,7 @@ impl<D: PayloadDecoder> Journal<D> {
 
         segment::revert_write(&self.file, self.offset, self.offset + written, length)
             .and_then(|()| (self.options.sync)(&self.file))
-            .map_err(WriteError::storage("take back what did not fit into the journal"))?;
+            .map_err(WriteError::storage("truncate the journal after a failed write"))?;
         Err(full)
     }
 
@@ -279,10 +279,10 @@ impl<D: PayloadDecoder> Journal<D> {
         segment::activate(&directory, &file, &header, self.environment.as_ref()).map_err(|error| {
             // A segment whose name may or may not be durable would be read at the next start.
             if segment::segment_path(&directory, header.first).exists() {
-                return WriteError::storage("begin a journal segment")(error);
+                return WriteError::storage("start a journal segment")(error);
             }
             let _ = segment::remove_unfinished(&directory);
-            WriteError::before_write("begin a journal segment")(error)
+            WriteError::before_write("start a journal segment")(error)
         })?;
         self.file = file;
         self.offset = RECORDS_START as u64;
@@ -290,7 +290,7 @@ impl<D: PayloadDecoder> Journal<D> {
         match self.sign_head().and_then(|()| self.head_file.sync()) {
             // An older HEAD covers less, but nothing wrong.
             Err(error) if missing_resource(&error).is_some() => {
-                tracing::warn!(%error, "HEAD could not be written; it is tried again");
+                tracing::warn!(%error, "HEAD write failed, will retry");
             }
             signed => signed.map_err(WriteError::storage("sign the end of a journal segment"))?,
         }
@@ -303,7 +303,7 @@ impl<D: PayloadDecoder> Journal<D> {
         if let Some(ready) = ready {
             match ready {
                 Ok(file) => return Ok(file),
-                Err(error) => tracing::warn!(%error, "a journal segment could not be prepared; it is tried again"),
+                Err(error) => tracing::warn!(%error, "journal segment not prepared, will retry"),
             }
         }
 
@@ -348,7 +348,7 @@ impl<D: PayloadDecoder> Journal<D> {
     /// same directory.
     fn join_preparation(&mut self) {
         if let Some(Err(error)) = self.next.take().map(SegmentPreparation::finish) {
-            tracing::warn!(%error, "a journal segment could not be prepared");
+            tracing::warn!(%error, "journal segment not prepared");
         }
     }
 

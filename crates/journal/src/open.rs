@@ -180,7 +180,7 @@ fn open_head_file(
     if segments == 1 && first.is_blank_from(RECORDS_START)? {
         HeadFile::create(path, key, log).map_err(JournalError::io("create", path))
     } else {
-        Err(unvouched("it is missing, and the journal is not empty".to_owned()))
+        Err(unvouched("it is missing, but the journal is not empty".to_owned()))
     }
 }
 
@@ -267,7 +267,7 @@ fn classify_tail(
     }
 
     if let Some((at, later)) = frame::find_later_group(&segment.bytes, offset, next) {
-        let reason = format!("{flaw}, but position {} at offset {at} was written later and is whole", later.position);
+        let reason = format!("{flaw}, but position {} at offset {at} was written later and is intact", later.position);
         return Err(segment.damage_error(offset, next, reason));
     }
 

@@ -314,7 +314,7 @@ fn rewrite_and_verify(segment: &LoadedSegment, offset: usize, bytes: &[u8]) -> R
     write().map_err(JournalError::io("repair", &segment.path))?;
     let rewritten = LoadedSegment::load(segment.path.clone(), segment.header.first)?;
     if rewritten.bytes.get(offset..offset + bytes.len()) != Some(bytes) {
-        return Err(segment.damage_error(offset, segment.header.first, "the disk does not keep what is written"));
+        return Err(segment.damage_error(offset, segment.header.first, "the disk does not retain writes"));
     }
     SegmentReader::open(rewritten.path, rewritten.header.first)
 }

@@ -229,7 +229,7 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
             } else {
                 "no event is missing".to_owned()
             };
-            self.report(path, offset, format!("{flaw}; {missing}; the next whole record is at offset {at}"));
+            self.report(path, offset, format!("{flaw}; {missing}; the next intact record is at offset {at}"));
             // The record's own hash replaces the hidden ones.
             (self.next, self.chain) = (frame.position, None);
             return Some(at);
@@ -238,7 +238,7 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
         if last && self.next > self.acknowledged {
             self.torn = Some((path.to_owned(), offset as u64, flaw.to_owned()));
         } else {
-            self.report(path, offset, format!("{flaw}; nothing behind it in this file is whole"));
+            self.report(path, offset, format!("{flaw}; nothing after it in this file is intact"));
             self.chain = None;
         }
         None

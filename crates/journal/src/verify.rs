@@ -113,7 +113,7 @@ impl<D: PayloadDecoder> JournalVerification<'_, D> {
         report.public_key = key.map(|key| key.verifying_key().to_bytes());
 
         let Some(log) = log else {
-            let what = if segments.is_empty() { "all segments are missing" } else { "no segment has a whole header" };
+            let what = if segments.is_empty() { "all segments are missing" } else { "no segment has an intact header" };
             report.findings.push(Finding::in_file(journal, what));
             return Ok(report);
         };
@@ -128,7 +128,7 @@ impl<D: PayloadDecoder> JournalVerification<'_, D> {
         if let Some((file, offset, what)) = end.torn {
             let place = format!("{} from offset {offset} on", file.display());
             report.notes.push(format!(
-                "{place} is an unfinished write that was never acknowledged ({what}): the next start cuts it off"
+                "{place} is an unfinished write that was never acknowledged ({what}): the next start removes it"
             ));
         }
 
@@ -149,7 +149,7 @@ fn read_signed_state(directory: &Path, log: Option<Uuid>, wanted: Position, repo
 
     let (Some(key), Some(log)) = (key, log) else {
         if !key_path.exists() {
-            tell(&key_path, "the signing key is missing: nothing vouches for the journal".to_owned());
+            tell(&key_path, "the signing key is missing: the journal cannot be authenticated".to_owned());
         }
         return SignedState { key: None, head: None };
     };
@@ -157,7 +157,7 @@ fn read_signed_state(directory: &Path, log: Option<Uuid>, wanted: Position, repo
     let head = match read_head(&head_path, &key, log, wanted) {
         Ok(head) => Some(head),
         Err(HeadError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
-            tell(&head_path, "HEAD is missing: nobody can say how far the journal was acknowledged".to_owned());
+            tell(&head_path, "HEAD is missing: the last acknowledged position is unknown".to_owned());
             None
         }
         Err(error) => {
@@ -240,26 +240,22 @@ fn checkpoint_mismatch(
     let position = checkpoint.head.position;
 
     if checkpoint.log != log {
-        return Some(format!("this is log {log}, the checkpoint was taken of log {}", checkpoint.log));
+        return Some(format!("this is log {log}, but the checkpoint is of log {}", checkpoint.log));
     }
 
     if let Some(key) = key.filter(|key| *key != since.public_key()) {
         let ours = hex::encode(&key);
         let theirs = hex::encode(&since.public_key());
-        return Some(format!("the log signs with key {ours}, the checkpoint was signed with {theirs}"));
+        return Some(format!("the log signs with key {ours}, but the checkpoint was signed with {theirs}"));
     }
 
     if position > reached {
         return Some(format!(
-            "the history was cut: it ends at position {reached}, the checkpoint was taken at {position}"
+            "the history was truncated: it ends at position {reached}, but the checkpoint was taken at {position}"
         ));
     }
 
-    (!met).then(|| {
-        format!(
-            "the history was rewritten: what stands up to position {position} is not what the checkpoint was taken of"
-        )
-    })
+    (!met).then(|| format!("the history was rewritten: up to position {position} it differs from the checkpoint"))
 }
 
 impl<D: PayloadDecoder> ScanVisitor<D> for VerificationVisitor<'_, D> {

@@ -277,5 +277,5 @@ fn a_history_that_was_cut_does_not_contain_its_checkpoint() {
     let shorter = TestLog::with_groups(1);
 
     let findings = shorter.verify(Some(&checkpoint));
-    assert!(findings.len() == 1 && findings[0].contains("the history was cut"), "{findings:?}");
+    assert!(findings.len() == 1 && findings[0].contains("the history was truncated"), "{findings:?}");
 }

@@ -23,18 +23,18 @@ pub enum CommitDecodeError {
     #[error("the record ends before its schema version")]
     Short,
     /// A newer release wrote the record.
-    #[error("schema version {0} is unknown to this release, which reads up to {VERSION}")]
+    #[error("schema version {0} is newer than {VERSION}, the newest that this release reads")]
     UnknownVersion(u16),
     /// The bytes do not have the shape of their schema version.
-    #[error("the record does not decode: {0}")]
+    #[error("cannot decode the record: {0}")]
     Malformed(String),
     /// Bytes remain after the record.
-    #[error("{0} bytes are left after the record")]
+    #[error("{0} extra bytes after the record")]
     Trailing(usize),
     /// A value has a form that was never recorded.
     #[error("{field} {reason}")]
     Value { field: &'static str, reason: String },
     /// A commit without events was never recorded.
-    #[error("the commit holds no events")]
+    #[error("the commit has no events")]
     Empty,
 }

@@ -104,10 +104,10 @@ impl Comparison {
             match entry {
                 Ok((key, _)) => {
                     let found = u64_at(&key, 0).map(Position);
-                    self.report(found, "the journal does not hold this record");
+                    self.report(found, "the record is not in the journal");
                 }
                 Err(reason) => {
-                    self.report(None, &format!("it cannot be read on: {reason}"));
+                    self.report(None, &format!("reading it failed: {reason}"));
                     self.entries = (Box::new(std::iter::empty()) as Box<dyn Iterator<Item = _>>).peekable();
                 }
             }
@@ -143,7 +143,7 @@ impl Comparison {
         }
 
         if self.is_foreign && self.behind > 0 {
-            self.report(None, "it holds nothing, although its file is not empty");
+            self.report(None, "it is empty, although its file is not");
             self.behind = 0;
         }
 

@@ -116,7 +116,7 @@ impl SledLog {
         });
 
         let scrubber = deferred.map(|deferred| shared.clone().start_scrub(deferred)).transpose();
-        let scrubber = scrubber.map_err(OpenError::io("start the thread that checks", &options.journal.directory))?;
+        let scrubber = scrubber.map_err(OpenError::io("start the verification thread", &options.journal.directory))?;
 
         let following = Arc::clone(&shared);
         let follower = thread::Builder::new()
@@ -125,7 +125,7 @@ impl SledLog {
                 lower_priority(BackgroundWork::LogMaintenance);
                 following.run_follower();
             })
-            .map_err(OpenError::io("start the thread that fills", options.journal.directory.join("sled")))?;
+            .map_err(OpenError::io("start the index thread", options.journal.directory.join("sled")))?;
 
         let writer = Mutex::new(LogWriter { journal, versions, refusal: None });
         let follower = Mutex::new(Some(follower));
@@ -257,11 +257,11 @@ impl SledLog {
 
     fn stop_scrub(&self) {
         self.shared.scrub.stop();
-        join(&self.scrubber, "checks the older part of the log");
+        join(&self.scrubber, "verifies the log");
     }
 
     fn join_follower(&self) {
-        join(&self.follower, "fills sled");
+        join(&self.follower, "updates the index");
     }
 }
 
@@ -278,7 +278,7 @@ impl Drop for SledLog {
         self.join_follower();
         self.stop_scrub();
         if let Err(error) = self.writer.get_mut().journal.close() {
-            tracing::warn!(%error, "the journal could not be closed");
+            tracing::warn!(%error, "journal close failed");
         }
     }
 }
@@ -351,8 +351,8 @@ impl EventLog for SledLog {
         self.shared.signed.store(writer.journal.signed_position().0, Ordering::Relaxed);
         let Err(error) = signed else { return };
         if self.shared.space.to_disk_full(&error).is_none() {
-            tracing::error!(%error, "HEAD could not be written: the log is read-only now");
-            writer.refusal.get_or_insert_with(|| format!("HEAD could not be written: {error}"));
+            tracing::error!(%error, "HEAD write failed, log is read-only");
+            writer.refusal.get_or_insert_with(|| format!("HEAD write failed: {error}"));
         }
     }
 }

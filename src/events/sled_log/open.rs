@@ -67,10 +67,10 @@ impl SledRebuild {
     fn describe(&self, inserted: u64) -> String {
         let Self { reason, lacking } = self;
         let what = match lacking {
-            None => "a damaged index of the log".to_owned(),
-            Some(lacking) => format!("an index of the log that could not be opened ({lacking})"),
+            None => "a damaged index".to_owned(),
+            Some(lacking) => format!("an index that could not be opened ({lacking})"),
         };
-        format!("{what}, made anew from the journal: events 1 to {inserted} ({reason})")
+        format!("{what}, rebuilt from the journal: events 1 to {inserted} ({reason})")
     }
 }
 
@@ -90,13 +90,13 @@ impl OpenReport {
 fn describe_repair(JournalRepair { file, offset, position, part }: &JournalRepair) -> String {
     let place = format!("{} at offset {offset}, position {position}", file.display());
     match part {
-        RepairedPart::Records(1) => format!("a damaged record in the journal, healed from its copy in sled: {place}"),
+        RepairedPart::Records(1) => format!("a damaged record in the journal, repaired from its copy in sled: {place}"),
         RepairedPart::Records(count) => {
-            format!("{count} damaged records in the journal, healed from their copies in sled: {place}")
+            format!("{count} damaged records in the journal, repaired from their copies in sled: {place}")
         }
-        RepairedPart::Header => format!("a damaged header of a journal segment, made anew: {place}"),
+        RepairedPart::Header => format!("a damaged header of a journal segment, rebuilt: {place}"),
         RepairedPart::Segment(count) => {
-            format!("a missing segment of the journal, made anew from {count} records in sled: {place}")
+            format!("a missing segment of the journal, rebuilt from {count} records in sled: {place}")
         }
         RepairedPart::Padding => format!("bytes after the end of a full journal segment, cleared: {place}"),
     }
@@ -363,7 +363,7 @@ impl<'t> SledFiller<'t> {
         if found.transpose()?.is_none_or(|found| found == self.expected) {
             Ok(self.inserted)
         } else {
-            Err("sled does not hold what the journal holds".to_owned())
+            Err("sled differs from the journal".to_owned())
         }
     }
 }

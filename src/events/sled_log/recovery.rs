@@ -37,7 +37,7 @@ impl SharedLogState {
     /// Closes sled, and reopens it until it accepts the events that it lacks. Returns `false` if the log is being
     /// closed.
     pub(super) fn reopen_until_filled(&self, reason: &str) -> bool {
-        tracing::error!(reason, "sled has failed: it is opened again, and the journal is read in its place meanwhile");
+        tracing::error!(reason, "sled failed, reopening it; reads use the journal");
         self.stall_appends(reason);
         self.close_trees();
 
@@ -54,7 +54,7 @@ impl SharedLogState {
                     *self.trees.write() = Some(Arc::new(trees));
                     self.scrub.clear_sled_damage();
                     self.queue.set_stalled(None);
-                    tracing::info!("sled is filled again");
+                    tracing::info!("sled is up to date again");
                     return true;
                 }
                 Err(reason) => self.stall_appends(&reason),
@@ -62,9 +62,9 @@ impl SharedLogState {
         }
     }
 
-    /// Stops appends until sled is filled again, because the events that it lacks are in memory.
+    /// Stops appends until sled is up to date again, because the events that it lacks are in memory.
     fn stall_appends(&self, reason: &str) {
-        let reason = format!("the index of the log (sled) cannot be written: {reason}");
+        let reason = format!("cannot write the index (sled): {reason}");
         self.space.record_refusal(&reason);
         self.queue.set_stalled(Some(reason));
     }
@@ -98,7 +98,7 @@ impl SharedLogState {
             Err(unusable) => unusable.rebuild.reason,
         };
 
-        tracing::warn!(reason, "sled is made anew from the journal");
+        tracing::warn!(reason, "rebuilding sled from the journal");
         verify_journal(journal().map_err(said)?).map_err(said)?;
         let trees = recreate(&self.directory).map_err(said)?;
         refill(&trees, journal().map_err(said)?, &self.directory, None).map_err(said)?;
@@ -154,7 +154,7 @@ impl SharedLogState {
         if !matches!(error, OpenError::Damaged { .. }) || !self.scrub.record_journal_damage(&error.to_string()) {
             return;
         }
-        tracing::error!(%error, "damage in the journal, met by a reader");
+        tracing::error!(%error, "damage in the journal found by a reader");
         self.mark_journal_damaged(&error.to_string());
     }
 
@@ -189,7 +189,7 @@ fn read_failure(error: OpenError) -> LogFailure {
             LogFailure::Damaged { place: format!("{} at offset {offset}", file.display()), position, reason }
         }
         error => {
-            let doing = "read the journal in place of sled".to_owned();
+            let doing = "read the journal instead of sled".to_owned();
             LogFailure::Storage { doing, reason: error.to_string() }
         }
     }

@@ -130,7 +130,7 @@ impl Scrub {
     /// Records damage that a reader found in sled. Only the first report counts.
     pub fn record_sled_damage(&self, what: &str) {
         self.found.lock().in_sled.get_or_insert_with(|| {
-            let reason = format!("{what}; restart the service, which makes the index anew from the journal");
+            let reason = format!("{what}; restart the service, which rebuilds the index from the journal");
             (reason, self.environment.now())
         });
     }
@@ -142,7 +142,7 @@ impl Scrub {
         if found.in_journal.is_some() {
             return false;
         }
-        let reason = format!("{what}; restart the service, which heals what can be proven");
+        let reason = format!("{what}; restart the service, which repairs what it can prove");
         found.in_journal = Some((reason, self.environment.now()));
         true
     }
@@ -222,22 +222,22 @@ impl SharedLogState {
         let reason = match ended {
             Err(ScrubEnd::Stopped) => return,
             Ok(()) => {
-                tracing::info!(position = %last, seconds = started.elapsed().as_secs(), "the older part of the log is sound");
+                tracing::info!(position = %last, seconds = started.elapsed().as_secs(), "log verified");
                 self.scrub.finish();
                 *self.expected_versions.write() = None;
                 return;
             }
             Err(ScrubEnd::Damaged(reason)) => {
                 self.mark_journal_damaged(&reason);
-                format!("{reason}; restart the service, which heals what can be proven")
+                format!("{reason}; restart the service, which repairs what it can prove")
             }
             Err(ScrubEnd::SledDamaged(reason)) => {
                 self.mark_sled_damaged(&reason);
-                format!("{reason}; restart the service, which makes the index anew from the journal")
+                format!("{reason}; restart the service, which rebuilds the index from the journal")
             }
         };
 
-        tracing::error!(reason, "damage in the older part of the log: it is read-only now");
+        tracing::error!(reason, "log damaged, now read-only");
         self.scrub.fail(reason);
     }
 
@@ -279,7 +279,7 @@ impl SharedLogState {
                 self.wait_for_sled()
             }
             Ok(found) if found == expected => Ok(()),
-            Ok(_) => Err(ScrubEnd::SledDamaged("damage in sled: it does not hold what the journal holds".to_owned())),
+            Ok(_) => Err(ScrubEnd::SledDamaged("damage in sled: it differs from the journal".to_owned())),
             Err(end) => Err(end),
         }
     }

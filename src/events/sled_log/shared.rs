@@ -185,21 +185,21 @@ impl SharedLogState {
     /// Makes the next start rebuild sled, also after a power cut.
     pub fn mark_sled_damaged(&self, reason: &str) {
         if let Err(error) = write_private(&self.damage_mark, reason.as_bytes()) {
-            tracing::error!(%error, "the damage could not be noted: delete the sled directory before the next start");
+            tracing::error!(%error, "damage not recorded: delete the sled directory before the next start");
         }
     }
 
     /// Makes the next start read the whole journal, also after a power cut.
     pub fn mark_journal_damaged(&self, reason: &str) {
         if let Err(error) = write_private(&self.journal_damage_mark, reason.as_bytes()) {
-            tracing::error!(%error, "the damage could not be noted: delete the snapshots before the next start");
+            tracing::error!(%error, "damage not recorded: delete the snapshots before the next start");
         }
     }
 
     /// Records damage in sled, which the next start rebuilds.
     pub fn report_sled_damage(&self, flaw: SledDefect) -> LogFailure {
         let SledDefect { position, reason } = flaw;
-        tracing::error!(%position, reason, "damage in sled: it is rebuilt from the journal at the next start");
+        tracing::error!(%position, reason, "sled damaged, rebuilt at the next start");
         self.mark_sled_damaged(&reason);
         self.scrub.record_sled_damage(&format!("damage in sled at position {position}: {reason}"));
         LogFailure::Damaged { place: "sled".to_owned(), position, reason }

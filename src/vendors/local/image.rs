@@ -124,7 +124,7 @@ impl ImageEngine {
         let own = key.clone();
         let work = move || guarded("image", || engine.threads.run(|| engine.make(&own, &work)));
         let made = tokio::task::spawn_blocking(work).await;
-        let stopped = |_| Err(TaskFailure::new("engine_stopped", "the engine was stopped before the job had ended"));
+        let stopped = |_| Err(TaskFailure::new("engine_stopped", "the engine stopped before the job ended"));
         self.jobs.end(key, made.unwrap_or_else(stopped));
     }
 
@@ -158,7 +158,7 @@ impl ImageEngine {
         let (width, height) = result.dimensions();
         let preferred = if work.image.format == ImageFormat::Jpeg { ResultFormat::Jpeg } else { ResultFormat::Png };
         let (bytes, format) = encode(&result, preferred)
-            .map_err(|error| defect("result_unwritable", "the result cannot be encoded", &error))?;
+            .map_err(|error| defect("result_unwritable", "cannot encode the result", &error))?;
         drop(result);
 
         let format = match format {
@@ -168,14 +168,14 @@ impl ImageEngine {
 
         self.jobs
             .retry_while_lacking(key, || self.store.put(MediaArea::Result, &bytes, format, width, height))
-            .map_err(|error| defect("result_unwritable", "the result cannot be stored", &error))
+            .map_err(|error| defect("result_unwritable", "cannot store the result", &error))
     }
 
     fn read(&self, key: &VendorKey, kept: &Picture, what: &str) -> Result<DecodedPicture, TaskFailure> {
         let bytes = self
             .jobs
             .retry_while_lacking(key, || self.store.read(MediaArea::Input, kept))
-            .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
+            .map_err(|error| defect("input_unreadable", "cannot read the input picture", &error))?;
         let decoded = self.jobs.decode(key, self.store.decoders(), &bytes);
         decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{what} {reason}")))
     }
@@ -285,7 +285,7 @@ mod tests {
         let broken = house.store.put(MediaArea::Input, b"no picture", ImageFormat::Png, 16, 16).unwrap();
         // The failure shown to owners does not contain the message of the operating system.
         for (key, input, code, message) in [
-            ("a", absent, "input_unreadable", "the input picture cannot be read"),
+            ("a", absent, "input_unreadable", "cannot read the input picture"),
             ("b", broken, "input_undecodable", "image must be a png, jpeg, webp, gif, bmp or tiff picture"),
         ] {
             let reference = house.vendor.submit(job(key, input)).await.unwrap();

@@ -29,7 +29,7 @@ impl ReadyImageJob {
     /// # Errors
     /// Returns a message if a picture is not stored or the size of the result is not allowed.
     pub fn of(work: ImageWork) -> Result<Self, String> {
-        let here = |source: &PictureSource| source.stored().copied().ok_or("a picture was not fetched");
+        let here = |source: &PictureSource| source.stored().copied().ok_or("a picture is missing");
         let image = here(&work.image)?;
         let reference = work.reference.as_ref().map(here).transpose()?;
         work.job.check_output_size(image.width, image.height).map_err(|reason| format!("image {reason}"))?;

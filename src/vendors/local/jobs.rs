@@ -129,8 +129,7 @@ impl<T: Clone> Jobs<T> {
         let own = known.open.get(&account).copied().unwrap_or(0);
 
         if known.jobs.len() - known.ended.len() >= self.open_max || own >= own_max {
-            let mut busy =
-                VendorError::new(VendorErrorKind::Busy, format!("the {engine} engine has too many jobs waiting"));
+            let mut busy = VendorError::new(VendorErrorKind::Busy, format!("the queue of the {engine} engine is full"));
             busy.retry_after = Some(BUSY_PAUSE);
             return Err(busy);
         }
@@ -263,7 +262,7 @@ impl<T: Clone> Jobs<T> {
             match attempt() {
                 Err(error) if missing_resource(&error).is_some() && !self.is_abandoned(key) => {
                     if !is_told {
-                        tracing::warn!(%error, job = key.as_str(), "a job of the engine waits for room");
+                        tracing::warn!(%error, job = key.as_str(), "engine job waits for memory");
                         is_told = true;
                     }
                     rest();
@@ -300,8 +299,8 @@ impl<T: Clone> Jobs<T> {
 /// Turns a panic of an engine into a failure of its job.
 pub(super) fn guarded<T>(engine: &str, make: impl FnOnce() -> Result<T, TaskFailure>) -> Result<T, TaskFailure> {
     catch_unwind(AssertUnwindSafe(make)).unwrap_or_else(|_| {
-        tracing::error!(engine, "the engine panicked");
-        let message = format!("the {engine} engine failed on this job; this is a defect of the service");
+        tracing::error!(engine, "engine panicked");
+        let message = format!("the {engine} engine failed on this job; this is a bug in the service");
         Err(TaskFailure::new("engine_failed", &message))
     })
 }

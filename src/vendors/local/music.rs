@@ -110,12 +110,12 @@ impl PieceStage {
 }
 
 fn failed(reason: &str) -> MusicStreamError {
-    tracing::error!(reason, "the music engine failed");
-    failure("engine_failed", "the music engine failed; the task was ended")
+    tracing::error!(reason, "music engine failed");
+    failure("engine_failed", "the music engine failed")
 }
 
 fn stopped() -> MusicStreamError {
-    failure("engine_stopped", "the engine was stopped before the music had ended")
+    failure("engine_stopped", "the engine stopped before the music ended")
 }
 
 fn failure(code: &str, message: &str) -> MusicStreamError {

@@ -36,7 +36,7 @@ impl EngineThreads {
                 made
             }
             Err(error) => {
-                tracing::warn!(%error, "no threads for a job of the engine; it runs on shared ones");
+                tracing::warn!(%error, "engine threads not started, job uses shared threads");
                 job()
             }
         }

@@ -93,7 +93,7 @@ impl Vendor for LocalVideo {
             let account = job.account;
             let work = job.into_video_work()?;
             if work.has_missing_inputs() {
-                return Err(VendorError::new(VendorErrorKind::Refused, "an input was not fetched"));
+                return Err(VendorError::new(VendorErrorKind::Refused, "an input is missing"));
             }
             if self.engine.jobs.admit(&key, account, "video")? {
                 tokio::spawn(Arc::clone(&self.engine).work(key.clone(), account, work));
@@ -144,7 +144,7 @@ impl VideoEngine {
             Ok(Ok(Some(creation))) => self.jobs.end(key, Ok(creation)),
             Ok(Err(failure)) => self.jobs.end(key, Err(failure)),
             Err(_) => {
-                let stopped = TaskFailure::new("engine_stopped", "the engine was stopped before the job had ended");
+                let stopped = TaskFailure::new("engine_stopped", "the engine stopped before the job ended");
                 self.jobs.end(key, Err(stopped));
             }
         }
@@ -219,7 +219,7 @@ struct Interest<'a> {
 
 impl Interest<'_> {
     fn keep(&self, film: &RenderedVideo, stamped: bool) -> Result<Creation, TaskFailure> {
-        let unwritable = |error| defect("result_unwritable", "the result cannot be stored", &error);
+        let unwritable = |error| defect("result_unwritable", "cannot store the result", &error);
         let video = self
             .patiently(|| self.engine.store.put_clip(MediaArea::Result, &film.bytes, VideoFormat::Mp4))
             .map_err(unwritable)?;
@@ -238,23 +238,22 @@ impl Inputs for Interest<'_> {
     type Failure = TaskFailure;
 
     fn picture(&self, source: &PictureSource, what: &str) -> Result<Pixels, TaskFailure> {
-        let kept =
-            source.stored().ok_or_else(|| TaskFailure::new("input_unreadable", &format!("{what} was not fetched")))?;
+        let kept = source.stored().ok_or_else(|| TaskFailure::new("input_unreadable", &format!("{what} is missing")))?;
         let bytes = self
             .patiently(|| self.engine.store.read(MediaArea::Input, kept))
-            .map_err(|error| defect("input_unreadable", "the input picture cannot be read", &error))?;
+            .map_err(|error| defect("input_unreadable", "cannot read the input picture", &error))?;
         let decoded = self.engine.jobs.decode(self.key, self.engine.store.decoders(), &bytes);
         let decoded = decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{what} {reason}")))?;
         Ok(decoded.pixels)
     }
 
     fn film(&self, clip: Option<&Clip>) -> Result<Vec<u8>, TaskFailure> {
-        let clip = clip.ok_or_else(|| TaskFailure::new("input_unreadable", "video_url was not fetched"))?;
+        let clip = clip.ok_or_else(|| TaskFailure::new("input_unreadable", "video_url is missing"))?;
         if clip.format != VideoFormat::Mp4 {
-            return Err(TaskFailure::new("video_unsupported", "the video is no MP4 file"));
+            return Err(TaskFailure::new("video_unsupported", "the video is not an MP4 file"));
         }
         self.patiently(|| self.engine.store.read_clip(MediaArea::Input, clip))
-            .map_err(|error| defect("input_unreadable", "the video cannot be read", &error))
+            .map_err(|error| defect("input_unreadable", "cannot read the video", &error))
     }
 }
 

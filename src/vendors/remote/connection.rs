@@ -22,14 +22,14 @@ impl VendorConnection {
     pub async fn post(&self, path: &str, key: &VendorKey, body: Bytes) -> Result<VendorResponse, VendorError> {
         let key = (self.options.key_header.as_str(), key.as_str());
         let answer = self.caller.post(path, key, body, self.environment.now()).await;
-        answer.map_err(|failure| self.mask_error(no_response_error(&failure, "the vendor was not reached")))
+        answer.map_err(|failure| self.mask_error(no_response_error(&failure, "the vendor is unreachable")))
     }
 
     /// Sends a GET request.
     pub async fn get(&self, path: &str) -> Result<VendorResponse, VendorError> {
         let answer = self.caller.get(path, self.environment.now()).await;
         answer.map_err(|failure| {
-            self.mask_error(no_response_error(&failure, "the vendor did not say how the task stands"))
+            self.mask_error(no_response_error(&failure, "the vendor did not report the status of the task"))
         })
     }
 

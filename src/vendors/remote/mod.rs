@@ -92,7 +92,7 @@ impl RemoteImage {
         let work = job.into_image_work()?;
         let bytes = work.sources().filter_map(PictureSource::stored).map(|picture| picture.bytes).sum();
         let Ok(_room) = self.upload_budget.acquire_many(permits(bytes)).await else {
-            return Err(VendorError::new(VendorErrorKind::Unreached, "the service stops"));
+            return Err(VendorError::new(VendorErrorKind::Unreached, "the service is stopping"));
         };
         let family = status_family(&work.job);
         let (path, body) = self.encode_request(work, task).await?;
@@ -117,7 +117,7 @@ impl RemoteImage {
             Some((request.path, Bytes::from(serde_json::to_vec(&request.body).ok()?)))
         });
 
-        let unsent = || VendorError::new(VendorErrorKind::Refused, "an input picture cannot be read; nothing was sent");
+        let unsent = || VendorError::new(VendorErrorKind::Refused, "cannot read an input picture; nothing was sent");
         made.await.ok().flatten().ok_or_else(unsent)
     }
 
@@ -199,7 +199,7 @@ fn read_base64(store: &MediaStore, picture: &Picture) -> Option<String> {
     match store.read(MediaArea::Input, picture) {
         Ok(bytes) => Some(STANDARD.encode(bytes)),
         Err(error) => {
-            tracing::error!(%error, "an input picture cannot be read");
+            tracing::error!(%error, "input picture unreadable");
             None
         }
     }

@@ -70,7 +70,7 @@ impl RemoteMusic {
         let lines = self.submit(task, &work).await.map_err(told)?;
         let mut heard = RemoteMusicStream { lines, options: self.options, first: None, format: None };
         let first = heard.next_line().await.map_err(|reason| told(unreadable_response(&reason)))?;
-        heard.first = Some(first.ok_or_else(|| told(unreadable_response("it ended before its first line")))?);
+        heard.first = Some(first.ok_or_else(|| told(unreadable_response("it ended before the first line")))?);
         Ok(heard)
     }
 
@@ -83,7 +83,7 @@ impl RemoteMusic {
         let key = (self.options.key_header.as_str(), key.as_str());
         let at = self.environment.now();
         let asked = self.caller.post_streaming(GENERATE_PATH, key, posted, listening, at).await;
-        let (answer, lines) = asked.map_err(|failure| no_response_error(&failure, "the vendor was not reached"))?;
+        let (answer, lines) = asked.map_err(|failure| no_response_error(&failure, "the vendor is unreachable"))?;
         if (200..=299).contains(&answer.status) {
             return Ok(lines);
         }
@@ -150,13 +150,13 @@ impl RemoteMusicStream {
                 first
             } else {
                 let line = self.next_line().await.map_err(|reason| self.interrupted(&reason))?;
-                line.ok_or_else(|| self.interrupted("it ended without saying that it was complete"))?
+                line.ok_or_else(|| self.interrupted("it ended without `complete`"))?
             };
             match said {
                 VendorMusicLine::Other => {}
                 VendorMusicLine::Moment(moment) => return self.check_moment(moment).map(Some),
                 VendorMusicLine::Complete if self.format.is_none() => {
-                    return Err(self.interrupted("it was complete without any sound"));
+                    return Err(self.interrupted("it was complete without sound"));
                 }
                 VendorMusicLine::Complete => return Ok(None),
                 VendorMusicLine::Failed(mut failure) => {
@@ -166,16 +166,16 @@ impl RemoteMusicStream {
             }
         }
 
-        Err(self.interrupted("it went on without saying anything that is known here"))
+        Err(self.interrupted("it sent no known line for too long"))
     }
 
     /// Returns the meaning of the next line, or the reason why it is unknown.
     async fn next_line(&mut self) -> Result<Option<VendorMusicLine>, String> {
         let limit = self.options.line_timeout;
         let line = tokio::time::timeout(limit, self.lines.next()).await;
-        let line = line.map_err(|_| format!("no line came within {} s", limit.as_secs_f32()))?;
+        let line = line.map_err(|_| format!("no line within {} s", limit.as_secs_f32()))?;
         let Some(line) = line.map_err(|failure| describe_failure(&failure))? else { return Ok(None) };
-        parse_line_off_thread(line).await.map(Some).ok_or_else(|| "a line of it cannot be read".to_owned())
+        parse_line_off_thread(line).await.map(Some).ok_or_else(|| "a line is unreadable".to_owned())
     }
 
     /// Checks that all chunks of a file have the same format, and masks credentials.
@@ -183,7 +183,7 @@ impl RemoteMusicStream {
         Ok(match moment {
             MusicStreamItem::Sound { index: place, format, data } => {
                 if self.format.get_or_insert_with(|| format.clone()) != &format {
-                    return Err(self.interrupted("its sound changed its format on the way"));
+                    return Err(self.interrupted("the audio format changed"));
                 }
                 let encoding = Text::from_recorded(self.mask_api_key(format.encoding.as_str()));
                 MusicStreamItem::Sound { index: place, format: SoundFormat { encoding, ..format }, data }
@@ -202,7 +202,7 @@ impl RemoteMusicStream {
     }
 
     fn interrupted(&self, reason: &str) -> MusicStreamError {
-        let message = self.mask_api_key(&format!("the vendor's stream broke off: {reason}; it is not asked for again"));
+        let message = self.mask_api_key(&format!("the vendor stream broke off: {reason}; the call is not repeated"));
         MusicStreamError::Interrupted(TaskFailure::new("vendor_broke_off", &message))
     }
 }
@@ -218,13 +218,13 @@ async fn parse_line_off_thread(line: Bytes) -> Option<VendorMusicLine> {
 
 fn describe_failure(failure: &CallFailure) -> String {
     match failure {
-        CallFailure::TooLarge(bytes) => format!("a line of it is longer than {bytes} bytes"),
-        CallFailure::TimedOut(limit) => format!("nothing came within {} s", limit.as_secs_f32()),
+        CallFailure::TooLarge(bytes) => format!("a line is longer than {bytes} bytes"),
+        CallFailure::TimedOut(limit) => format!("no data within {} s", limit.as_secs_f32()),
         other => other.to_string(),
     }
 }
 
 /// Returns the error of a response after which it is unknown whether the vendor started.
 fn unreadable_response(reason: &str) -> VendorError {
-    unknown_outcome(format!("the vendor's answer cannot be listened to: {reason}"))
+    unknown_outcome(format!("unreadable response of the vendor: {reason}"))
 }

@@ -32,7 +32,7 @@ pub(super) fn parse_submission(status: u16, body: &[u8]) -> Result<String, Vendo
         200..=299 => {
             let task = extract_task(body);
             let id = task.as_ref().and_then(extract_job_id);
-            let unnamed = "the vendor answered the submission without naming a task";
+            let unnamed = "the response to the submission has no task id";
             id.ok_or_else(|| unknown_outcome(format!("{unnamed} ({})", describe_response(status, body))))
         }
         _ => Err(submission_error(status, body)),
@@ -46,8 +46,8 @@ pub(super) fn submission_error(status: u16, body: &[u8]) -> VendorError {
         408 | 425 | 429 | 503 => busy_error(&said()),
         _ if is_unserved(status) => unserved_error(&said()),
         // A vendor that supports keys may answer 409 while the first call with the key is in progress.
-        409 | 500..=599 => unknown_outcome(format!("the vendor failed while it took the job ({})", said())),
-        _ => VendorError::new(VendorErrorKind::Refused, format!("the vendor refused the job ({})", said())),
+        409 | 500..=599 => unknown_outcome(format!("the vendor failed during the submission ({})", said())),
+        _ => VendorError::new(VendorErrorKind::Refused, format!("the vendor rejected the job ({})", said())),
     }
 }
 
@@ -64,16 +64,13 @@ pub(super) fn parse_job_response<T>(
 ) -> Result<Option<T>, VendorError> {
     match status {
         200..=299 => read(body).map(Some).ok_or_else(|| {
-            unknown_outcome(format!(
-                "the vendor's answer about the task cannot be read ({})",
-                describe_response(status, body)
-            ))
+            unknown_outcome(format!("the response about the task is unreadable ({})", describe_response(status, body)))
         }),
         404 | 410 => Ok(None),
         408 | 425 | 429 | 503 => Err(busy_error(&describe_response(status, body))),
         _ if is_unserved(status) => Err(unserved_error(&describe_response(status, body))),
         _ => Err(unknown_outcome(format!(
-            "the vendor failed to say how the task stands ({})",
+            "the vendor failed to report the status of the task ({})",
             describe_response(status, body)
         ))),
     }
@@ -83,10 +80,7 @@ pub(super) fn parse_job_response<T>(
 /// ignored the key.
 pub(super) fn parse_search(status: u16, body: &[u8]) -> Result<Option<String>, VendorError> {
     let unreadable = || {
-        unknown_outcome(format!(
-            "the vendor's answer to the search cannot be read ({})",
-            describe_response(status, body)
-        ))
+        unknown_outcome(format!("the response to the search is unreadable ({})", describe_response(status, body)))
     };
 
     match status {
@@ -97,7 +91,7 @@ pub(super) fn parse_search(status: u16, body: &[u8]) -> Result<Option<String>, V
                 Value::Null => Ok(None),
                 Value::Array(tasks) if tasks.is_empty() => Ok(None),
                 Value::Array(tasks) if tasks.len() > 1 => {
-                    Err(unknown_outcome(format!("the vendor finds {} tasks under one key", tasks.len())))
+                    Err(unknown_outcome(format!("the vendor found {} tasks with one key", tasks.len())))
                 }
                 Value::Array(tasks) => tasks.iter().find_map(extract_job_id).map(Some).ok_or_else(unreadable),
                 task => extract_job_id(task).map(Some).ok_or_else(unreadable),
@@ -106,7 +100,7 @@ pub(super) fn parse_search(status: u16, body: &[u8]) -> Result<Option<String>, V
         404 | 410 => Ok(None),
         408 | 425 | 429 | 503 => Err(busy_error(&describe_response(status, body))),
         _ if is_unserved(status) => Err(unserved_error(&describe_response(status, body))),
-        _ => Err(unknown_outcome(format!("the vendor failed to search ({})", describe_response(status, body)))),
+        _ => Err(unknown_outcome(format!("the vendor failed during the search ({})", describe_response(status, body)))),
     }
 }
 
@@ -118,7 +112,7 @@ pub(super) fn parse_health_check(status: u16, body: &[u8]) -> Result<(), VendorE
         200..=299 if serde_json::from_slice::<Value>(body).is_ok() => Ok(()),
         408 | 425 | 429 | 503 => Err(busy_error(&describe_response(status, body))),
         _ if is_unserved(status) => Err(unserved_error(&describe_response(status, body))),
-        _ => Err(unknown_outcome(format!("the vendor gives no sign of life ({})", describe_response(status, body)))),
+        _ => Err(unknown_outcome(format!("the vendor failed the health check ({})", describe_response(status, body)))),
     }
 }
 
@@ -128,11 +122,11 @@ fn is_unserved(status: u16) -> bool {
 }
 
 fn unserved_error(said: &str) -> VendorError {
-    VendorError::new(VendorErrorKind::Unserved, format!("the vendor does not serve this service ({said})"))
+    VendorError::new(VendorErrorKind::Unserved, format!("the vendor rejects this service ({said})"))
 }
 
 fn busy_error(said: &str) -> VendorError {
-    VendorError::new(VendorErrorKind::Busy, format!("the vendor has no room now ({said})"))
+    VendorError::new(VendorErrorKind::Busy, format!("the vendor is at capacity ({said})"))
 }
 
 pub(super) fn unknown_outcome(message: String) -> VendorError {
@@ -174,8 +168,8 @@ fn parse_result_urls(task: &Value) -> Option<Vec<String>> {
 
 /// Returns the failure reported by the vendor.
 pub(super) fn parse_failure(task: &Value) -> TaskFailure {
-    let message = extract_message(task).unwrap_or_else(|| "the vendor gave no reason".to_owned());
-    TaskFailure::new("vendor_failed", &format!("the vendor could not do the job: {message}"))
+    let message = extract_message(task).unwrap_or_else(|| "no reason given".to_owned());
+    TaskFailure::new("vendor_failed", &format!("the vendor failed: {message}"))
 }
 
 /// Describes a response: its status, and its message if there is one.

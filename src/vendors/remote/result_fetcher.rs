@@ -63,13 +63,13 @@ impl ResultFetcher {
         let file = self.fetcher.get(url).await.map_err(classify_fetch_failure)?;
         self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultFetched), job);
         let Ok(_turn) = Arc::clone(&self.inspections).acquire_owned().await else {
-            return Err(ResultFetchError::Transient(unavailable_failure("the service stops")));
+            return Err(ResultFetchError::Transient(unavailable_failure("the service is stopping")));
         };
         let store = self.store.clone();
         let kept = tokio::task::spawn_blocking(move || store_picture(&store, &file));
         let kept = kept
             .await
-            .map_err(|_| ResultFetchError::Transient(unavailable_failure("looking at it was interrupted")))?;
+            .map_err(|_| ResultFetchError::Transient(unavailable_failure("checking it was interrupted")))?;
         self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultStored), job);
         kept
     }
@@ -87,7 +87,7 @@ fn store_clip(store: &MediaStore, file: &FetchedFile) -> Result<Clip, ResultFetc
     let no_video = || {
         ResultFetchError::Malformed(TaskFailure::new(
             "result_invalid",
-            "a result of the vendor is no mp4 or webm video",
+            "a result of the vendor is not an mp4 or webm video",
         ))
     };
     let format = VideoFormat::detect(&file.bytes).ok_or_else(no_video)?;
@@ -114,10 +114,10 @@ fn invalid_picture(error: &PictureDecodeError) -> ResultFetchError {
 
 /// Logs the cause, which is for the operator only.
 fn storage_error(error: &io::Error) -> ResultFetchError {
-    tracing::error!(%error, "a result of the vendor could not be stored");
-    ResultFetchError::Transient(TaskFailure::new("result_unwritable", "the result could not be stored"))
+    tracing::error!(%error, "result not stored");
+    ResultFetchError::Transient(TaskFailure::new("result_unwritable", "cannot store the result"))
 }
 
 fn unavailable_failure(reason: &str) -> TaskFailure {
-    TaskFailure::new("result_unavailable", &format!("a result of the vendor could not be fetched: {reason}"))
+    TaskFailure::new("result_unavailable", &format!("cannot fetch a result of the vendor: {reason}"))
 }

@@ -63,7 +63,7 @@ impl RemoteVideo {
         let work = job.into_video_work()?;
         let bytes = work.sources().filter_map(PictureSource::stored).map(|picture| picture.bytes).sum();
         let Ok(_room) = self.upload_budget.acquire_many(permits(bytes)).await else {
-            return Err(VendorError::new(VendorErrorKind::Unreached, "the service stops"));
+            return Err(VendorError::new(VendorErrorKind::Unreached, "the service is stopping"));
         };
         let (path, body) = self.encode_request(work, task).await?;
         let answer = self.connection.post(&path, &key, body).await?;
@@ -84,7 +84,7 @@ impl RemoteVideo {
             let request = build_request(&job, &images, work.seed, callback);
             Some((request.path, Bytes::from(serde_json::to_vec(&request.body).ok()?)))
         });
-        let unsent = || VendorError::new(VendorErrorKind::Refused, "an input picture cannot be read; nothing was sent");
+        let unsent = || VendorError::new(VendorErrorKind::Refused, "cannot read an input picture; nothing was sent");
         made.await.ok().flatten().ok_or_else(unsent)
     }
 

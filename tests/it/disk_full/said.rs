@@ -56,7 +56,7 @@ async fn a_start_on_a_full_disk_says_so_and_nothing_else() {
     assert!(greeting.contains("warning changes are rejected: disk full"), "{greeting}");
     eventually("the log says it", || count(&service.process.said(), FULL) == 1);
     assert!(!greeting.contains("damage"), "{greeting}");
-    let index = "found   an index of the log that could not be opened (disk full), made anew from the journal";
+    let index = "found   an index that could not be opened (disk full), rebuilt from the journal";
     assert!(greeting.contains(index), "{greeting}");
     service.check_reads(39).await;
     let (_, log) = service.process.terminate();

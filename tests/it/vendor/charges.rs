@@ -125,7 +125,7 @@ async fn the_key_of_the_vendor_is_shown_nowhere() {
     let ended = ended(&app, &user, UPSCALER, &task).await;
     // Then the task has the reason, without the API key, and the log does not contain it either
     assert_eq!(ended["error"]["code"], "vendor_refused");
-    assert_eq!(ended["error"]["message"], "the vendor refused the job (status 400: key ******** has no credit)");
+    assert_eq!(ended["error"]["message"], "the vendor rejected the job (status 400: key ******** has no credit)");
     let events = app.get_as(app.admin_token(), "/admin/events?limit=1000").await.expect(200).text();
     assert!(events.contains("VendorRefused") && !events.contains(API_KEY));
     app.stop().await;

@@ -115,7 +115,7 @@ fn damage_that_a_reader_met_in_the_journal_is_told_until_a_start_has_read_all_of
     let ScrubState::Damaged { reason } = log.verification().state else { panic!("{:?}", log.verification()) };
     assert!(reason.contains(&segment.display().to_string()) && reason.contains("position 6"), "{reason}");
 
-    // And correct bytes from the disk later change nothing: sled is filled again, but the journal remains suspect
+    // And correct bytes from the disk later change nothing: sled is up to date again, but the journal remains suspect
     flip_in_journal(directory.path());
     assert!(log.shared.reopen_until_filled("it failed"));
     assert_eq!(log.read_stream(&stream(), Version(0)).unwrap().len(), 6);

@@ -66,7 +66,7 @@ fn refused(code: &'static str, reason: impl Into<String>) -> Fault {
 
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
 pub(super) fn unreadable(error: impl ToString) -> Fault {
-    refused("video_unreadable", format!("the video cannot be read: {}", error.to_string()))
+    refused("video_unreadable", format!("cannot read the video: {}", error.to_string()))
 }
 
 pub(super) fn unsupported(what: &str) -> Fault {

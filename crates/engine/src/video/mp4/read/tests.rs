@@ -61,7 +61,7 @@ fn bytes_that_are_many_samples_are_refused_before_they_are_copied() {
     }
 
     let Err(Fault::Input { reason, .. }) = Reel::of(&film) else { panic!("it was read") };
-    assert_eq!(reason, "the video cannot be read: the same bytes are several samples");
+    assert_eq!(reason, "cannot read the video: the same bytes are several samples");
 }
 
 /// Returns a video of nearly identical pictures of a few bytes each.
