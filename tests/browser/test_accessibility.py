@@ -87,7 +87,7 @@ class Accessibility(BrowserTest):
             found += self.too_wide(page, path)
         # Nor is a dialog that names such a thing, nor what waits for a decision on it.
         self.show(page, f"/nodes/{node}")
-        for button in ("Ban", "Delete", "Publish a version"):
+        for button in ("Ban", "Delete", "Publish version"):
             page.locator(".actions").get_by_role("button", name=button, exact=True).click()
             dialog = page.get_by_role("dialog")
             if dialog.evaluate("it => it.scrollWidth > it.clientWidth"):
@@ -102,17 +102,17 @@ class Accessibility(BrowserTest):
 
     def test_dialogs_and_faults(self):
         page = self.page("/users", token=ADMIN, theme="dark", bypass_csp=True, allowed=(400,))
-        page.get_by_role("button", name="Create a user").click()
+        page.get_by_role("button", name="Create user").click()
         expect(page.get_by_label("Name")).to_be_visible()
         self.check(page, "dialog")
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_have_count(0)
         self.show(page, "/studio/upscaleImage")
-        page.get_by_role("button", name="Make it").click()
+        page.get_by_role("button", name="Generate").click()
         expect(page.locator(".fault")).to_have_count(1)
         self.check(page, "faults")
-        page.get_by_role("button", name="Use a sample").click()
-        page.get_by_role("button", name="Make it").click()
+        page.get_by_role("button", name="Use sample").click()
+        page.get_by_role("button", name="Generate").click()
         page.locator("img[data-result]").wait_for()
         self.check(page, "result")
 
@@ -136,7 +136,7 @@ class Accessibility(BrowserTest):
         self.assertNotEqual(light, dark)
         page.reload()
         self.assertEqual(ground(), dark)
-        page.get_by_role("button", name="As the system").click()
+        page.get_by_role("button", name="System").click()
         self.assertEqual(ground(), light)
 
 

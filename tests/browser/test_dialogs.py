@@ -19,7 +19,7 @@ class Dialogs(BrowserTest):
     def test_the_keyboard_is_in_the_first_field_and_back_where_it_was_when_it_is_closed(self):
         # Given a form that is opened by keyboard
         page = self.page("/users", token=ADMIN)
-        opener = page.get_by_role("button", name="Create a user")
+        opener = page.get_by_role("button", name="Create user")
         opener.focus()
         page.keyboard.press("Enter")
         # Then its first field has the keyboard, and whoever closes it is where they were
@@ -40,7 +40,7 @@ class Dialogs(BrowserTest):
     def test_a_press_beside_a_dialog_loses_nothing_that_was_filled_in(self):
         # Given a window so low that the form does not fit
         page = self.page("/users", token=ADMIN, size={"width": 1360, "height": 360})
-        dialog, opener = page.get_by_role("dialog"), page.get_by_role("button", name="Create a user")
+        dialog, opener = page.get_by_role("dialog"), page.get_by_role("button", name="Create user")
         opener.click()
         expect(page.get_by_role("textbox", name="Name")).to_be_focused()
         # Then what scrolls is inside: its scrollbar is no place of the dialog itself
@@ -58,7 +58,7 @@ class Dialogs(BrowserTest):
         publisher, _ = registry(0)
         for size in (NARROW, {"width": 1280, "height": 600}):
             page = self.page(f"/publishers/{publisher}", token=ADMIN, size=size)
-            page.get_by_role("button", name="Create a node").click()
+            page.get_by_role("button", name="Create node").click()
             dialog = page.get_by_role("dialog")
             create = dialog.get_by_role("button", name="Create", exact=True)
             expect(create).to_be_in_viewport(ratio=1)
@@ -72,38 +72,38 @@ class Dialogs(BrowserTest):
 
     def test_a_new_token_is_lost_by_no_key_and_no_press(self):
         page = self.page(f"/publishers/{registry(0)[0]}/tokens", token=ADMIN)
-        page.get_by_role("button", name="Create a token").click()
+        page.get_by_role("button", name="Create token").click()
         page.get_by_role("textbox", name=re.compile("^Name")).fill("build machine")
         page.get_by_role("button", name="Create", exact=True).click()
         token = page.locator(".secret").inner_text()
         for _ in range(3):
             page.keyboard.press("Escape")
         beside(page)
-        expect(page.get_by_role("dialog", name="Your new token")).to_be_visible()
+        expect(page.get_by_role("dialog", name="New token")).to_be_visible()
         expect(page.locator(".secret")).to_have_text(token)
-        page.get_by_role("button", name="I have it").click()
+        page.get_by_role("button", name="Done").click()
         expect(page.get_by_role("dialog")).to_have_count(0)
-        expect(page.get_by_role("button", name="Create a token")).to_be_focused()
+        expect(page.get_by_role("button", name="Create token")).to_be_focused()
 
     def test_a_version_gets_its_archive_later(self):
         # Given a version that is registered, and somebody who cancels the choice of its archive
         publisher, (node,) = registry()
         page = self.page(f"/nodes/{node}", token=ADMIN)
-        page.get_by_role("button", name="Publish a version").click()
+        page.get_by_role("button", name="Publish version").click()
         page.get_by_role("textbox", name=re.compile("^Version")).fill("2.0.0")
-        page.get_by_role("button", name="Go on to the archive").click()
+        page.get_by_role("button", name="Continue to archive").click()
         page.get_by_label("Archive", exact=True).dispatch_event("cancel", {"bubbles": True})
         # Then the dialog is still there; and when it is left, nothing says that the version is published
         page.get_by_role("button", name="Later").click()
-        expect(page.locator(".notes")).to_have_text(re.compile("It waits for its archive"))
-        expect(page.get_by_role("button", name="Publish a version")).to_be_focused()
+        expect(page.locator(".notes")).to_have_text(re.compile("Waiting for the archive"))
+        expect(page.get_by_role("button", name="Publish version")).to_be_focused()
         release = page.locator(".release").filter(has_text="2.0.0")
-        expect(release).to_contain_text("It has no archive yet")
+        expect(release).to_contain_text("No archive yet")
         # And the archive can be sent when it is there
-        release.get_by_role("button", name="Send its archive").click()
+        release.get_by_role("button", name="Add archive").click()
         expect(page.get_by_label("Archive", exact=True)).to_be_focused()
         page.get_by_label("Archive", exact=True).set_input_files({"name": "node.zip", "mimeType": "application/zip", "buffer": archive()})
-        page.get_by_role("button", name="Send the archive").click()
+        page.get_by_role("button", name="Upload archive").click()
         expect(release.get_by_role("link", name="Download")).to_be_visible()
         self.assertEqual(send("GET", f"/nodes/{node}/versions")[0]["version"], "2.0.0")
 
@@ -157,7 +157,7 @@ class Forms(BrowserTest):
             return route.continue_()
 
         page.route("**/admin/users", refuse)
-        page.get_by_role("button", name="Create a user").click()
+        page.get_by_role("button", name="Create user").click()
         create = page.get_by_role("button", name="Create", exact=True)
         # When it is sent twice, and once more after a change
         for text in (name("ada"), None, name("bob")):
@@ -182,7 +182,7 @@ class Copying(BrowserTest):
         known = user("Ada of the copies")
         page = self.page("/nodes", token=known["token"])
         self.without_clipboard(page)
-        copy = page.get_by_role("button", name="Copy your id")
+        copy = page.get_by_role("button", name="Copy your user id")
         copy.click()
         expect(copy).to_contain_text("Copied")
         expect(copy).to_be_focused()
@@ -195,19 +195,19 @@ class Copying(BrowserTest):
         page = self.page("/nodes", token=known["token"])
         self.without_clipboard(page)
         page.evaluate("document.execCommand = () => false")
-        page.get_by_role("button", name="Copy your id").click()
-        expect(page.locator(".notes .warn")).to_contain_text("could not be copied")
+        page.get_by_role("button", name="Copy your user id").click()
+        expect(page.locator(".notes .warn")).to_contain_text("Copying failed")
         self.assertEqual(page.evaluate("getSelection().toString()"), known["id"])
 
     def test_a_token_that_cannot_be_copied_is_selected(self):
         page = self.page(f"/publishers/{registry(0)[0]}/tokens", token=ADMIN)
         self.without_clipboard(page)
         page.evaluate("document.execCommand = () => false")
-        page.get_by_role("button", name="Create a token").click()
+        page.get_by_role("button", name="Create token").click()
         page.get_by_role("textbox", name=re.compile("^Name")).fill("build machine")
         page.get_by_role("button", name="Create", exact=True).click()
-        page.get_by_role("button", name="Copy the token").click()
-        expect(page.get_by_role("button", name="Copy the token")).to_contain_text("Not copied")
+        page.get_by_role("button", name="Copy token").click()
+        expect(page.get_by_role("button", name="Copy token")).to_contain_text("Not copied")
         self.assertEqual(page.evaluate("getSelection().toString()"), page.locator(".secret").inner_text())
 
 

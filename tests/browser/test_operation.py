@@ -76,7 +76,7 @@ class Audit(BrowserTest):
         positions = [int(text[1:].replace(",", "")) for text in page.locator(".event .position").all_inner_texts()]
         self.assertEqual(positions, sorted(positions, reverse=True))
 
-        page.get_by_label("Thing").fill(f"node/{node}")
+        page.get_by_label("Resource").fill(f"node/{node}")
         page.get_by_role("button", name="Filter").click()
         expect(page.locator(".event").last).to_contain_text("Node created")
         page.get_by_label("Type").select_option("VersionPublished")
@@ -199,7 +199,7 @@ class Audit(BrowserTest):
 
     def test_filters_keep_what_is_typed_and_the_keyboard(self):
         page = self.page("/audit", token=ADMIN)
-        who, type_ = page.get_by_label("Who"), page.get_by_label("Type")
+        who, type_ = page.get_by_label("Actor"), page.get_by_label("Type")
         who.fill("system")
         expect(type_.locator("option").nth(2)).to_be_attached()
         type_.focus()
@@ -228,16 +228,16 @@ class Audit(BrowserTest):
         page.keyboard.press("Enter")
         expect(page.locator(".event .position")).to_have_text(["#3"])
         self.show(page, "/audit?to=2001-01-01")
-        expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+        expect(page.get_by_role("heading", name="No matching events")).to_be_visible()
         self.show(page, "/audit?from=2001-01-01&stream=publisher/")
         expect(page.locator(".event").first).to_be_visible()
 
     def test_a_filter_that_cannot_be_says_so_and_nothing_else(self):
         page = self.page("/audit", token=ADMIN, allowed=(400,))
         expect(page.locator(".event").first).to_be_visible()
-        page.get_by_label("Who").fill("nobody")
+        page.get_by_label("Actor").fill("nobody")
         page.get_by_role("button", name="Filter").click()
-        expect(page.get_by_role("alert")).to_contain_text("Who must be system")
+        expect(page.get_by_role("alert")).to_contain_text("Actor must be system")
         expect(page.get_by_role("alert").get_by_role("listitem")).to_have_count(0)
         expect(page.locator(".event, .empty")).to_have_count(0)
 
@@ -264,7 +264,7 @@ class Audit(BrowserTest):
         head = send("GET", "/admin/events?limit=1")["head"]
         page = self.page(f"/audit?stream=publisher/&to={head}", token=ADMIN)
         page.get_by_role("button", name="Follow live").click()
-        expect(page.get_by_text("Nothing more can come")).to_be_visible()
+        expect(page.get_by_text("No more events")).to_be_visible()
         expect(page.get_by_role("button", name="Follow live")).to_be_visible()
 
     def test_a_thing_as_it_was_and_what_changed(self):
@@ -279,8 +279,8 @@ class Audit(BrowserTest):
         expect(page.locator(".as-of pre")).to_contain_text('"description": "Before."')
         page.get_by_role("button", name=re.compile("As of")).last.click()
         expect(page.locator(".as-of pre")).to_contain_text('"description": "After."')
-        page.get_by_label("A moment (UTC)").fill("2001-01-01T00:00")
-        expect(page.locator(".as-of")).to_contain_text("It was not there")
+        page.get_by_label("Time (UTC)").fill("2001-01-01T00:00")
+        expect(page.locator(".as-of")).to_contain_text("It did not exist")
 
 
 class Operation(BrowserTest):
@@ -295,7 +295,7 @@ class Operation(BrowserTest):
         # The log of this service was begun by this very start: there was nothing to be verified.
         self.assertEqual(send("GET", "/admin/state")["verification"]["until"], 0)
         expect(page.locator(".gauge").filter(has_text="Verification")).to_contain_text("Not verified yet")
-        page.get_by_role("button", name="Take a checkpoint").click()
+        page.get_by_role("button", name="Create checkpoint").click()
         expect(page.locator("pre")).to_contain_text('"signature"')
 
     def test_circuits_queues_and_storage_are_told(self):
@@ -307,8 +307,8 @@ class Operation(BrowserTest):
         page.route("**/admin/state", lambda route: route.fulfill(json=told))
         self.show(page, "/state")
         vendors = page.locator(".panel").filter(has_text="Vendors").get_by_role("listitem")
-        expect(vendors.locator(".state")).to_have_text(["In service", "Resting", "Tried again"])
-        expect(vendors.get_by_role("link", name="Submissions that did not arrive")).to_have_count(2)
+        expect(vendors.locator(".state")).to_have_text(["In service", "Paused", "Trial call"])
+        expect(vendors.get_by_role("link", name="Undelivered submissions")).to_have_count(2)
         expect(page.locator(".ledger dd")).to_have_text(["3", "1,234", "56"])
         storage = page.locator(".gauge").filter(has_text="Storage")
         expect(storage).to_contain_text("Read only")
@@ -337,8 +337,8 @@ class Operation(BrowserTest):
         for path in ("**/admin/state", "**/ready"):
             page.route(path, lambda route: route.abort())
         page.clock.run_for(3000)
-        expect(service).to_contain_text("No answer")
-        expect(page.get_by_role("alert")).to_contain_text("No answer came")
+        expect(service).to_contain_text("No response")
+        expect(page.get_by_role("alert")).to_contain_text("No response.")
 
     def test_a_task_that_cannot_be_heard_says_why(self):
         page = self.page("/nodes", token=ADMIN, allowed=(503,))
@@ -346,7 +346,7 @@ class Operation(BrowserTest):
         page.route("**/tasks/*/events", lambda route: route.fulfill(status=503, content_type="application/problem+json", body=json.dumps(refusal)))
         page.evaluate("location.hash = '/tasks/00000000-0000-4000-8000-00000000000a'")
         expect(page.get_by_role("alert")).to_contain_text("Come back soon.")
-        expect(page.get_by_text("It is tried again")).to_be_visible()
+        expect(page.get_by_text("Retrying")).to_be_visible()
 
     def test_older_tasks_go_on_where_newer_ones_came(self):
         # Given two pages of tasks of which one is under way
@@ -414,7 +414,7 @@ class Operation(BrowserTest):
         # And nobody else is told
         page = self.page("/tasks", token=ada["token"])
         expect(page.get_by_role("row").filter(has_text=picture)).to_be_visible()
-        expect(page.get_by_role("columnheader", name="Whose")).to_have_count(0)
+        expect(page.get_by_role("columnheader", name="Owner")).to_have_count(0)
 
     def test_only_what_was_verified_is_called_sound(self):
         page = self.page("/nodes", token=ADMIN)
@@ -431,7 +431,7 @@ class Operation(BrowserTest):
             # The page looks again every few seconds.
             self.show(page, "/state")
             expect(gauge).to_contain_text(expected)
-            self.assertEqual("Sound" in gauge.inner_text(), said["state"] == "sound")
+            self.assertEqual("Verified" in gauge.inner_text(), said["state"] == "sound")
 
     def test_a_version_is_flagged_and_approved(self):
         publisher, (node,) = registry()
@@ -522,7 +522,7 @@ class Operation(BrowserTest):
     def test_users_are_made_and_given_tokens(self):
         page = self.page("/users", token=ADMIN)
         who = name("Cleo")
-        page.get_by_role("button", name="Create a user").click()
+        page.get_by_role("button", name="Create user").click()
         page.get_by_role("textbox", name=re.compile("^Name")).fill(who)
         page.get_by_role("button", name="Create", exact=True).click()
         expect(page.get_by_role("dialog")).to_have_count(0)
@@ -530,7 +530,7 @@ class Operation(BrowserTest):
         self.show(page, f"/users?page={users.index(who) // 25 + 1}")
         row = page.get_by_role("row").filter(has_text=who)
         row.get_by_role("button", name="Tokens").click()
-        page.get_by_role("button", name="Create a token").click()
+        page.get_by_role("button", name="Create token").click()
         page.get_by_role("textbox", name=re.compile("^Name")).fill("laptop")
         page.get_by_role("button", name="Create", exact=True).click()
         token = page.locator(".secret").inner_text()
@@ -547,7 +547,7 @@ class Operation(BrowserTest):
 
     def test_what_is_for_administrators_is_not_shown_to_others(self):
         page = self.page("/audit", token=user("Dora")["token"])
-        expect(page.get_by_role("heading", name="For administrators").first).to_be_visible()
+        expect(page.get_by_role("heading", name="Administrators only").first).to_be_visible()
         expect(page.get_by_role("link", name="Audit log")).to_have_count(0)
 
 

@@ -10,12 +10,12 @@ from support import ADMIN, BASE, NARROW, WIDE, BrowserTest, archive, document, n
 class Registry(BrowserTest):
     def test_signing_in_and_out(self):
         page = self.page("/tasks", allowed=(401,))
-        expect(page.get_by_role("heading", name="Sign in first")).to_be_visible()
+        expect(page.get_by_role("heading", name="Sign-in required")).to_be_visible()
 
         page.get_by_role("main").get_by_role("button", name="Sign in").click()
         page.get_by_label("Token", exact=True).fill("mdu_wrong")
         page.get_by_role("dialog").get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("alert")).to_contain_text("This token is not known")
+        expect(page.get_by_role("alert")).to_contain_text("Unknown token")
         page.get_by_label("Token", exact=True).fill(ADMIN)
         page.keyboard.press("Enter")
 
@@ -26,7 +26,7 @@ class Registry(BrowserTest):
         page.reload()
         expect(page.get_by_role("heading", name="Tasks", exact=True)).to_be_visible()
         page.get_by_role("button", name="Sign out").click()
-        expect(page.get_by_role("heading", name="Sign in first")).to_be_visible()
+        expect(page.get_by_role("heading", name="Sign-in required")).to_be_visible()
         self.assertIsNone(page.evaluate("sessionStorage.getItem('mediary.token')"))
 
     def test_a_token_that_cannot_be_looked_up_is_not_called_unknown(self):
@@ -62,7 +62,7 @@ class Registry(BrowserTest):
         page.get_by_role("checkbox", name="Windows").check()
         expect(page.locator(".node-card")).to_have_count(1)
         page.get_by_label("Search nodes").fill(f"{word} nowhere")
-        expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+        expect(page.get_by_role("heading", name="No matching nodes")).to_be_visible()
         page.go_back()
 
         page.goto(f"/#/nodes/{lonely}/install")
@@ -102,11 +102,11 @@ class Registry(BrowserTest):
         expect(page.locator(".node-card")).to_have_count(24)
         page.get_by_role("link", name="Next page").click()
         expect(page.locator(".node-card")).to_have_count(6)
-        expect(page.get_by_role("region", name="Nodes that were found")).to_be_focused()
+        expect(page.get_by_role("region", name="Nodes found")).to_be_focused()
         expect(page.locator(".node-card").first).to_be_in_viewport()
         # But a filter that leads back to the first page leaves the keyboard where it is.
         page.get_by_role("checkbox", name="Linux").click()
-        expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+        expect(page.get_by_role("heading", name="No matching nodes")).to_be_visible()
         expect(page.get_by_role("checkbox", name="Linux")).to_be_focused()
 
     def test_the_parts_of_a_node_are_one_page(self):
@@ -157,7 +157,7 @@ class Registry(BrowserTest):
         review = page.get_by_role("group", name="Your review")
         pressed = review.locator("[aria-pressed=true]")
         # Then there is no review of the own yet, which the page says and asks for
-        expect(review).to_contain_text("You have not reviewed it yet")
+        expect(review).to_contain_text("Not reviewed yet")
         expect(pressed).to_have_count(0)
         # And once it is given it is shown, after a reload too, until another is
         review.get_by_role("button", name="4 stars").click()
@@ -172,7 +172,7 @@ class Registry(BrowserTest):
     def test_who_is_not_signed_in_is_invited_to_review(self):
         _, (node,) = registry()
         page = self.page(f"/nodes/{node}")
-        page.get_by_role("button", name="Sign in to give it stars").click()
+        page.get_by_role("button", name="Sign in to review").click()
         expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
 
     def test_the_menu_is_folded_on_a_phone_and_fits(self):
@@ -211,7 +211,7 @@ class Registry(BrowserTest):
         _, (node,) = registry()
         page = self.page(f"/nodes?search={node}", size=NARROW)
         page.keyboard.press("Tab")
-        expect(page.get_by_text("Skip to the content")).to_be_focused()
+        expect(page.get_by_text("Skip to content")).to_be_focused()
         page.keyboard.press("Enter")
         expect(page.get_by_role("main")).to_be_focused()
         link = page.get_by_role("link", name=node.title())
@@ -227,9 +227,9 @@ class Registry(BrowserTest):
         page = self.page("/nodes/no-such-node", allowed=(404,))
         expect(page.get_by_role("alert").first).to_contain_text("Not found")
         self.show(page, "/nowhere")
-        expect(page.get_by_role("heading", name="No such page")).to_be_visible()
+        expect(page.get_by_role("heading", name="Not found")).to_be_visible()
         self.show(page, "/nodes?page=99")
-        expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+        expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
 
 
 class Reference(BrowserTest):
@@ -242,7 +242,7 @@ class Reference(BrowserTest):
         page.get_by_label("Search operations").fill("upscale an image")
         page.get_by_role("link", name="Upscale an image", exact=False).first.click()
         page.reload()
-        for text in ("/proxy/imagevendor/v1/ai/image-upscaler", "-10 to 10", "premium_sharpy", "Needs a token", "too_many_submissions"):
+        for text in ("/proxy/imagevendor/v1/ai/image-upscaler", "-10 to 10", "premium_sharpy", "Token required", "too_many_submissions"):
             expect(page.locator("article")).to_contain_text(text)
 
     def test_the_list_stays_as_it_is_while_one_reads(self):

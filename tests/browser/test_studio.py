@@ -59,7 +59,7 @@ class Studio(BrowserTest):
     def test_an_image_is_made_and_shown_beside_what_was_given(self):
         page = self.page("/studio/upscaleImage", token=ADMIN)
         picture(page).set_input_files(IMAGE)
-        page.get_by_role("button", name="Make it").click()
+        page.get_by_role("button", name="Generate").click()
         result = page.locator("img[data-result]")
         result.wait_for()
         self.until(page, "document.querySelector('img[data-result]').naturalWidth > 0")
@@ -67,14 +67,14 @@ class Studio(BrowserTest):
         expect(page.locator(".result-panel")).to_contain_text("Completed")
         expect(page.locator(".compare")).to_contain_text("120 × 80")
 
-        slider = page.get_by_label("Between before and after")
+        slider = page.get_by_label("Compare before and after")
         at = lambda: page.locator(".compare").evaluate("it => it.style.getPropertyValue('--at')")
         self.assertEqual(at(), "50%")
         slider.focus()
         page.keyboard.press("ArrowRight")
         self.assertEqual(at(), "51%")
 
-        page.get_by_role("link", name="Everything of this task").click()
+        page.get_by_role("link", name="Task details").click()
         expect(page.get_by_role("heading", name="Upscale an image")).to_be_visible()
         expect(page.locator(".course .state")).to_have_text(["Created", "In progress", "Completed"])
         # The studio still has what was made, and the task is there after a reload.
@@ -88,7 +88,7 @@ class Studio(BrowserTest):
         # Given a service that takes one picture for a video, and one that takes two
         page = self.page("/studio/startEndToVideo", token=ADMIN)
         places = page.locator(".pictures > *")
-        page.get_by_role("button", name="Use a sample").click()
+        page.get_by_role("button", name="Use sample").click()
         expect(page.locator(".given")).to_have_count(1)
         expect(places).to_have_count(1)
         expect(page.get_by_text("at most 1 picture")).to_be_visible()
@@ -96,7 +96,7 @@ class Studio(BrowserTest):
         other["components"]["schemas"]["StartEndVideoBody"]["properties"]["images"]["maxItems"] = 2
         page.route("**/openapi.json", lambda route: route.fulfill(json=other))
         page.reload()
-        page.get_by_role("button", name="Use a sample").click()
+        page.get_by_role("button", name="Use sample").click()
         expect(places).to_have_count(2)
         expect(page.get_by_text("at most 2 pictures")).to_be_visible()
         # And choices are those of the interface, letter by letter
@@ -107,18 +107,18 @@ class Studio(BrowserTest):
         page.get_by_role("combobox", name="Job").select_option("relightImage")
         expect(page.locator("section[aria-label=Job] h2")).to_have_text("Relight an image")
         page.get_by_role("combobox", name="Job").select_option("upscaleImage")
-        page.get_by_role("button", name="Use a sample").click()
-        page.get_by_role("button", name="Make it").click()
+        page.get_by_role("button", name="Use sample").click()
+        page.get_by_role("button", name="Generate").click()
         expect(page.locator("img[data-result]")).to_be_in_viewport()
 
     def test_parameters_are_sent_and_change_the_result(self):
         page = self.page("/studio/upscaleImage", token=ADMIN)
-        page.get_by_role("button", name="Use a sample").click()
+        page.get_by_role("button", name="Use sample").click()
         page.get_by_label("Scale factor").select_option("4x")
         page.get_by_label("Creativity", exact=True).fill("7")
         page.get_by_label("Prompt").fill("hills")
         with page.expect_request("**" + UPSCALE) as sent:
-            page.get_by_role("button", name="Make it").click()
+            page.get_by_role("button", name="Generate").click()
         body = sent.value.post_data_json
         self.assertEqual({**body, "image": ""}, {"image": "", "scale_factor": "4x", "creativity": 7, "prompt": "hills"})
         self.until(page, "document.querySelector('img[data-result]')?.naturalWidth === 1920", seconds=2 * PATIENCE_S)
@@ -126,7 +126,7 @@ class Studio(BrowserTest):
     def test_no_field_that_has_the_keyboard_is_below_the_buttons_that_stay_in_view(self):
         for size in (WIDE, NARROW):
             page = self.page("/studio/upscaleImage", token=ADMIN, size=size)
-            make = page.get_by_role("button", name="Make it")
+            make = page.get_by_role("button", name="Generate")
             expect(page.locator("input[type=url]").and_(page.get_by_label("Webhook URL"))).to_be_visible()
             for field in page.locator("form").locator("input[type=text]:visible, input[type=url]:visible, textarea:visible, select:visible").all():
                 field.focus()
@@ -210,11 +210,11 @@ class Studio(BrowserTest):
             URL.revokeObjectURL = (address) => { window.held.delete(address); revokeObjectURL(address); };
         }""")
         picture(page).set_input_files(IMAGE)
-        page.get_by_role("button", name="Make it").click()
+        page.get_by_role("button", name="Generate").click()
         expect(page.locator("img[data-result]")).to_be_visible()
         # Given a picture that is shown in the form and beside its result
         self.assertEqual(page.evaluate("window.held.size"), 2)
-        page.get_by_role("button", name="Start anew").click()
+        page.get_by_role("button", name="Reset").click()
         self.until(page, "window.held.size === 0")
 
     def test_a_job_goes_on_while_one_is_elsewhere(self):
@@ -223,7 +223,7 @@ class Studio(BrowserTest):
         held = []
         page.route("**" + UPSCALE, lambda route: held.append(route))
         picture(page).set_input_files(IMAGE)
-        page.get_by_role("button", name="Make it").click()
+        page.get_by_role("button", name="Generate").click()
         self.show(page, "/nodes")
         expect(page.get_by_role("heading", name="Nodes")).to_be_visible()
         wait_until(lambda: (page.wait_for_timeout(20), held)[1])
@@ -232,7 +232,7 @@ class Studio(BrowserTest):
         # Then what it made is there when they come back
         self.show(page, "/studio/upscaleImage")
         expect(page.locator("img[data-result]")).to_be_visible()
-        expect(page.get_by_role("button", name="Make it")).to_be_enabled()
+        expect(page.get_by_role("button", name="Generate")).to_be_enabled()
 
     def test_the_same_again_is_the_same_request(self):
         page = self.page("/studio/upscaleImage", token=ADMIN, allowed=(503,))
@@ -247,7 +247,7 @@ class Studio(BrowserTest):
 
         page.route("**" + UPSCALE, refuse)
         picture(page).set_input_files(IMAGE)
-        make = page.get_by_role("button", name="Make it")
+        make = page.get_by_role("button", name="Generate")
         # When it is sent with the first answer lost, sent again, changed, and asked for once more
         for number, prompt in enumerate((None, None, "hills", None), start=1):
             if prompt:
@@ -270,7 +270,7 @@ class Studio(BrowserTest):
         ended = []
         for event in ("requestfailed", "requestfinished"):
             page.on(event, lambda request: ended.append(request.url) if request.url.endswith("/events") else None)
-        page.get_by_role("button", name="Make it").click()
+        page.get_by_role("button", name="Generate").click()
         expect(page.locator(".task-state .state")).to_have_text("Created")
         self.assertEqual(ended, [])
         # When they sign out, and somebody else signs in
@@ -290,14 +290,14 @@ class Studio(BrowserTest):
 
     def test_faults_are_shown_at_their_fields(self):
         page = self.page("/studio/relightImage", token=ADMIN, allowed=(400,))
-        page.get_by_role("button", name="Make it").click()
+        page.get_by_role("button", name="Generate").click()
         expect(page.locator(".field.faulty")).to_have_count(1)
         expect(page.locator(".field.faulty").first).to_contain_text("Image")
         picture(page).set_input_files({"name": "text.png", "mimeType": "image/png", "buffer": b"no picture"})
         page.get_by_text("Advanced settings").click()
         page.get_by_label("Whites, as a number").fill("101")
         page.get_by_text("Advanced settings").click()
-        page.get_by_role("button", name="Make it").click()
+        page.get_by_role("button", name="Generate").click()
         expect(page.get_by_label("Whites", exact=True)).to_have_attribute("aria-invalid", "true")
         expect(page.get_by_role("alert").first).to_contain_text("2 fields need another look")
         expect(page.get_by_label("Whites", exact=True)).to_be_visible()
@@ -307,7 +307,7 @@ class Studio(BrowserTest):
         picture(page).set_input_files(IMAGE)
         prompt = "it's $HOME `id` \\ \"quoted\"\n$(id)"
         page.get_by_label("Prompt").fill(prompt)
-        page.get_by_text("The same by curl").click()
+        page.get_by_text("As curl command").click()
         line = page.locator(".curl code").inner_text()
         self.assertIn("Bearer $TOKEN", line)
         self.assertNotIn(ADMIN, page.content())
@@ -325,11 +325,11 @@ class Studio(BrowserTest):
         page = self.page("/studio/transferStyle", token=ADMIN)
         prompt = "\\u0001secret\\u0001 $(cat secret)"
         page.get_by_label("Prompt").fill(prompt)
-        page.get_by_role("button", name="Use a sample").first.click()
+        page.get_by_role("button", name="Use sample").first.click()
         expect(page.locator(".given")).to_have_count(1)
-        page.get_by_role("button", name="Use a sample").first.click()
+        page.get_by_role("button", name="Use sample").first.click()
         expect(page.locator(".given")).to_have_count(2)
-        page.get_by_text("The same by curl").click()
+        page.get_by_text("As curl command").click()
         line = page.locator(".curl code").inner_text()
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "secret").write_text("not to be read")
@@ -351,7 +351,7 @@ class Studio(BrowserTest):
         for size in (WIDE, NARROW):
             page = self.page("/studio/upscaleImage", token=ADMIN, size=size)
             page.get_by_label("Prompt").fill("a long prompt without an end " * 8)
-            page.get_by_text("The same by curl").click()
+            page.get_by_text("As curl command").click()
             text, button = page.locator(".curl pre").bounding_box(), page.locator(".curl .copy").bounding_box()
             self.assertGreater(page.locator(".curl pre").evaluate("(pre) => pre.scrollWidth - pre.clientWidth"), 0)
             self.assertLessEqual(text["x"] + text["width"], button["x"])
@@ -390,23 +390,23 @@ class Tasks(BrowserTest):
         page = self.page(f"/tasks/{made['task_id']}", token=ADMIN)
         dialog = page.get_by_role("dialog")
         # When somebody begins to cancel it by keyboard, then nothing is done yet, and it is said what is lost
-        page.get_by_role("button", name="Cancel the task").focus()
+        page.get_by_role("button", name="Cancel task").focus()
         page.keyboard.press("Enter")
-        for said in ("cannot be taken up again", f"{made['credits']} credits", "may charge for it all the same"):
+        for said in ("cannot be resumed", f"{made['credits']} credits", "may still charge for it"):
             expect(dialog).to_contain_text(said)
-        expect(dialog.get_by_role("button", name="Let it go on")).to_be_focused()
+        expect(dialog.get_by_role("button", name="Keep running")).to_be_focused()
         # And Enter, and Escape, let it go on
         for key in ("Enter", "Escape"):
             page.keyboard.press(key)
             expect(dialog).to_have_count(0)
             self.assertEqual(state(), "created")
-            page.get_by_role("button", name="Cancel the task").click()
-            expect(dialog.get_by_role("button", name="Let it go on")).to_be_focused()
+            page.get_by_role("button", name="Cancel task").click()
+            expect(dialog.get_by_role("button", name="Keep running")).to_be_focused()
         # But who insists gets it
-        dialog.get_by_role("button", name="Cancel the task").click()
+        dialog.get_by_role("button", name="Cancel task").click()
         expect(dialog).to_have_count(0)
         expect(page.locator(".task-state .state")).to_have_text("Failed")
-        expect(page.get_by_role("button", name="Cancel the task")).to_have_count(0)
+        expect(page.get_by_role("button", name="Cancel task")).to_have_count(0)
         self.assertEqual(state(), "failed")
         silent.server_close()
 
@@ -414,11 +414,11 @@ class Tasks(BrowserTest):
         silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
         task = send("POST", UPSCALE, {"image": f"http://127.0.0.1:{silent.server_address[1]}/a.png"})["data"]["task_id"]
         page = self.page(f"/tasks/{task}", token=ADMIN)
-        page.get_by_role("button", name="Cancel the task").click()
+        page.get_by_role("button", name="Cancel task").click()
         # What is not a picture ends the task by itself.
         silent.RequestHandlerClass = NoPicture
         threading.Thread(target=silent.serve_forever, daemon=True).start()
-        expect(page.get_by_role("dialog")).to_contain_text("It has ended meanwhile")
+        expect(page.get_by_role("dialog")).to_contain_text("Task already ended")
         page.get_by_role("button", name="Close", exact=True).last.click()
         expect(page.get_by_role("dialog")).to_have_count(0)
         silent.shutdown()
@@ -435,9 +435,9 @@ class Tasks(BrowserTest):
         expect(row.locator("[data-label=Cost]")).to_have_text(str(credits))
         send("POST", f"/tasks/{task}/cancel", {})
         page.reload()
-        expect(row.locator("[data-label=Cost]")).to_have_text(f"0{credits} given back")
+        expect(row.locator("[data-label=Cost]")).to_have_text(f"0{credits} refunded")
         self.show(page, f"/tasks/{task}")
-        expect(page.get_by_text(f"0 credits, {credits} given back")).to_be_visible()
+        expect(page.get_by_text(f"0 credits, {credits} refunded")).to_be_visible()
         silent.server_close()
 
     def test_a_lost_connection_is_taken_up_where_it_broke(self):
@@ -476,7 +476,7 @@ class Tasks(BrowserTest):
         expect(page.locator(".deliveries > li .state")).to_have_text(["Delivered", "Delivered"])
         before = len(receiver.taken)
         again.click()
-        expect(page.get_by_text("It is sent again")).to_be_visible()
+        expect(page.get_by_text("Queued again")).to_be_visible()
         expect(attempts).to_have_count(3)
         expect(first.locator(".state")).to_have_text("Delivered")
         self.assertEqual(len(receiver.taken), before + 1)
@@ -494,7 +494,7 @@ class Tasks(BrowserTest):
         refused = {"type": "about:blank", "title": "Conflict", "status": 409, "error": "delivery_pending", "detail": "It is still to be made."}
         page.route("**/redeliver", lambda route: route.fulfill(status=409, content_type="application/problem+json", body=json.dumps(refused)))
         first.get_by_role("button", name="Redeliver").click()
-        expect(page.get_by_text("It is on its way already")).to_be_visible()
+        expect(page.get_by_text("Already queued")).to_be_visible()
         expect(page.get_by_role("alert")).to_have_count(0)
 
     def test_tasks_are_listed_filtered_and_paged(self):
@@ -507,13 +507,13 @@ class Tasks(BrowserTest):
         page.get_by_role("button", name="Older tasks").click()
         expect(rows).to_have_count(27)
         page.get_by_label("Kind").select_option("image-relight")
-        expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+        expect(page.get_by_role("heading", name="No matching tasks")).to_be_visible()
         page.get_by_label("Kind").select_option("image-upscaler")
         page.get_by_label("State").select_option("COMPLETED")
         page.reload()
         expect(rows.first).to_contain_text("Completed")
         rows.first.get_by_role("link").click()
-        expect(page.get_by_role("heading", name="What happened")).to_be_visible()
+        expect(page.get_by_role("heading", name="History")).to_be_visible()
 
 
 class Video(BrowserTest):
@@ -528,7 +528,7 @@ class Video(BrowserTest):
             const note = () => window.progress.push(...[...document.querySelectorAll('[role=progressbar]')].map(it => Number(it.ariaValueNow)));
             new MutationObserver(note).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ['aria-valuenow'] });
         }""")
-        page.get_by_role("button", name="Make it").click()
+        page.get_by_role("button", name="Generate").click()
         film = page.locator("video")
         film.wait_for(timeout=3 * PATIENCE_S * 1000)
         film.evaluate("it => { it.muted = true; return it.play() }")
@@ -558,7 +558,7 @@ class Music(BrowserTest):
         page = self.page("/studio/generateMusic", token=ADMIN)
         page.get_by_label("Prompt").fill("calm piano in the evening")
         page.get_by_label("Duration", exact=True).fill("4")
-        page.get_by_role("button", name="Make it").click()
+        page.get_by_role("button", name="Generate").click()
         expect(page.locator(".result-panel .state").first).to_have_text("Completed", timeout=3 * PATIENCE_S * 1000)
         sound = page.locator("audio")
         self.until(page, "document.querySelector('audio').duration > 3")
@@ -578,36 +578,36 @@ class Music(BrowserTest):
         page = self.page("/studio/generateMusic", token=ADMIN)
         page.get_by_label("Prompt").fill("epic orchestral battle")
         page.get_by_label("Duration", exact=True).fill("300")
-        page.get_by_role("button", name="Make it").click()
+        page.get_by_role("button", name="Generate").click()
         come = page.locator(".music figcaption span")
         expect(come).to_have_text(re.compile(r"^[1-9]\d* of 300 s, "))
         # Then there is no player as long as there is nothing to play, and how far it is
         expect(page.locator("audio")).to_have_count(0)
-        expect(page.get_by_role("progressbar", name="Progress of the task")).to_be_visible()
+        expect(page.get_by_role("progressbar", name="Task progress")).to_be_visible()
         # And it goes on while one is elsewhere
         before = come.inner_text()
         self.show(page, "/nodes")
         self.show(page, "/studio/generateMusic")
         expect(come).not_to_have_text(before)
-        expect(page.get_by_role("button", name="Being made")).to_be_disabled()
+        expect(page.get_by_role("button", name="Generating")).to_be_disabled()
         # And is cancelled like any task
-        page.get_by_role("button", name="Cancel the task").click()
-        page.get_by_role("dialog").get_by_role("button", name="Cancel the task").click()
+        page.get_by_role("button", name="Cancel task").click()
+        page.get_by_role("dialog").get_by_role("button", name="Cancel task").click()
         expect(page.locator(".result-panel .state").first).to_have_text("Failed")
         expect(page.locator(".result-panel .trouble strong")).to_have_text("Cancelled")
-        expect(page.get_by_role("button", name="Make it")).to_be_enabled()
+        expect(page.get_by_role("button", name="Generate")).to_be_enabled()
 
     def test_starting_anew_ends_the_music_that_is_being_made(self):
         page = self.page("/studio/generateMusic", token=ADMIN)
         page.get_by_label("Prompt").fill("calm piano")
         page.get_by_label("Duration", exact=True).fill("300")
         with page.expect_response("**/t2m/generate") as answer:
-            page.get_by_role("button", name="Make it").click()
+            page.get_by_role("button", name="Generate").click()
         task = answer.value.headers["x-task-id"]
         expect(page.locator(".music")).to_be_visible()
-        page.get_by_role("button", name="Start anew").click()
+        page.get_by_role("button", name="Reset").click()
         expect(page.locator(".music")).to_have_count(0)
-        expect(page.get_by_role("button", name="Make it")).to_be_enabled()
+        expect(page.get_by_role("button", name="Generate")).to_be_enabled()
         wait_until(lambda: send("GET", f"/tasks/{task}")["state"] == "failed")
         self.assertEqual(send("GET", f"/tasks/{task}")["error"]["code"], "client_gone")
 
@@ -620,8 +620,8 @@ class Music(BrowserTest):
         def make(body):
             page.unroute_all()
             page.route("**/t2m/generate", lambda route: route.fulfill(status=200, content_type="application/x-ndjson", body=body))
-            page.get_by_role("button", name="Make it").click()
-            expect(page.get_by_role("button", name="Make it")).to_be_enabled()
+            page.get_by_role("button", name="Generate").click()
+            expect(page.get_by_role("button", name="Generate")).to_be_enabled()
             expect(page.locator(".music strong")).to_have_text("Song")
             return page.locator(".result-panel .state").first, page.locator(".result-panel .trouble strong")
 

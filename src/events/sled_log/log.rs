@@ -257,17 +257,17 @@ impl SledLog {
 
     fn stop_scrub(&self) {
         self.shared.scrub.stop();
-        join(&self.scrubber, "verifies the log");
+        join(&self.scrubber, "verification");
     }
 
     fn join_follower(&self) {
-        join(&self.follower, "updates the index");
+        join(&self.follower, "index");
     }
 }
 
 fn join(thread: &Mutex<Option<JoinHandle<()>>>, work: &str) {
     if thread.lock().take().is_some_and(|thread| thread.join().is_err()) {
-        tracing::error!("the thread that {work} panicked");
+        tracing::error!("{work} thread panicked");
     }
 }
 

@@ -66,7 +66,7 @@ function App() {
   }, [key]);
   return html`
     <aside class="side ${open ? 'open' : ''}" onKeyDown=${onKey}>
-      <a class="skip" href=${`#${path}`} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
+      <a class="skip" href=${`#${path}`} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to content</a>
       <button type="button" ref=${fold} class="fold" aria-expanded=${open ? 'true' : 'false'} aria-controls="menu" onClick=${() => setOpen(!open)}>
         <${Icon} name=${open ? 'close' : 'menu'} />Menu</button>
       <a class="brand" href=${to('nodes')}><img src=${new URL('console/icon.svg', root).href} alt="" width="28" height="28" />Mediary</a>
@@ -89,27 +89,27 @@ function Place({ parts, query, user, problem }) {
   const [name = 'nodes', ...rest] = parts;
   const [find, who] = pageOf(name);
   if (!find) {
-    return html`<${Page} title="No such page">
-      <${Empty} icon="search" title="Nothing is here" action=${html`<a class="button" href=${to('nodes')}>Browse nodes</a>`}>
-      The address leads to no page of the console.</${Empty}></${Page}>`;
+    return html`<${Page} title="Not found">
+      <${Empty} icon="search" title="Unknown URL" action=${html`<a class="button" href=${to('nodes')}>Browse nodes</a>`}>
+      This URL matches no page of the console.</${Empty}></${Page}>`;
   }
   if (who !== EVERYBODY && user === undefined) return html`<${Page} title=" "><${Skeleton} lines=${5} /></${Page}>`;
   if (who !== EVERYBODY && !user && problem) {
-    return html`<${Page} title="Who are you?" lead="The service could not tell whose token this is."><${Trouble} problem=${problem} again=${recognise} /></${Page}>`;
+    return html`<${Page} title="Sign-in failed" lead="The service could not look up the user of this token."><${Trouble} problem=${problem} again=${recognise} /></${Page}>`;
   }
   if (who !== EVERYBODY && !user) {
-    return html`<${Page} title="Sign in first"><${Empty} icon="key" title="This page is for people with a token" action=${html`<${SignInButton} />`}>
-      What it shows belongs to somebody: sign in to see what is yours.</${Empty}></${Page}>`;
+    return html`<${Page} title="Sign in"><${Empty} icon="key" title="Sign-in required" action=${html`<${SignInButton} />`}>
+      Sign in to see your tasks and results.</${Empty}></${Page}>`;
   }
   if (who === ADMINISTRATORS && !user.isAdmin) {
-    return html`<${Page} title="For administrators"><${Empty} icon="moderation" title="This page is for administrators">
-      You are signed in as ${called(user)}, who is none.</${Empty}></${Page}>`;
+    return html`<${Page} title="Administrators only"><${Empty} icon="moderation" title="Administrator rights required">
+      You are signed in as ${called(user)}, who is not an administrator.</${Empty}></${Page}>`;
   }
   const Found = find(rest);
   return html`<${Found} parts=${rest} query=${query} user=${user} />`;
 }
 
-const THEMES = [['auto', 'As the system'], ['sun', 'Light'], ['moon', 'Dark']];
+const THEMES = [['auto', 'System'], ['sun', 'Light'], ['moon', 'Dark']];
 const VALUES = { auto: null, sun: 'light', moon: 'dark' };
 
 function Theme() {

@@ -18,7 +18,7 @@ export function here(address) {
 export class Problem extends Error {
   constructor({ status = 0, error = 'unreachable', title, detail, errors = [], retryAfter, request }) {
     super(detail || title || 'Something went wrong.');
-    Object.assign(this, { status, code: error, title: title || 'The service cannot be reached', errors, retryAfter, request });
+    Object.assign(this, { status, code: error, title: title || 'Service unreachable', errors, retryAfter, request });
   }
 
   // Any failure as one of these, so that it can be shown like them.
@@ -55,7 +55,7 @@ export async function open(method, path, { query, body, form, headers = {}, sign
     answer = await fetch(address, { method, headers: sent, body: content, signal, credentials: 'omit' });
   } catch (failure) {
     if (signal?.aborted) throw failure;
-    throw new Problem({ detail: 'No answer came. Is the service running? Try again.' });
+    throw new Problem({ detail: 'No response. Is the service running? Try again.' });
   }
   if (answer.status >= 400) throw await problem(answer);
   return answer;
@@ -65,7 +65,7 @@ async function problem(answer) {
   const told = await answer.json().catch(() => ({}));
   if (answer.status === 401 && session.token() && session.session.get().user) session.end();
   const [retryAfter, request] = [answer.headers.get('Retry-After'), answer.headers.get('X-Request-Id')];
-  return new Problem({ title: `The service answered ${answer.status}`, ...told, status: answer.status, retryAfter, request });
+  return new Problem({ title: `The service responded with ${answer.status}`, ...told, status: answer.status, retryAfter, request });
 }
 
 // The JSON of an answer, with its total where the answer tells it apart; null where there is nothing.
@@ -73,7 +73,7 @@ export async function call(method, path, options) {
   const answer = await open(method, path, options);
   return answer.status === 204 ? null : answer.json().catch((failure) => {
     if (options?.signal?.aborted) throw failure;
-    throw new Problem({ error: 'broken', title: 'The answer cannot be read', detail: 'It broke off, or is not what the service sends. Try again.' });
+    throw new Problem({ error: 'broken', title: 'Unreadable response', detail: 'The response is incomplete or not from the service. Try again.' });
   });
 }
 

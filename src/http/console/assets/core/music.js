@@ -1,7 +1,7 @@
 // Music comes as lines of JSON while it is made: sound is gathered from them, and can be heard before the last has come.
 
 const TYPES = [['mp3', 'audio/mpeg'], ['mpeg', 'audio/mpeg'], ['ogg', 'audio/ogg'], ['opus', 'audio/ogg'], ['flac', 'audio/flac'], ['webm', 'audio/webm'], ['aac', 'audio/aac'], ['mp4', 'audio/mp4']];
-const BROKEN_OFF = { code: 'broken_off', message: 'The music broke off before its end: what has come is not the whole.' };
+const BROKEN_OFF = { code: 'broken_off', message: 'The music ended early and is incomplete.' };
 
 // The media type of an encoding, however it is written: `opus`, `ogg/opus`, `audio/ogg; codecs=opus`.
 export function typeOf(encoding = '') {

@@ -18,7 +18,7 @@ const ENOUGH = 60;
 const SHOWN_MAX = 2000;
 const KINDS = ['user', 'publisher', 'token', 'node', 'task', 'delivery'];
 const TEXTS = ['stream', 'actor', 'request', 'from', 'to'];
-const LABELS = { type: 'Type', stream: 'Thing', actor: 'Who', request: 'Request', from: 'From', to: 'To' };
+const LABELS = { type: 'Type', stream: 'Resource', actor: 'Actor', request: 'Request', from: 'From', to: 'To' };
 
 export function AuditPage({ query }) {
   useTitle('Audit log');
@@ -30,14 +30,14 @@ export function AuditPage({ query }) {
   const [tail, setTail] = useState(false);
   const live = useTail(tail, filter, all, list, () => setTail(false));
   const fresh = new Set(list.data?.entries.map((event) => event.position).filter((position) => position > list.data.head));
-  return html`<${Page} title="Audit log" lead="Every change there ever was: what, when, who, and because of what."
+  return html`<${Page} title="Audit log" lead="All changes, with time, actor and cause."
       actions=${html`<button type="button" class="button ${tail ? '' : 'quiet'}" aria-pressed=${tail ? 'true' : 'false'} onClick=${() => setTail(!tail)}><span class="pulse ${tail ? live.line : ''}"></span>${tail ? 'Live' : 'Follow live'}</button>`}>
     <${Filters} filter=${filter}>${filter.type.length === 0 && html`<${Bookkeeping} shown=${bookkeeping} />`}</${Filters}>
     <${Trouble} problem=${live.problem} labels=${LABELS} />
     <p class="unseen" role="status">${fresh.size > 0 ? count(fresh.size, 'new event') : ''}</p>
     <${Loaded} from=${list.error ? { ...list, data: undefined } : list} labels=${LABELS} bones=${html`<${Skeleton} lines=${10} />`}>${({ entries, head }) => html`
-      <p class="summary">${count(head, 'event')} in the log${!all && '; bookkeeping is left out'}</p>
-      ${entries.length === 0 ? html`<${Empty} icon="audit" title="Nothing fits" action=${html`<a class="button quiet" href=${to('audit')}>Clear the filters</a>`}>No event in the part of the log that was looked at fits these filters.</${Empty}>`
+      <p class="summary">${count(head, 'event')} in the log${!all && '; bookkeeping hidden'}</p>
+      ${entries.length === 0 ? html`<${Empty} icon="audit" title="No matching events" action=${html`<a class="button quiet" href=${to('audit')}>Clear filters</a>`}>No event in the searched part of the log matches these filters.</${Empty}>`
         : html`<${Timeline} events=${entries} fresh=${fresh} />`}
       <${More} of=${list}>Older events</${More}>`}</${Loaded}>
   </${Page}>`;
@@ -95,7 +95,7 @@ function useTail(on, filter, all, list, onEnd) {
       onEvent: ({ data }) => { if (!abort.signal.aborted && (all || !isBookkeeping(data))) list.change((there) => grown(there, data)); },
     }).then(() => {
       if (abort.signal.aborted) return;
-      tell('Nothing more can come: the end of what the filters ask for was reached');
+      tell('No more events: the end of the range was reached');
       onEnd();
     }, (problem) => merge({ problem, line: 'lost' }));
     return () => abort.abort();
@@ -136,7 +136,7 @@ function Filters({ filter, children }) {
       <select value=${filter.type[0] ?? ''} onChange=${(event) => refine({ type: event.target.value })}>
       <option value="">All</option>${(types.data ?? []).map((type) => html`<option key=${type} value=${type} selected=${type === filter.type[0]}>
         ${words(type)}</option>`)}</select></div></label>
-    ${text('stream', 'node/face-tools')}${text('actor', 'user/… or system')}${text('request', 'its id')}
+    ${text('stream', 'node/face-tools')}${text('actor', 'user/… or system')}${text('request', 'request id')}
     ${text('from', 'time, position')}${text('to', 'time, position')}
     <button class="button quiet"><${Icon} name="search" />Filter</button>
     ${children}

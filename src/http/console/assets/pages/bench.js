@@ -31,20 +31,20 @@ export function Bench({ document, job, user }) {
   return html`<div class="bench">
     <section class="panel" aria-label="Job">
       <h2>${job.summary}</h2>
-      <details class="more"><summary>What the interface says</summary><${Prose} text=${job.description?.split('\n\nAllowed callers:')[0]} name="muted" />
-        <p><a href=${to('docs', job.operationId)}>Its reference</a></p></details>
+      <details class="more"><summary>Description</summary><${Prose} text=${job.description?.split('\n\nAllowed callers:')[0]} name="muted" />
+        <p><a href=${to('docs', job.operationId)}>API reference</a></p></details>
       <form class="form" onSubmit=${send} novalidate>
         <${FormTrouble} problem=${problem} />
         <${Fields} ...${{ document, schema, values, problem }} onChange=${(change) => fill(bench, change)} />
         <footer class="sticky"><button class="button" disabled=${busy}>
-          ${busy ? (streams(job) ? 'Being made' : 'Sending') : user ? 'Make it' : 'Sign in and make it'}</button>
-          <button type="button" class="button quiet" onClick=${() => startAnew(bench)}>Start anew</button></footer>
+          ${busy ? (streams(job) ? 'Generating' : 'Sending') : user ? 'Generate' : 'Sign in and generate'}</button>
+          <button type="button" class="button quiet" onClick=${() => startAnew(bench)}>Reset</button></footer>
       </form>
     </section>
     <section ref=${result} class="panel result-panel" aria-label="Result">
       <h2>Result</h2>
       <${Run} key=${run?.number} run=${run} busy=${busy} beside=${Boolean(schema.properties.image)} />
-      <details class="more curl"><summary>The same by curl</summary><${Curl} ...${{ document, job, schema, values, isForm }} /></details>
+      <details class="more curl"><summary>As curl command</summary><${Curl} ...${{ document, job, schema, values, isForm }} /></details>
     </section>
   </div>`;
 }
@@ -73,8 +73,8 @@ function Curl({ document, job, schema, values, isForm }) {
   const { all, of } = files();
   const json = body(document, schema, values, of);
   const line = curl(new URL(job.path.slice(1), root).href, isForm ? { form: json } : { json });
-  return html`<${Code} label="The request by curl" text=${line} />
-    ${all.size > 0 && html`<p class="row files"><span class="muted small">It reads, where it is run:</span>
+  return html`<${Code} label="curl command" text=${line} />
+    ${all.size > 0 && html`<p class="row files"><span class="muted small">Files to save beside it:</span>
       ${[...all].map(([name, { file }]) => html`<button key=${name} type="button" class="button quiet small" onClick=${() => save(file, name)}>
         <${Icon} name="download" />${name}</button>`)}</p>`}`;
 }

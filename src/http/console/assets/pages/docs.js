@@ -15,7 +15,7 @@ const DEEPEST = 4;
 export function DocsPage({ parts: [id] }) {
   const document = useLoad(openapi, []);
   return html`<${LoadedPage} from=${document} title="API reference" lines=${10}>${(document) => html`
-    <${Page} name="docs" title="API reference" lead=${`OpenAPI ${document.openapi}, version ${document.info.version}: what this service answers, from its own document.`}
+    <${Page} name="docs" title="API reference" lead=${`OpenAPI ${document.openapi}, version ${document.info.version}: generated from the document of this service.`}
         actions=${html`<a class="button quiet" href=${new URL('openapi.json', root).href} download="openapi.json">
           <${Icon} name="download" />openapi.json</a>`}>
       <${Reference} document=${document} id=${id} /></${Page}>`}</${LoadedPage}>`;
@@ -41,14 +41,14 @@ function Reference({ document, id }) {
     <nav class="panel index" aria-label="Operations">
       <div class="search"><${Icon} name="search" />
         <input type="search" aria-label="Search operations" placeholder="Search operations" value=${text} onInput=${(event) => set(event.target.value)} /></div>
-      ${found.length === 0 && html`<p class="muted">No operation fits.</p>`}
+      ${found.length === 0 && html`<p class="muted">No matching operations.</p>`}
       ${[...groups].map(([tag, operations]) => html`<section key=${tag}><h2>${tag}</h2><ul>
         ${operations.map((operation) => html`<li key=${operation.operationId}>
         <a href=${to('docs', operation.operationId)} aria-current=${operation === shown ? 'page' : undefined}>
           <span class="method ${operation.method}">${operation.method}</span><span>${operation.summary}</span></a></li>`)}</ul></section>`)}
     </nav>
     <article ref=${place} class="panel" tabindex="-1">
-      ${shown ? html`<${Operation} key=${shown.operationId} document=${document} operation=${shown} />` : id ? html`<${Empty} icon="docs" title="There is no such operation">Choose one from the list.</${Empty}>`
+      ${shown ? html`<${Operation} key=${shown.operationId} document=${document} operation=${shown} />` : id ? html`<${Empty} icon="docs" title="Operation not found">Choose one from the list.</${Empty}>`
       : html`<${Prose} text=${document.info.description} /><p class="muted">${count(all.length, 'operation')}. Choose one from the list.</p>`}
         </article>
   </div>`;
@@ -60,29 +60,29 @@ function Operation({ document, operation }) {
   const content = operation.requestBody?.content ?? {};
   return html`<header class="operation"><h2>${operation.summary}</h2>
       <p><span class="method ${operation.method}">${operation.method}</span> <code class="path">${operation.path}</code></p>
-      <p class="row"><span class="state ${open ? 'good' : 'calm'}">${open ? 'No token needed' : 'Needs a token'}</span><code class="muted">
+      <p class="row"><span class="state ${open ? 'good' : 'calm'}">${open ? 'No token required' : 'Token required'}</span><code class="muted">
         ${operation.operationId}</code></p></header>
     <${Prose} text=${operation.description} />
-    ${parameters.length > 0 && html`<h3>Parameters</h3><${Table} head=${['Name', 'What it is']}>
+    ${parameters.length > 0 && html`<h3>Parameters</h3><${Table} head=${['Name', 'Description']}>
       ${parameters.map((parameter) => html`<tr key=${parameter.in + parameter.name}>
       <td data-label="Name"><code>${parameter.name}</code><br /><span class="muted small">${parameter.in}${parameter.required ? ', required' : ''}
         </span></td>
-      <td data-label="What it is"><div><${Prose} text=${parameter.description} />
+      <td data-label="Description"><div><${Prose} text=${parameter.description} />
         <${Limits} document=${document} schema=${plain(document, parameter.schema)} /></div></td></tr>`)}</${Table}>`}
     ${Object.entries(content).map(([type, { schema, example }]) => html`<h3>Body <code class="muted small">${type}</code></h3>
       <${Schema} document=${document} schema=${schema} />
-        ${example !== undefined && html`<${Example} value=${example} label="An example of the body" />`}`)}
-    <h3>Answers</h3>
+        ${example !== undefined && html`<${Example} value=${example} label="Example body" />`}`)}
+    <h3>Responses</h3>
     ${Object.entries(operation.responses).filter(([status]) => status < '400').map(([status, answer]) => html`<section class="answer" key=${status}>
       <h4><span class="state good">${status}</span> ${answer.description}</h4>
       ${Object.entries(answer.content ?? {}).map(([type, { schema, example }]) => html`<p class="muted small">${type}</p>
         <${Schema} document=${document} schema=${schema} />
-        ${example !== undefined && html`<${Example} value=${example} label="An example of the answer" />`}`)}</section>`)}
-    <h3>Failures</h3>
-    <${Table} head=${['Status', 'Code and when']}>
+        ${example !== undefined && html`<${Example} value=${example} label="Example response" />`}`)}</section>`)}
+    <h3>Errors</h3>
+    <${Table} head=${['Status', 'Codes']}>
       ${Object.entries(operation.responses).filter(([status]) => status >= '400').map(([status, answer]) => html`<tr key=${status}>
       <td data-label="Status"><strong>${status}</strong></td>
-      <td data-label="When"><${Prose} text=${failures(document, answer)} /></td></tr>`)}</${Table}>`;
+      <td data-label="Codes"><${Prose} text=${failures(document, answer)} /></td></tr>`)}</${Table}>`;
 }
 
 const failures = (document, answer) => (answer.description ?? pointer(document, answer.$ref)?.description ?? '').split(/\s*\n/).map((line) => `- ${line}`).join('\n');
@@ -100,7 +100,7 @@ function Limits({ document, schema }) {
   const told = [schema.type, ...form, allowed({ schema }), schema.default !== undefined && `default ${JSON.stringify(schema.default)}`].filter(Boolean);
   return html`<p class="muted small">${told.join(' · ')}</p>
     ${choices && html`<p class="choices">${choices.map((choice) => html`<code key=${choice}>${String(choice)}</code> `)}</p>`}
-    ${schema.pattern && schema.pattern.length < 90 && html`<p class="muted small">fits <code>${schema.pattern}</code></p>`}`;
+    ${schema.pattern && schema.pattern.length < 90 && html`<p class="muted small">pattern <code>${schema.pattern}</code></p>`}`;
 }
 
 function Schema({ document, schema, depth = 0 }) {
@@ -114,7 +114,7 @@ function Schema({ document, schema, depth = 0 }) {
     const deep = field.properties ?? (field.items && plain(document, field.items).properties);
     return html`<li key=${name}><div class="row"><code>${name}</code>${required.includes(name) && html`<span class="required">required</span>`}</div>
       <${Prose} text=${field.description} /><${Limits} document=${document} schema=${field} />
-      ${deep && depth < DEEPEST && html`<details class="more"><summary>Its fields</summary>
+      ${deep && depth < DEEPEST && html`<details class="more"><summary>Fields</summary>
         <${Schema} document=${document} schema=${field} depth=${depth + 1} /></details>`}</li>`;
   })}</ul>`;
 }

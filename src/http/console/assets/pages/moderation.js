@@ -22,12 +22,12 @@ export function ModerationPage({ query }) {
   const page = Number(query.get('page')) || 1;
   const statuses = (LISTS.find(([name]) => name === list) ?? LISTS[0])[1].map(status);
   const versions = useLoad((signal) => get('/versions', { statuses, include_status_reason: true, page, limit: PAGE_SIZE }, signal), [list, page]);
-  return html`<${Page} title="Moderation" lead="Versions that wait for a decision. Nodes, publishers and users are banned on their own pages.">
+  return html`<${Page} title="Moderation" lead="Versions awaiting a decision. Ban nodes, publishers and users on their own pages.">
     <fieldset class="chips"><legend class="unseen">List</legend>${LISTS.map(([name]) => html`<label key=${name} class="chip">
       <input type="radio" name="list" checked=${name === list} onChange=${() => refine({ list: name, page: undefined })} /><span>${name}</span>
       </label>`)}</fieldset>
     <${Loaded} from=${versions} bones=${html`<${Skeleton} lines=${5} />`}>${(found) => found.versions.length === 0
-      ? html`<${Empty} icon="moderation" title="Nothing waits">A version comes here while it waits for its archive, for its approval (<code>registry.moderation</code>), or once it was flagged.</${Empty}>`
+      ? html`<${Empty} icon="moderation" title="Nothing to review">Versions appear here while they wait for an archive or approval (<code>registry.moderation</code>), and when flagged.</${Empty}>`
       : html`<${Paged} page=${found.page} label="Versions"><p class="summary">${count(found.total, 'version')}</p>
         <ol class="versions">${found.versions.map((version) => html`<${Waiting} key=${version.id} version=${version} reload=${versions.reload} />`)}
           </ol>
@@ -45,8 +45,8 @@ function Waiting({ version, reload }) {
       <span class="muted"><${Time} at=${version.createdAt} /></span><span class="spread"></span>
       <span class="row decisions">${(DECISIONS[now] ?? []).map((to) => html`<button key=${to} type="button" class="button ${to === 'Active' ? '' : 'quiet'} small" onClick=${() => set(to)}>${NAMES[to]}</button>`)}</span></header>
     ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}
-    ${isEmpty && html`<p class="muted">It has no archive.</p>`}
+    ${isEmpty && html`<p class="muted">No archive.</p>`}
     <${Prose} text=${version.changelog} />
-    ${decision && html`<${Confirm} title=${`${NAMES[decision]} ${version.node_id} ${version.version}?`} action=${NAMES[decision]} reason="Recorded in the audit log, and shown with the version." onClose=${() => set(null)} work=${decide}
-      onDone=${() => { set(null); tell('Decided'); reload(); }}>Its status becomes ${decision}.${isEmpty && decision === 'Active' && html` <strong>It has no archive</strong>: it is released without one, and takes none later where <code>registry.moderation</code> holds archives for approval.`}</${Confirm}>`}</li>`;
+    ${decision && html`<${Confirm} title=${`${NAMES[decision]} ${version.node_id} ${version.version}?`} action=${NAMES[decision]} reason="Recorded in the audit log and shown with the version." onClose=${() => set(null)} work=${decide}
+      onDone=${() => { set(null); tell('Saved'); reload(); }}>Its status becomes ${decision}.${isEmpty && decision === 'Active' && html` <strong>It has no archive</strong>: it is released without one, and cannot get one later if <code>registry.moderation</code> is on.`}</${Confirm}>`}</li>`;
 }

@@ -31,8 +31,8 @@ export function NodePage({ parts: [id, tab = 'versions'], user }) {
       lead=${html`<${Id}>${node.id}</${Id}> by <a href=${to('publishers', node.publisher.id)}>${node.publisher.name || node.publisher.id}</a>`}
       actions=${html`<${Actions} node=${node} mayEdit=${mayEdit} user=${user} reload=${() => { loaded.reload(); versions.reload(); }} />`}>
       ${node.status !== 'NodeStatusActive' && html`<div class="trouble"><${Icon} name="warn" /><div><strong>${words(node.status)}</strong><p>
-        ${node.status_detail || 'No reason was given.'}</p></div></div>`}
-      ${node.tags_admin?.length > 0 && html`<p><${Tags} of=${node.tags_admin} label="Tags of the administrators" /></p>`}
+        ${node.status_detail || 'No reason given.'}</p></div></div>`}
+      ${node.tags_admin?.length > 0 && html`<p><${Tags} of=${node.tags_admin} label="Administrator tags" /></p>`}
       <div class="columns">
         <div class="first">
           <${Prose} text=${node.description} name="lead-text" /></div>
@@ -52,24 +52,24 @@ function Actions({ node, mayEdit, user, reload }) {
   const owner = node.publisher.id;
   const done = (text) => () => { close(); tell(text); reload(); };
   return html`
-    ${mayEdit && html`<button type="button" class="button" onClick=${() => set('publish')}><${Icon} name="upload" />Publish a version</button>
+    ${mayEdit && html`<button type="button" class="button" onClick=${() => set('publish')}><${Icon} name="upload" />Publish version</button>
       <button type="button" class="button quiet" onClick=${() => set('edit')}>Edit</button>
       <${DeleteNode} node=${node} user=${user} />`}
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'node', node.id)}><${Icon} name="audit" />History</a>
       <${BanButton} kind="nodes" id=${node.id} banned=${node.status === 'NodeStatusBanned'} onDone=${reload} />`}
     ${open === 'edit' && html`<${Dialog} title=${`Edit ${node.name}`} onClose=${close}>
       <${OperationForm} id="updateNode" path=${at`/publishers/${owner}/nodes/${node.id}`} start=${node} submit="Save" onDone=${done('Saved')} onCancel=${close} /></${Dialog}>`}
-    ${open === 'publish' && html`<${Publish} node=${node} onClose=${close} onLater=${done('It waits for its archive')} onSent=${done('Published')} />`}`;
+    ${open === 'publish' && html`<${Publish} node=${node} onClose=${close} onLater=${done('Waiting for the archive')} onSent=${done('Published')} />`}`;
 }
 
 function Summary({ node, user, onReviewed }) {
-  return html`<aside class="summary-card" aria-label="At a glance">
+  return html`<aside class="summary-card" aria-label="Summary">
     <${Facts} of=${[
       ['Latest', node.latest_version && html`<strong>${node.latest_version.version}</strong>, <${Time} at=${node.latest_version.createdAt} />`],
       ['Downloads', number(node.downloads ?? 0)],
-      ['Stars of the repository', node.github_stars ? number(node.github_stars) : undefined],
+      ['Repository stars', node.github_stars ? number(node.github_stars) : undefined],
       ['Rating', html`<${Rating} value=${node.rating} />`],
-      ['Systems', node.supported_os?.length > 0 && html`<${Tags} of=${node.supported_os} />`],
+      ['Operating systems', node.supported_os?.length > 0 && html`<${Tags} of=${node.supported_os} />`],
       ['Accelerators', node.supported_accelerators?.length > 0 && html`<${Tags} of=${node.supported_accelerators} />`],
       ['Host', node.supported_host_version && html`<code>${node.supported_host_version}</code>`],
       ['Repository', node.repository && html`<${Out} href=${node.repository} />`],
@@ -90,27 +90,27 @@ function Review({ node, user, onDone }) {
   return html`<div class="review" role="group" aria-label="Your review"><span class="muted small">Your review</span>
     <span class="stars">${[1, 2, 3, 4, 5].map((star) => html`<button key=${star} type="button" class="copy ${star <= given ? 'lit' : ''}" disabled=${work.busy} aria-pressed=${star === given ? 'true' : 'false'}
       aria-label=${count(star, 'star')} title=${count(star, 'star')} onClick=${() => give(star)}><${Icon} name="star" filled=${star <= given} /></button>`)}</span>
-    <span class="small muted">${own.data && (given ? `You gave ${count(given, 'star')}. Choose others to change it.` : 'You have not reviewed it yet: how many stars?')}</span>
+    <span class="small muted">${own.data && (given ? `You gave ${count(given, 'star')}.` : 'Not reviewed yet.')}</span>
     <${Trouble} problem=${own.error} again=${own.reload} /><${Trouble} problem=${work.problem} /></div>`;
 }
 
 const ReviewInvitation = () => html`<div class="review"><span class="muted small">Your review</span>
-  <p><button type="button" class="button quiet small" onClick=${askToSignIn}><${Icon} name="star" />Sign in to give it stars</button></p></div>`;
+  <p><button type="button" class="button quiet small" onClick=${askToSignIn}><${Icon} name="star" />Sign in to review</button></p></div>`;
 
 function Install({ node }) {
   const latest = node.latest_version;
-  if (!latest) return html`<${Empty} icon="download" title="There is nothing to install yet">A version appears here once its archive was sent and checked.</${Empty}>`;
+  if (!latest) return html`<${Empty} icon="download" title="Nothing to install yet">Versions appear here after their archive has been uploaded and checked.</${Empty}>`;
   const address = new URL(at`/nodes/${node.id}/versions/${latest.version}/download`.slice(1), root).href;
   const file = `${node.id}-${latest.version}.zip`;
   return html`<section class="install">
     ${here(latest.downloadUrl) && html`<p><a class="button" href=${here(latest.downloadUrl)} download=${file}>
       <${Icon} name="download" />Download ${latest.version}</a></p>`}
     ${latest.downloadUrl
-      ? html`<h2>From a shell</h2><${Code} label="Download by curl" text=${`curl -fL -o '${file}' '${address}'`} />`
+      ? html`<h2>Shell</h2><${Code} label="Download command" text=${`curl -fL -o '${file}' '${address}'`} />`
       : html`<p class="muted">${latest.version} has no archive here: tools install it from the repository of the node, if it names one.</p>`}
-    <h2>As tools install it</h2><p class="muted">The answer names the version, its dependencies and its archive, and counts as a download.</p>
-    <${Code} label="Ask what to install" text=${`curl -s '${new URL(at`/nodes/${node.id}/install`.slice(1), root).href}'`} />
-    ${latest.dependencies?.length > 0 && html`<h2>It needs</h2><${Code} label="Dependencies" text=${latest.dependencies.join('\n')} />`}
+    <h2>API</h2><p class="muted">The response has the version, its dependencies and its archive URL, and counts as a download.</p>
+    <${Code} label="Install request" text=${`curl -s '${new URL(at`/nodes/${node.id}/install`.slice(1), root).href}'`} />
+    ${latest.dependencies?.length > 0 && html`<h2>Dependencies</h2><${Code} label="Dependencies" text=${latest.dependencies.join('\n')} />`}
   </section>`;
 }
 
@@ -122,7 +122,7 @@ function About({ node }) {
       ['Icon', node.icon && html`<${Out} href=${node.icon} />`], ['Banner', node.banner_url && html`<${Out} href=${node.banner_url} />`],
       ['Host version', node.supported_host_version && html`<code>${node.supported_host_version}</code>`],
       ['Host frontend version', node.supported_host_frontend_version && html`<code>${node.supported_host_frontend_version}</code>`],
-      ['Takes the place of', node.preempted_host_node_names?.length > 0 && html`<${Tags} of=${node.preempted_host_node_names} />`],
+      ['Replaces', node.preempted_host_node_names?.length > 0 && html`<${Tags} of=${node.preempted_host_node_names} />`],
       ['Created', html`<${Time} at=${node.created_at} />`], ['Status', html`<${State} of=${node.status} />`],
     ]} />
     ${Object.keys(node.translations ?? {}).length > 0 && html`<h2>Translations</h2>

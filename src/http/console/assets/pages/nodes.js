@@ -11,7 +11,7 @@ const PAGE_SIZE = 24;
 const SYSTEMS = ['Linux', 'Windows', 'macOS'];
 const ACCELERATORS = ['CUDA', 'ROCm', 'DirectML', 'Metal'];
 const ORDERS = [
-  ['', 'Best match'], ['downloads;desc', 'Most downloads'], ['rating;desc', 'Highest rated'], ['updated_at;desc', 'Lately updated'],
+  ['', 'Best match'], ['downloads;desc', 'Most downloaded'], ['rating;desc', 'Highest rated'], ['updated_at;desc', 'Recently updated'],
   ['created_at;desc', 'Newest'], ['name', 'Name'],
 ];
 
@@ -24,10 +24,10 @@ export function NodesPage({ query, user }) {
   const sorted = asked.sort || (asked.search ? undefined : 'downloads;desc');
   const found = useLoad((signal) => get('/nodes/search', { ...asked, sort: sorted, limit: PAGE_SIZE }, signal), [query.toString()]);
   const filtered = asked.search || asked.supported_os.length || asked.supported_accelerator.length;
-  return html`<${Page} title="Nodes" lead="Everything that publishers offer to the host application.">
+  return html`<${Page} title="Nodes" lead="Custom nodes for the host application.">
     <${Filters} asked=${asked} admin=${user?.isAdmin} />
     <${Loaded} from=${found} bones=${html`<p class="summary"><span class="bone text"></span></p><${Skeleton} kind="cards" lines=${9} />`}>
-      ${(list) => html`<${Paged} page=${list.page} label="Nodes that were found">
+      ${(list) => html`<${Paged} page=${list.page} label="Nodes found">
       <p class="summary" role="status">
         ${count(list.total, 'node')}${list.totalPages > 1 && html`<span class="muted">, page ${list.page} of ${number(list.totalPages)}</span>`}</p>
       ${list.nodes.length === 0 ? html`<${Nothing} filtered=${filtered} page=${asked.page} />` : html`
@@ -63,12 +63,12 @@ function Filters({ asked, admin }) {
       value=${text} onInput=${(event) => set(event.target.value)} /></div>
     <${Choices} legend="System" name="os" all=${SYSTEMS} chosen=${asked.supported_os} />
     <${Choices} legend="Accelerator" name="accelerator" all=${ACCELERATORS} chosen=${asked.supported_accelerator} />
-    <label class="order"><span>Order</span><div class="select">
+    <label class="order"><span>Sort</span><div class="select">
       <select value=${asked.sort} onChange=${(event) => refine({ sort: event.target.value, page: undefined })}>
       ${ORDERS.map(([value, name]) => html`<option key=${value} value=${value} selected=${value === asked.sort}>
-        ${value === '' && !asked.search ? 'Usual order' : name}</option>`)}</select></div></label>
+        ${value === '' && !asked.search ? 'Default' : name}</option>`)}</select></div></label>
     ${admin && html`<label class="chip">
-      <input type="checkbox" checked=${Boolean(asked.include_banned)} onChange=${(event) => refine({ banned: event.target.checked ? 'true' : undefined, page: undefined })} /><span>Banned too</span></label>`}
+      <input type="checkbox" checked=${Boolean(asked.include_banned)} onChange=${(event) => refine({ banned: event.target.checked ? 'true' : undefined, page: undefined })} /><span>Include banned</span></label>`}
   </form>`;
 }
 
@@ -86,7 +86,7 @@ export function NodeCard({ node }) {
     <header><${Monogram} id=${node.id} name=${node.name} />
       <div><h2><a href=${to('nodes', node.id)}>${node.name}</a></h2>
         <p class="muted small">${node.publisher?.name || node.publisher?.id}</p></div>
-      ${latest ? html`<span class="version">${latest.version}</span>` : html`<span class="version none">no version</span>`}</header>
+      ${latest ? html`<span class="version">${latest.version}</span>` : html`<span class="version none">No version</span>`}</header>
     <p class="about">${node.description || html`<span class="muted">No description.</span>`}</p>
     <${Tags} of=${node.tags?.slice(0, 4)} label="Tags" />
     <footer>${node.status !== 'NodeStatusActive' && html`<${State} of=${node.status} />`}
@@ -97,11 +97,11 @@ export function NodeCard({ node }) {
 }
 
 function Nothing({ filtered, page }) {
-  if (page > 1) return html`<${Empty} icon="nodes" title="There is no such page" action=${html`<a class="button quiet" href=${to('nodes')}>To the first</a>`}>The list is shorter than that.</${Empty}>`;
+  if (page > 1) return html`<${Empty} icon="nodes" title="Page not found" action=${html`<a class="button quiet" href=${to('nodes')}>First page</a>`}>The list has fewer pages.</${Empty}>`;
   if (filtered) {
-    return html`<${Empty} icon="search" title="Nothing fits" action=${html`<a class="button quiet" href=${to('nodes')}>Clear search and filters</a>`}>
-      Every word must be found somewhere in a node, and every filter must fit. Try fewer.</${Empty}>`;
+    return html`<${Empty} icon="search" title="No matching nodes" action=${html`<a class="button quiet" href=${to('nodes')}>Clear search and filters</a>`}>
+      Every word and every filter must match. Try fewer.</${Empty}>`;
   }
-  return html`<${Empty} icon="nodes" title="The registry is empty" action=${html`<a class="button" href=${to('publishers')}>Create a publisher</a>`}>
-    Publish the first node, or fill the registry with samples: run <code>mediary demo</code>.</${Empty}>`;
+  return html`<${Empty} icon="nodes" title="The registry is empty" action=${html`<a class="button" href=${to('publishers')}>Create publisher</a>`}>
+    Publish the first node, or load samples with <code>mediary demo</code>.</${Empty}>`;
 }

@@ -35,7 +35,7 @@ export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
         lead=${html`<${Id}>${publisher.id}</${Id}>`}
         actions=${html`<${Actions} ...${{ publisher, user }} mayEdit=${rights.data?.canEdit} isMember=${Boolean(role) || user?.isAdmin} isOwner=${isOwner} reload=${loaded.reload} />`}>
       ${publisher.status !== 'PublisherStatusActive' && html`<div class="trouble"><${Icon} name="warn" /><div><strong>Banned</strong><p>
-        ${publisher.status_detail || 'No reason was given.'}</p></div></div>`}
+        ${publisher.status_detail || 'No reason given.'}</p></div></div>`}
       <${Prose} text=${publisher.description} name="lead-text" />
       <${Facts} of=${[['Website', publisher.website && html`<${Out} href=${publisher.website} />`], ['Source code', publisher.source_code_repo && html`<${Out} href=${publisher.source_code_repo} />`],
         ['Support', publisher.support && html`<${Out} href=${publisher.support} />`], ['Since', html`<${Time} at=${publisher.createdAt} />`]]} />
@@ -50,12 +50,12 @@ function Actions({ publisher, user, mayEdit, isMember, isOwner, reload }) {
   const [open, set] = useState(null);
   const close = () => set(null);
   return html`
-    ${isMember && html`<button type="button" class="button" onClick=${() => set('node')}><${Icon} name="plus" />Create a node</button>`}
+    ${isMember && html`<button type="button" class="button" onClick=${() => set('node')}><${Icon} name="plus" />Create node</button>`}
     ${mayEdit && html`<button type="button" class="button quiet" onClick=${() => set('edit')}>Edit</button>`}
     ${isOwner && html`<${DeletePublisher} publisher=${publisher} />`}
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'publisher', publisher.id)}><${Icon} name="audit" />History</a>
       <${BanButton} kind="publishers" id=${publisher.id} banned=${publisher.status === 'PublisherStatusBanned'} onDone=${reload} />`}
-    ${open === 'node' && html`<${Dialog} title="Create a node" onClose=${close}>
+    ${open === 'node' && html`<${Dialog} title="Create node" onClose=${close}>
       <${OperationForm} id="createNode" path=${at`/publishers/${publisher.id}/nodes`} submit="Create"
       onDone=${(node) => { tell(`${node.name} is there`); go(to('nodes', node.id)); }} onCancel=${close} /></${Dialog}>`}
     ${open === 'edit' && html`<${Dialog} title=${`Edit ${publisher.name}`} onClose=${close}>
@@ -71,10 +71,10 @@ function Nodes({ publisher, user, query, isMember }) {
     ${shown.length > 0 ? html`<${Paged} page=${page} label="Nodes of this publisher">
         <ul class="cards">${shown.map((node) => html`<li key=${node.id}><${NodeCard} node=${node} /></li>`)}</ul>
         <${Pager} page=${page} pages=${pages} address=${(page) => to('publishers', publisher.id, { page })} /></${Paged}>`
-    : page > 1 ? html`<${Empty} icon="nodes" title="There is no such page" action=${html`<a class="button quiet" href=${to('publishers', publisher.id)}>To the first</a>`}>The list is shorter than that.</${Empty}>`
+    : page > 1 ? html`<${Empty} icon="nodes" title="Page not found" action=${html`<a class="button quiet" href=${to('publishers', publisher.id)}>First page</a>`}>The list has fewer pages.</${Empty}>`
     : isAll && html`<${Empty} icon="nodes" title="No nodes yet">
-      ${isMember ? 'Create the first one, then publish a version of it.' : 'This publisher has nothing to offer yet.'}</${Empty}>`}
-    ${!isAll && html`<p class="muted">It may have more nodes than these: <a href=${to('nodes', { search: publisher.id })}>search for all of them</a>, or sign in.</p>`}`}</${Loaded}>`;
+      ${isMember ? 'Create the first one, then publish a version.' : 'This publisher has no nodes yet.'}</${Empty}>`}
+    ${!isAll && html`<p class="muted">There may be more: <a href=${to('nodes', { search: publisher.id })}>search for all nodes</a>, or sign in.</p>`}`}</${Loaded}>`;
 }
 
 async function listed(publisher, user, page, signal) {
@@ -98,8 +98,8 @@ const partOf = (nodes, page) => ({ shown: nodes.slice((page - 1) * PAGE_SIZE, pa
 
 function Tokens({ publisher, mayManage }) {
   const tokens = useLoad((signal) => (mayManage ? get(at`/publishers/${publisher.id}/tokens`, {}, signal) : Promise.resolve([])), [publisher.id, mayManage]);
-  if (!mayManage) return html`<${Empty} icon="key" title="For its owners">Access tokens are made and seen by owners of this publisher.</${Empty}>`;
-  return html`<p class="muted">A personal access token publishes nodes and versions of this publisher, from a build for example, and does nothing else.</p>
+  if (!mayManage) return html`<${Empty} icon="key" title="Owners only">Only owners of this publisher can see and create access tokens.</${Empty}>`;
+  return html`<p class="muted">A personal access token can only publish nodes and versions of this publisher, for example from CI.</p>
     <${NewToken} operation="createPublisherToken" path=${at`/publishers/${publisher.id}/tokens`} onMade=${tokens.reload} />
     <${Loaded} from=${tokens}>
       ${(list) => html`<${TokenTable} tokens=${list} path=${(id) => at`/publishers/${publisher.id}/tokens/${id}`} reload=${tokens.reload} />`}
@@ -108,7 +108,7 @@ function Tokens({ publisher, mayManage }) {
 
 export function TokenTable({ tokens, path, reload }) {
   const [ending, set] = useState(null);
-  if (tokens.length === 0) return html`<${Empty} icon="key" title="No tokens">Create one: it is shown once, then only its name is.</${Empty}>`;
+  if (tokens.length === 0) return html`<${Empty} icon="key" title="No tokens">A new token is shown only once.</${Empty}>`;
   return html`<table class="table"><thead><tr><th>Name</th><th>Created</th><th>Last used</th><th><span class="unseen">Actions</span></th></tr></thead>
     <tbody>${tokens.map((token) => html`<tr key=${token.id}>
       <td data-label="Name"><strong>${token.name}</strong>${token.description && html`<br /><span class="muted">${token.description}</span>`}<br />
@@ -117,5 +117,5 @@ export function TokenTable({ tokens, path, reload }) {
         ${token.lastUsedAt ? html`<${Time} at=${token.lastUsedAt} />` : html`<span class="muted">Never</span>`}</td>
       <td><button type="button" class="button quiet small" onClick=${() => set(token)}>Revoke</button></td></tr>`)}</tbody></table>
     ${ending && html`<${Confirm} title=${`Revoke ${ending.name}?`} action="Revoke" onClose=${() => set(null)} work=${() => remove(path(ending.id))} onDone=${() => { set(null); tell('Revoked'); reload(); }}>
-      Whatever uses it is refused from now on. A revoked token never comes back.</${Confirm}>`}`;
+      Programs that use it lose access immediately. This cannot be undone.</${Confirm}>`}`;
 }

@@ -18,15 +18,15 @@ export function PublishersPage({ query, user }) {
   const own = useLoad((signal) => (user ? get('/users/publishers', {}, signal) : Promise.resolve([])), [user?.id]);
   const [open, set] = useState(false);
   const created = (publisher) => { set(false); tell(`${publisher.name} is there`); go(to('publishers', publisher.id)); };
-  const create = html`<button type="button" class="button" onClick=${() => set(true)}><${Icon} name="plus" />Create a publisher</button>`;
-  return html`<${Page} title="Publishers" lead="Who owns nodes: people and teams, under one id." actions=${user ? create : html`<${SignInButton}>Sign in to create one</${SignInButton}>`}>
+  const create = html`<button type="button" class="button" onClick=${() => set(true)}><${Icon} name="plus" />Create publisher</button>`;
+  return html`<${Page} title="Publishers" lead="People and teams who own nodes." actions=${user ? create : html`<${SignInButton}>Sign in to create</${SignInButton}>`}>
     ${own.data?.length > 0 && html`<section><h2>Yours</h2><${Cards} of=${own.data} /></section>`}
     <section>${own.data?.length > 0 && html`<h2>All</h2>`}
     <${Loaded} from=${all} bones=${html`<${Skeleton} kind="cards" lines=${9} />`}>${(list) => list.publishers.length === 0
-      ? html`<${Empty} icon="publishers" title="Nobody publishes yet" action=${user ? create : html`<${SignInButton} />`}>A publisher is where nodes, members and access tokens belong. Create the first one.</${Empty}>`
+      ? html`<${Empty} icon="publishers" title="No publishers yet" action=${user ? create : html`<${SignInButton} />`}>A publisher owns nodes, members and access tokens. Create the first one.</${Empty}>`
       : html`<${Paged} page=${list.page} label="Publishers"><p class="summary">${count(list.total, 'publisher')}</p><${Cards} of=${list.publishers} />
         <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('publishers', { page })} /></${Paged}>`}</${Loaded}></section>
-    ${open && html`<${Dialog} title="Create a publisher" onClose=${() => set(false)}>
+    ${open && html`<${Dialog} title="Create publisher" onClose=${() => set(false)}>
       <${OperationForm} id="createPublisher" path="/publishers" submit="Create" onDone=${created} onCancel=${() => set(false)} /></${Dialog}>`}
   </${Page}>`;
 }

@@ -14,7 +14,7 @@ export function Run({ run, busy, beside }) {
   if (run?.heard) return html`<${Heard} run=${run} />`;
   if (run?.task) return html`<${Made} run=${run} />`;
   return html`<div class="idle">${busy ? html`<${Skeleton} lines=${2} />` : html`<${Icon} name="studio" />
-    <p>What you have made appears here${beside && ', beside the picture that you gave'}.</p>`}</div>`;
+    <p>Results appear here${beside && ', beside your picture'}.</p>`}</div>`;
 }
 
 function Made({ run }) {
@@ -23,8 +23,8 @@ function Made({ run }) {
   if (!task) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Skeleton} lines=${2} />`;
   return html`<${TaskState} task=${task} line=${line} />
     ${isOver(task) ? html`<${Results} task=${task} before=${given} />`
-      : given && html`<img class="shown waiting" src=${given} alt="What was given" />`}
-    <p class="row"><a href=${to('tasks', task.task_id)}>Everything of this task</a>
+      : given && html`<img class="shown waiting" src=${given} alt="Input" />`}
+    <p class="row"><a href=${to('tasks', task.task_id)}>Task details</a>
       <${CancelTask} task=${task} small /></p>`;
 }
 
@@ -35,7 +35,7 @@ function Heard({ run: { heard, over } }) {
     : task ? html`<${TaskState} task=${{ ...task, progress: heard.seconds ? Math.min(heard.come / heard.seconds, 1) : task.progress }} line=${line} />`
       : html`<div class="task-state"><div class="row"><${State} of="processing">Composing</${State}></div></div>`}
     <${Music} heard=${heard} over=${over} />
-    ${heard.task && html`<p class="row"><a href=${to('tasks', heard.task)}>Everything of this task</a>
+    ${heard.task && html`<p class="row"><a href=${to('tasks', heard.task)}>Task details</a>
       ${task && html`<${CancelTask} task=${task} small />`}</p>`}`;
 }
 

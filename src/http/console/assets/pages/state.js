@@ -7,7 +7,7 @@ import { to, useTitle } from '../core/router.js';
 import { Code, Facts, Icon, Loaded, Page, Skeleton, State, Time } from '../parts/basic.js';
 
 const FRESH_MS = 3000;
-const CIRCUITS = { closed: 'In service', open: 'Resting', half_open: 'Tried again', held: 'Asked for a pause' };
+const CIRCUITS = { closed: 'In service', open: 'Paused', half_open: 'Trial call', held: 'Paused by vendor' };
 
 export function StatePage() {
   useTitle('State');
@@ -15,26 +15,26 @@ export function StatePage() {
   const ready = useLoad((signal) => fetch(new URL('ready', document.baseURI), { signal }).then((answer) => answer.ok), []);
   useEvery(FRESH_MS, () => { state.refresh(); ready.refresh(); });
   const [word, mood] = service(ready);
-  return html`<${Page} title="State" lead="What the service does now; looked at every few seconds.">
+  return html`<${Page} title="State" lead="Current state of the service, refreshed every few seconds.">
     <${Loaded} from=${state} bones=${html`<${Skeleton} kind="cards" lines=${6} />`}>${(now) => html`
-      ${state.error && html`<p class="muted">This is what was told last, <${Time} at=${now.seen} />.</p>`}
+      ${state.error && html`<p class="muted">Last update: <${Time} at=${now.seen} />.</p>`}
       <div class="gauges">
         <${Gauge} name="Service" of=${word} tone=${mood}>started <${Time} at=${now.start.at} /></${Gauge}>
         <${Gauge} name="Log" of=${number(now.log.head)}>events recorded, signed up to ${number(now.log.signed)}</${Gauge}>
         <${Gauge} name="Verification" of=${verdict(now.verification)} tone=${tone(now.verification)}>${verified(now.verification)}</${Gauge}>
         <${Gauge} name="Read models" of=${behind(now.read_models.lag)} tone=${now.read_models.lag > 1000 ? 'warn' : 'good'}>at position ${number(now.read_models.position)}</${Gauge}>
-        <${Gauge} name="Index of the log" of=${behind(now.index.lag)} tone=${now.index.lag > 100000 ? 'warn' : 'good'}>at position ${number(now.index.position)}</${Gauge}>
+        <${Gauge} name="Log index" of=${behind(now.index.lag)} tone=${now.index.lag > 100000 ? 'warn' : 'good'}>at position ${number(now.index.position)}</${Gauge}>
         <${Gauge} name="Storage" of=${now.storage.state === 'ok' ? bytes(now.storage.free_bytes ?? 0) : words(now.storage.state)} tone=${now.storage.state === 'ok' ? 'good' : 'bad'}>
           ${now.storage.reason ?? `free; changes stop below ${bytes(now.storage.reserve_bytes)}`}</${Gauge}>
       </div>
       <div class="columns even">
         <section class="panel"><h2>Queues</h2>
-          <${Facts} name="ledger" of=${[['Changes to be made durable', number(now.queues.appends)], ['Tasks that have not ended', number(now.queues.tasks)], ['Callbacks to be made', number(now.queues.deliveries)]]} /></section>
+          <${Facts} name="ledger" of=${[['Changes to write', number(now.queues.appends)], ['Unfinished tasks', number(now.queues.tasks)], ['Pending webhooks', number(now.queues.deliveries)]]} /></section>
         <section class="panel"><h2>Vendors</h2><ul class="plain-list">${now.vendors.map((vendor) => html`<li key=${vendor.name} class="row"><strong>
-          ${vendor.name}</strong><span class="spread"></span>${vendor.circuit !== 'closed' && html`<a class="small" href=${to('audit', { type: 'SubmissionUndelivered' })}>Submissions that did not arrive</a>`}<${State} of=${vendor.circuit}>${CIRCUITS[vendor.circuit] ?? vendor.circuit}</${State}>
+          ${vendor.name}</strong><span class="spread"></span>${vendor.circuit !== 'closed' && html`<a class="small" href=${to('audit', { type: 'SubmissionUndelivered' })}>Undelivered submissions</a>`}<${State} of=${vendor.circuit}>${CIRCUITS[vendor.circuit] ?? vendor.circuit}</${State}>
           </li>`)}</ul></section>
       </div>
-      ${now.start.mended.length > 0 && html`<section class="panel"><h2>Mended at the start</h2><ul>${now.start.mended.map((sentence) => html`<li>
+      ${now.start.mended.length > 0 && html`<section class="panel"><h2>Repaired at startup</h2><ul>${now.start.mended.map((sentence) => html`<li>
         ${sentence}</li>`)}</ul></section>`}`}</${Loaded}>
     <${Checkpoint} />
   </${Page}>`;
@@ -42,8 +42,8 @@ export function StatePage() {
 
 // Whether it takes work; what does not answer is not called ready because it was.
 function service({ data, error }) {
-  if (error) return ['No answer', 'bad'];
-  if (data === undefined) return ['Asked'];
+  if (error) return ['No response', 'bad'];
+  if (data === undefined) return ['Checking'];
   return data ? ['Ready', 'good'] : ['Not ready', 'bad'];
 }
 
@@ -53,16 +53,16 @@ const TONES = { sound: 'good', checking: 'warn', damaged: 'bad' };
 function verdict({ state, position, until }) {
   if (state === 'damaged') return 'Damaged';
   if (state === 'unverified' || position === 0) return 'Not verified yet';
-  return state === 'sound' ? 'Sound' : `${Math.floor((100 * position) / until)} % verified`;
+  return state === 'sound' ? 'Verified' : `${Math.floor((100 * position) / until)} % verified`;
 }
 
 const tone = ({ state }) => TONES[state];
 
 function verified({ state, position, until, since, reason }) {
   if (state === 'damaged') return html`${reason}. Found <${Time} at=${since} />`;
-  if (state === 'unverified') return 'the log is new; what it holds is read back by the next start';
-  if (state === 'checking') return html`under way up to ${number(until)}, begun <${Time} at=${since} />`;
-  return html`up to position ${number(position)}, verified <${Time} at=${since} />; what came later was written since the start`;
+  if (state === 'unverified') return 'new log; the next start verifies it';
+  if (state === 'checking') return html`in progress up to ${number(until)}, started <${Time} at=${since} />`;
+  return html`up to position ${number(position)}, verified <${Time} at=${since} />; later events were written since the start`;
 }
 
 const behind = (lag) => (lag === 0 ? 'Up to date' : `${number(lag)} behind`);
@@ -73,11 +73,11 @@ const Gauge = ({ name, of, tone, children }) => html`<div class="gauge ${tone ??
 function Checkpoint() {
   const [turn, next] = useState(0);
   const taken = useLoad((signal) => (turn ? get('/admin/checkpoint', {}, signal) : Promise.resolve(null)), [turn]);
-  return html`<section class="panel"><h2>Proof</h2>
-    <p class="muted">A checkpoint is a signed line that says what the log is now. Kept elsewhere, it shows later that the history before it was not rewritten: <code>mediary audit verify --since FILE</code>.
-      The chain and the files themselves are verified by <code>mediary audit verify</code>, also while the service runs.</p>
-    <p><button type="button" class="button quiet" onClick=${() => next(turn + 1)}><${Icon} name="moderation" />Take a checkpoint</button></p>
+  return html`<section class="panel"><h2>Checkpoints</h2>
+    <p class="muted">A checkpoint is a signed hash of the log. Kept elsewhere, it proves later that the history up to it was not rewritten: <code>mediary audit verify --since FILE</code>.
+      <code>mediary audit verify</code> verifies the hash chain and the files, even while the service runs.</p>
+    <p><button type="button" class="button quiet" onClick=${() => next(turn + 1)}><${Icon} name="moderation" />Create checkpoint</button></p>
     <${Loaded} from=${taken} bones=${null}>
       ${(line) => line && html`<${Facts} name="wide" of=${[['Position', number(line.position)], ['Taken', html`<${Time} at=${line.at} />`], ['Chain', html`<code>${line.chain}</code>`], ['Key', html`<code>${line.public_key}</code>`]]} />
-      <${Code} label="The checkpoint" text=${JSON.stringify(line)} />`}</${Loaded}></section>`;
+      <${Code} label="Checkpoint" text=${JSON.stringify(line)} />`}</${Loaded}></section>`;
 }

@@ -18,8 +18,8 @@ export function StudioPage({ parts: [id], user }) {
     const job = all.find((job) => job.operationId === (id ?? last)) ?? all[0];
     last = job?.operationId;
     if (!job) return html`<${Page} title="Studio">
-      <${Empty} icon="studio" title="There are no jobs">The document of the interface names none.</${Empty}></${Page}>`;
-    return html`<${Page} name="studio" title="Studio" lead="Have something made: choose a job, give it what it needs, watch it come.">
+      <${Empty} icon="studio" title="No jobs">The OpenAPI document has no jobs.</${Empty}></${Page}>`;
+    return html`<${Page} name="studio" title="Studio" lead="Generate images, videos and music.">
       <${Jobs} jobs=${all} current=${job} />
       <${Bench} key=${job.operationId} document=${document} job=${job} user=${user} />
     </${Page}>`;

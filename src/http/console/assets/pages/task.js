@@ -21,16 +21,16 @@ export function TaskPage({ parts: [id], user }) {
   const back = html`<${Back} href=${to('tasks')}>Tasks</${Back}>`;
   if (!task) {
     return html`<${Page} title="Task" before=${back}><${Trouble} problem=${problem} />
-      ${line === 'lost' && html`<p class="muted" role="status">It is tried again, and appears here as soon as an answer comes.</p>`}
+      ${line === 'lost' && html`<p class="muted" role="status">Retrying…</p>`}
       ${!problem && html`<${Skeleton} lines=${6} />`}</${Page}>`;
   }
   return html`<${Page} before=${back} title=${name} lead=${html`<${Id}>${task.task_id}</${Id}>${task.owner && html` of <${Owner} id=${task.owner} />`}`} actions=${html`<${Actions} task=${task} user=${user} />`}>
     <${TaskState} task=${task} line=${line} />
-    ${task.kind === 'music' && task.state === 'success' && html`<p class="muted">Music is sent while it is made, and not kept: whoever asked for it has it.</p>`}
+    ${task.kind === 'music' && task.state === 'success' && html`<p class="muted">Music is streamed to the client and not stored.</p>`}
     ${task.generated.length > 0 && html`<section><h2>Result</h2><${Results} task=${task} /></section>`}
-    ${task.request && html`<section><h2>What was asked for</h2><${Facts} name="wide" of=${asked(task.request)} /></section>`}
-    <section><h2>What happened</h2><${Course} task=${task} /></section>
-    <section><h2>Deliveries</h2><${Deliveries} task=${task} /></section>
+    ${task.request && html`<section><h2>Request</h2><${Facts} name="wide" of=${asked(task.request)} /></section>`}
+    <section><h2>History</h2><${Course} task=${task} /></section>
+    <section><h2>Webhook deliveries</h2><${Deliveries} task=${task} /></section>
   </${Page}>`;
 }
 
@@ -55,11 +55,11 @@ export function TaskState({ task, line }) {
   const over = isOver(task);
   return html`<div class="task-state">
     <div aria-live="polite" aria-atomic="true" class="row"><${State} of=${task.state} />
-      ${!over && task.queue_position && html`<span class="muted">number ${task.queue_position} of those that wait</span>`}
+      ${!over && task.queue_position && html`<span class="muted">number ${task.queue_position} in the queue</span>`}
       ${over && html`<span class="muted">after ${span(task.created_at, task.updated_at)}</span>`}
-      ${!over && line === 'lost' && html`<span class="state warn">Connection lost, coming back</span>`}</div>
-    ${!over && html`<${Progress} value=${task.progress} label="Progress of the task" />`}
-    ${!over && task.blocked_by && html`<p class="muted">It cannot go on: ${task.blocked_by.message}. Tried <${Time} at=${task.blocked_by.since} />,
+      ${!over && line === 'lost' && html`<span class="state warn">Connection lost, reconnecting</span>`}</div>
+    ${!over && html`<${Progress} value=${task.progress} label="Task progress" />`}
+    ${!over && task.blocked_by && html`<p class="muted">Blocked: ${task.blocked_by.message}. Last attempt <${Time} at=${task.blocked_by.since} />,
       the next attempt is <${Time} at=${task.blocked_by.next_attempt_at} />.</p>`}
     ${task.error && html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${words(task.error.code)}</strong><p>
       ${task.error.message}</p></div></div>`}
@@ -71,7 +71,7 @@ function Course({ task }) {
   return html`<ol class="course">${task.history.map((step, index) => html`<li key=${index}><${State} of=${step.state} /><span class="muted">
     <${Time} at=${step.at} /></span>
       ${index > 0 && html`<span class="muted small">+${span(task.history[index - 1].at, step.at)}</span>`}</li>`)}</ol>
-    <${Facts} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', `${count(cost, 'credit')}${back > 0 ? `, ${number(back)} given back` : ''}`], ['Results kept until', task.expires_at && html`<${Time} at=${task.expires_at} />`]]} />`;
+    <${Facts} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', `${count(cost, 'credit')}${back > 0 ? `, ${number(back)} refunded` : ''}`], ['Results kept until', task.expires_at && html`<${Time} at=${task.expires_at} />`]]} />`;
 }
 
 function Deliveries({ task }) {
@@ -79,7 +79,7 @@ function Deliveries({ task }) {
   const pending = deliveries.data?.deliveries.some((delivery) => delivery.state === 'pending');
   useEvery(pending ? PENDING_MS : 0, deliveries.refresh);
   return html`<${Loaded} from=${deliveries} bones=${html`<${Skeleton} lines=${2} />`}>${({ deliveries: list }) => list.length === 0
-    ? html`<p class="muted">Nobody is told of this task: it was submitted without an address for callbacks.</p>`
+    ? html`<p class="muted">No webhook: the task was submitted without one.</p>`
     : html`<ul class="deliveries">
       ${list.map((delivery) => html`<${Delivery} key=${delivery.id} delivery=${delivery} reload=${deliveries.reload} />`)}</ul>`}</${Loaded}>`;
 }
@@ -91,7 +91,7 @@ function Delivery({ delivery, reload }) {
     if (problem && problem.status !== 409) return;
     // Somebody else was quicker: what was wanted is happening.
     work.clear();
-    tell(problem ? 'It is on its way already' : 'It is sent again');
+    tell(problem ? 'Already queued' : 'Queued again');
     reload();
   };
   return html`<li class="release"><header><${State} of=${delivery.state} /><strong>${stateName(delivery.status)}</strong>
@@ -99,10 +99,10 @@ function Delivery({ delivery, reload }) {
       ${delivery.state !== 'pending' && html`<button type="button" class="button quiet small" disabled=${work.busy} onClick=${again}>
         <${Icon} name="refresh" />Redeliver</button>`}</header>
     <${Trouble} problem=${work.problem} />
-    ${delivery.waits_for && html`<p class="muted small">Waits for the one before it.</p>`}
-    <table class="table small"><thead><tr><th>Attempt</th><th>Answer</th><th>When</th></tr></thead><tbody>
+    ${delivery.waits_for && html`<p class="muted small">Waits for the previous delivery.</p>`}
+    <table class="table small"><thead><tr><th>Attempt</th><th>Response</th><th>When</th></tr></thead><tbody>
       ${delivery.attempts.map((attempt) => html`<tr key=${attempt.number}><td data-label="Attempt">${attempt.number}</td>
-        <td data-label="Answer">${attempt.status_code ?? attempt.reason ?? 'none'}</td><td data-label="When"><${Time} at=${attempt.at} /></td></tr>`)}
+        <td data-label="Response">${attempt.status_code ?? attempt.reason ?? 'none'}</td><td data-label="When"><${Time} at=${attempt.at} /></td></tr>`)}
       ${delivery.attempts.length === 0 && html`<tr><td colspan="3" class="muted">No attempt yet.</td></tr>`}</tbody></table>
     ${delivery.next_attempt_at && html`<p class="muted small">The next attempt is <${Time} at=${delivery.next_attempt_at} />.</p>`}
   </li>`;

@@ -31,8 +31,8 @@ export function TasksPage({ query, user }) {
   const tasks = list.data?.entries ?? [];
   const running = tasks.slice(0, LOOKED_AT_MAX).some((task) => !isOver(task));
   useEvery(running ? FRESH_MS : 0, list.refresh);
-  return html`<${Page} title="Tasks" lead=${user.isAdmin ? 'What everybody had made.' : 'What you had made.'}
-      actions=${html`<a class="button" href=${to('studio')}><${Icon} name="studio" />To the studio</a>`}>
+  return html`<${Page} title="Tasks" lead=${user.isAdmin ? 'Tasks of all users.' : 'Your tasks.'}
+      actions=${html`<a class="button" href=${to('studio')}><${Icon} name="studio" />Open studio</a>`}>
     <form class="filters" onSubmit=${(event) => event.preventDefault()}>
       <${Chosen} label="Kind" name="kind" all=${[...kinds?.keys() ?? []]} chosen=${asked.kind} called=${(kind) => kindName(kinds, kind)} />
       <${Chosen} label="State" name="state" all=${states.data ?? []} chosen=${asked.state} called=${stateName} />
@@ -42,20 +42,20 @@ export function TasksPage({ query, user }) {
         <input type="date" value=${query.get('to') ?? ''} onChange=${(event) => refine({ to: event.target.value })} /></label>
       ${user.isAdmin && html`<label class="chip">
         <input type="checkbox" checked=${Boolean(asked.owner)} onChange=${(event) => refine({ mine: event.target.checked ? 'true' : undefined })} />
-        <span>Only mine</span></label>`}
+        <span>Only my tasks</span></label>`}
     </form>
     <${Loaded} from=${list} bones=${html`<${Skeleton} lines=${8} />`}>${() => tasks.length === 0
-      ? html`<${Empty} icon="tasks" title=${query.toString() ? 'Nothing fits' : 'No tasks yet'} action=${html`<a class="button" href=${to('studio')}>To the studio</a>`}>
-          ${query.toString() ? 'No task fits these filters.' : 'Have a picture made in the studio, or submit one by the interface: it appears here.'}</${Empty}>`
-      : html`<table class="table tasks"><thead><tr><th>Task</th>${user.isAdmin && html`<th>Whose</th>`}<th>State</th><th>Submitted</th><th>Took</th><th>Cost</th></tr></thead>
+      ? html`<${Empty} icon="tasks" title=${query.toString() ? 'No matching tasks' : 'No tasks yet'} action=${html`<a class="button" href=${to('studio')}>Open studio</a>`}>
+          ${query.toString() ? 'No task matches these filters.' : 'Tasks from the studio and the API appear here.'}</${Empty}>`
+      : html`<table class="table tasks"><thead><tr><th>Task</th>${user.isAdmin && html`<th>Owner</th>`}<th>State</th><th>Submitted</th><th>Duration</th><th>Cost</th></tr></thead>
         <tbody>${tasks.map((task) => html`<tr key=${task.task_id}>
           <td data-label="Task"><a href=${to('tasks', task.task_id)}><strong>${kinds ? kindName(kinds, task.kind) : '…'}</strong></a><br /><${Id}>${task.task_id}</${Id}></td>
-          ${user.isAdmin && html`<td data-label="Whose"><${Whose} task=${task} user=${user} nameOf=${nameOf} /></td>`}
+          ${user.isAdmin && html`<td data-label="Owner"><${Whose} task=${task} user=${user} nameOf=${nameOf} /></td>`}
           <td data-label="State"><div><${State} of=${task.state} />
             ${!isOver(task) && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}${task.error && html`<br />
             <span class="muted small">${task.error.code}</span>`}</div></td>
           <td data-label="Submitted"><${Time} at=${task.created_at} /></td>
-          <td data-label="Took">${isOver(task) ? span(task.created_at, task.updated_at) : html`<span class="muted">–</span>`}</td>
+          <td data-label="Duration">${isOver(task) ? span(task.created_at, task.updated_at) : html`<span class="muted">–</span>`}</td>
           <td data-label="Cost"><div>${cost(task)}</div></td></tr>`)}</tbody></table>
         <${More} of=${list}>Older tasks</${More}>`}</${Loaded}>
   </${Page}>`;
@@ -71,14 +71,14 @@ function joined(there, fresh) {
 
 // For administrators, as the interface tells it to nobody else.
 function Whose({ task: { owner }, user, nameOf }) {
-  if (!owner) return html`<span class="muted">Nobody’s</span>`;
+  if (!owner) return html`<span class="muted">Anonymous</span>`;
   const name = nameOf(`user/${owner}`);
   return html`<span title=${owner}>${name && html`<span class="name">${name}</span> `}${owner === user.id ? html`<span class="muted">(you)</span>` : html`<code class="end muted small">${endOf(owner)}</code>`}</span>`;
 }
 
 function cost(task) {
   const { cost, back } = costInTheEnd(task);
-  return html`${number(cost)}${back > 0 && html`<br /><span class="muted small">${number(back)} given back</span>`}`;
+  return html`${number(cost)}${back > 0 && html`<br /><span class="muted small">${number(back)} refunded</span>`}`;
 }
 
 const time = (day) => (day ? `${day}T00:00:00Z` : undefined);

@@ -28,8 +28,8 @@ export function ThingPage({ parts: [kind, ...rest], query }) {
   };
   return html`<${Page} before=${html`<${Back} href=${to('audit')}>Audit log</${Back}>`} title=${html`<code class="thing">${kind}/${id}</code>`}
       lead=${html`${name && html`<strong>${name}</strong>${history.data && ': '}`}${history.data ? `${count(entries.length, 'event')}${history.next ? ' and more' : ''}, oldest first` : ' '}`}
-      actions=${html`${PAGES[kind] && html`<a class="button quiet" href=${to(PAGES[kind], id)}>As it is now</a>`}
-        <a class="button quiet" href=${to('audit', { stream: `${kind}/${id}` })}>In the log</a>`}>
+      actions=${html`${PAGES[kind] && html`<a class="button quiet" href=${to(PAGES[kind], id)}>Current state</a>`}
+        <a class="button quiet" href=${to('audit', { stream: `${kind}/${id}` })}>View in log</a>`}>
     <div class="columns even">
       <section><div class="row"><h2>History</h2><span class="spread"></span><${Bookkeeping} shown=${bookkeeping} /></div>
         <${Loaded} from=${history} bones=${html`<${Skeleton} lines=${6} />`}>${() => html`
@@ -47,11 +47,11 @@ export function ThingPage({ parts: [kind, ...rest], query }) {
 function AsOf({ kind, id, moment }) {
   const state = useLoad((signal) => (moment ? get(at`/admin/as-of/${kind}/${id}`, moment, signal) : Promise.resolve(null)), [kind, id, moment?.time, moment?.position]);
   const choose = (event) => { if (event.target.value) refine({ time: `${event.target.value}:00Z`, position: undefined }); };
-  return html`<label class="order"><span>A moment (UTC)</span>
+  return html`<label class="order"><span>Time (UTC)</span>
     <input type="datetime-local" value=${moment?.time?.slice(0, 16) ?? ''} onChange=${choose} /></label>
     <${Loaded} from=${state} bones=${html`<${Skeleton} lines=${4} />`}>${(state) => {
-      if (!state) return html`<p class="muted">Choose an event of its history, or a moment: how it was right after that is shown here, as an administrator would have seen it.</p>`;
-      if (!state.exists) return html`<p><${Icon} name="warn" /> It was not there${state.at ? ` at ${exact(state.at)}` : ' yet'}.</p>`;
+      if (!state) return html`<p class="muted">Choose an event or a time to see the resource as it was directly after it.</p>`;
+      if (!state.exists) return html`<p><${Icon} name="warn" /> It did not exist${state.at ? ` at ${exact(state.at)}` : ' yet'}.</p>`;
       return html`<p class="muted">At position ${number(state.position)}, recorded ${exact(state.at)}.</p>
         <${Code} label=${`${words(kind)} as it was`} text=${JSON.stringify(state.state, null, 2)} />`;
     }}</${Loaded}>`;

@@ -20,13 +20,13 @@ export function UsersPage({ query, user: own }) {
   const [open, set] = useState(null);
   const close = () => set(null);
   const done = () => { close(); tell('Saved'); users.reload(); };
-  return html`<${Page} title="Users" lead="Who may sign in, and what they may do." actions=${html`<button type="button" class="button" onClick=${() => set({ make: true })}><${Icon} name="plus" />Create a user</button>`}>
+  return html`<${Page} title="Users" lead="Accounts and their permissions." actions=${html`<button type="button" class="button" onClick=${() => set({ make: true })}><${Icon} name="plus" />Create user</button>`}>
     <${Loaded} from=${users} bones=${html`<${Skeleton} lines=${6} />`}>${(list) => html`<${Paged} page=${list.page} label="Users"><p class="summary">${count(list.total, 'user')}</p>
-      <table class="table"><thead><tr><th>User</th><th>E-mail</th><th>May</th><th><span class="unseen">Actions</span></th></tr></thead><tbody>
+      <table class="table"><thead><tr><th>User</th><th>E-mail</th><th>Permissions</th><th><span class="unseen">Actions</span></th></tr></thead><tbody>
         ${list.users.map((user) => html`<tr key=${user.id}>
         <td data-label="User"><strong>${called(user)}</strong><br /><${Id}>${user.id}</${Id}></td>
         <td class="address" data-label="E-mail">${user.email ? html`<${Address} of=${user.email} />` : html`<span class="muted">none</span>`}</td>
-        <td data-label="May"><div>${!user.isAdmin && !user.isApproved && !user.status && !user.erased && html`<span class="muted">what any user may</span>`}
+        <td data-label="Permissions"><div>${!user.isAdmin && !user.isApproved && !user.status && !user.erased && html`<span class="muted">Standard</span>`}
           ${user.isAdmin && html`<span class="state calm">Administrator</span> `}${user.isApproved && html`<span class="state good">Approved</span> `}${user.status === 'UserStatusBanned' && html`<${State} of=${user.status} /> <span class="muted small">${user.statusReason}</span>`}</div></td>
         <td>${!user.erased && html`<div class="row">
           <button type="button" class="button quiet small" onClick=${() => set({ edit: user })}>Edit</button>
@@ -34,7 +34,7 @@ export function UsersPage({ query, user: own }) {
           ${!isSpared(user.id, own) && html`<${BanButton} kind="users" id=${user.id} name=${called(user)} banned=${user.status === 'UserStatusBanned'} onDone=${users.reload} small />`}
             <a class="button quiet small" href=${to('audit', 'user', user.id)}>History</a></div>`}</td></tr>`)}</tbody></table>
       <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('users', { page })} /></${Paged}>`}</${Loaded}>
-    ${open?.make && html`<${Dialog} title="Create a user" onClose=${close}>
+    ${open?.make && html`<${Dialog} title="Create user" onClose=${close}>
       <${OperationForm} id="createUser" path="/admin/users" submit="Create" onDone=${done} onCancel=${close} /></${Dialog}>`}
     ${open?.edit && html`<${Dialog} title=${`Edit ${called(open.edit)}`} onClose=${close}>
       <${OperationForm} id="updateUser" path=${at`/admin/users/${open.edit.id}`} start=${open.edit} submit="Save" onDone=${done} onCancel=${close} />

@@ -5,9 +5,9 @@ import { tell } from './basic.js';
 import { Confirm } from './confirm.js';
 
 const WHAT = {
-  nodes: ['node', 'It leaves all lists, and its people change nothing of it, until it is unbanned.', 'It is listed again, and its people may change it.'],
-  publishers: ['publisher', 'It leaves all lists with its nodes, and its people change nothing of them, until it is unbanned.', 'It is listed again with its nodes, and its people may change them.'],
-  users: ['user', 'Whatever they ask to be changed or made is refused until they are unbanned. What they have published stays.', 'They may do again what they did before.'],
+  nodes: ['node', 'It is hidden from lists, and only administrators can change it.', 'It is listed again, and its members can change it.'],
+  publishers: ['publisher', 'It and its nodes are hidden from lists, and only administrators can change them.', 'It and its nodes are listed again, and its members can change them.'],
+  users: ['user', 'The user can no longer change or submit anything. Published nodes stay.', 'The user gets all permissions back.'],
 };
 
 // The administrator of the bootstrap token, who has the same id in every service.
@@ -22,7 +22,7 @@ export function BanButton({ kind, id, name, banned, onDone, small }) {
   const act = banned ? 'unban' : 'ban';
   const done = () => { set(false); tell(banned ? 'Unbanned' : 'Banned'); onDone(); };
   return html`<button type="button" class="button quiet ${small ? 'small' : ''}" onClick=${() => set(true)}>${banned ? 'Unban' : 'Ban'}</button>
-    ${open && html`<${Confirm} title=${`${banned ? 'Unban' : 'Ban'} the ${what} ${name ?? id}?`} action=${banned ? 'Unban' : 'Ban'} reason="Recorded in the audit log, and shown."
+    ${open && html`<${Confirm} title=${`${banned ? 'Unban' : 'Ban'} the ${what} ${name ?? id}?`} action=${banned ? 'Unban' : 'Ban'} reason="Recorded in the audit log and shown."
       onClose=${() => set(false)} work=${(reason) => post(`/admin/${kind}/${encodeURIComponent(id)}/${act}`, { reason })} onDone=${done}>
       ${banned ? unbanning : banning}
         </${Confirm}>`}`;

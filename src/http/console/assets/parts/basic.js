@@ -31,7 +31,7 @@ export function Time({ at, children }) {
 }
 
 export const Id = ({ children, label }) => html`
-  <span class="id"><code>${children}</code><${Copy} text=${String(children)} label=${label ?? 'Copy the id'} /></span>`;
+  <span class="id"><code>${children}</code><${Copy} text=${String(children)} label=${label ?? 'Copy id'} /></span>`;
 
 // An e-mail address breaks where its parts do.
 export const Address = ({ of }) => of.split(/(?<=[@.])/).map((part, at) => html`${at > 0 && html`<wbr />`}${part}`);
@@ -142,7 +142,7 @@ export function Progress({ value, label }) {
 // ── Going on ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export function Tabs({ tabs, current, address }) {
-  return html`<nav class="tabs" aria-label="Parts of this page">${tabs.map(([key, name, count]) => html`
+  return html`<nav class="tabs" aria-label="Sections">${tabs.map(([key, name, count]) => html`
     <a key=${key} href=${address(key)} aria-current=${key === current ? 'page' : undefined}>
       ${name}${count !== undefined && html`<span class="count">${count}</span>`}</a>`)}</nav>`;
 }

@@ -18,7 +18,7 @@ export function Confirm({ title, action, children, onClose, work, onDone, reason
     ${reason && html`<div class="field"><label for="reason">Reason <span class="required">required</span></label>
       <textarea id="reason" rows="3" autofocus maxlength="1000" value=${text} onInput=${(event) => set(event.target.value)}></textarea>
       <p class="hint">${reason}</p></div>`}
-    <footer><button class="button danger" disabled=${done.busy || (reason && !text.trim())}>${done.busy ? 'One moment' : action}</button>
+    <footer><button class="button danger" disabled=${done.busy || (reason && !text.trim())}>${done.busy ? 'Please wait' : action}</button>
       <button type="button" class="button quiet" autofocus=${!reason} onClick=${onClose}>${keep}</button></footer>
   </form></${Dialog}>`;
 }

@@ -13,7 +13,7 @@ export function Copy({ text, label = 'Copy', shown }) {
     set(isDone ? 'Copied' : 'Not copied');
     setTimeout(() => set(''), SHOWN_MS);
     if (isDone) return;
-    tell('It could not be copied: it is selected, to be copied by hand', 'warn');
+    tell('Copying failed; the text is selected, copy it manually', 'warn');
     const place = button.current.closest('.id, .code, .form')?.querySelector('code');
     if (place) getSelection().selectAllChildren(place);
   };

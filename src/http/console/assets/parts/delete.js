@@ -13,12 +13,12 @@ export function DeleteNode({ node, user }) {
   const isOwner = publisher.data?.members.some((member) => member.id === user?.id && member.role === 'owner');
   if (!user?.isAdmin && !isOwner) return null;
   return html`<${Delete} title=${`Delete the node ${node.id}?`} path=${at`/publishers/${owner}/nodes/${node.id}`} next=${to('publishers', owner)}>
-    This is final: its versions are not found any more, and its id is never given out again.</${Delete}>`;
+    This cannot be undone: its versions are removed, and its id cannot be reused.</${Delete}>`;
 }
 
 export const DeletePublisher = ({ publisher }) => html`
   <${Delete} title=${`Delete the publisher ${publisher.id}?`} path=${at`/publishers/${publisher.id}`} next=${to('publishers')}>
-    This is final: its access tokens end with it.</${Delete}>`;
+    This cannot be undone: its access tokens are revoked.</${Delete}>`;
 
 function Delete({ title, path, next, children }) {
   const [open, set] = useState(false);

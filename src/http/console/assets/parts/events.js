@@ -13,7 +13,7 @@ const thingLink = (thing) => {
 export const sentence = (type) => words(type).toLowerCase().replace(/^./, (first) => first.toUpperCase());
 
 // Those who act and are no user and no token.
-const NOBODY = { system: 'the service', anonymous: 'nobody known' };
+const NOBODY = { system: 'the service', anonymous: 'anonymous' };
 
 // Who, in short: by name where there is one, and by the end of the id in any case, as names may be alike.
 function Who({ of, nameOf }) {
@@ -34,7 +34,7 @@ export const isBookkeeping = ({ type }) => BOOKKEEPING.includes(type);
 
 // Whether that is shown is in the address.
 export function Bookkeeping({ shown }) {
-  return html`<label class="chip" title="Idempotency keys of requests: they change nothing of a thing">
+  return html`<label class="chip" title="Idempotency keys, which change no resource">
     <input type="checkbox" checked=${shown} onChange=${(event) => refine({ bookkeeping: event.target.checked ? 'true' : undefined }, { quiet: true })} />
     <span>Show bookkeeping</span></label>`;
 }
@@ -63,21 +63,21 @@ function Inside({ event, nameOf }) {
   const request = event.request && html`<a href=${to('audit', { request: event.request })}><code>${event.request}</code></a>`;
   return html`<div class="inside">
     <${Facts} name="wide" of=${[
-      ['What', html`<a href=${thingLink(event.stream)}>${event.stream}</a>${nameOf(event.stream) && ` (${nameOf(event.stream)})`}, its event ${event.version}`],
-      ['Who', html`<${Actor} of=${event.actor} nameOf=${nameOf} />${!NOBODY[event.actor] && html` <code class="muted small">${event.actor}</code>`}`],
-      ['When', html`<code>${exact(event.at)}</code>`],
+      ['Resource', html`<a href=${thingLink(event.stream)}>${event.stream}</a>${nameOf(event.stream) && ` (${nameOf(event.stream)})`}, version ${event.version}`],
+      ['Actor', html`<${Actor} of=${event.actor} nameOf=${nameOf} />${!NOBODY[event.actor] && html` <code class="muted small">${event.actor}</code>`}`],
+      ['Time', html`<code>${exact(event.at)}</code>`],
       ['Request', request],
-      ['Because of', event.causation && html`<code>${event.causation}</code>`],
+      ['Caused by', event.causation && html`<code>${event.causation}</code>`],
       ['Event', html`<code>${event.id}</code>`],
     ]} />
-    <${Code} label="What is recorded" text=${JSON.stringify(event.data, null, 2)} />
+    <${Code} label="Recorded data" text=${JSON.stringify(event.data, null, 2)} />
   </div>`;
 }
 
 // What changed, each with what was and what is.
 export function Changes({ of }) {
-  if (of.length === 0) return html`<p class="muted">Nothing that is shown changed.</p>`;
-  return html`<dl class="changes">${of.flatMap(apart).map((change) => html`<div key=${change.path}><dt><code>${change.path ? breakable(change.path) : 'all of it'}</code></dt>
+  if (of.length === 0) return html`<p class="muted">No visible change.</p>`;
+  return html`<dl class="changes">${of.flatMap(apart).map((change) => html`<div key=${change.path}><dt><code>${change.path ? breakable(change.path) : 'whole resource'}</code></dt>
     <dd>${change.before !== undefined && html`<del><span class="unseen">before: </span>${shown(change.before)}</del>`}
       ${change.after !== undefined && html`<ins><span class="unseen">after: </span>${shown(change.after)}</ins>`}</dd></div>`)}</dl>`;
 }

@@ -90,7 +90,7 @@ function Input({ field: { kind, schema, required, name }, value, onChange, share
     case 'long': case 'json':
       return html`<textarea ...${shared} rows=${kind === 'json' ? 5 : 3} value=${value ?? ''} placeholder=${kind === 'json' ? '{ }' : preset ?? ''} onInput=${take}></textarea>`;
     case 'list':
-      return html`<textarea ...${shared} rows="3" placeholder="one a line" value=${Array.isArray(value) ? value.join('\n') : value ?? ''} onInput=${take}></textarea>`;
+      return html`<textarea ...${shared} rows="3" placeholder="one per line" value=${Array.isArray(value) ? value.join('\n') : value ?? ''} onInput=${take}></textarea>`;
     case 'url':
       return html`<input type="url" ...${shared} value=${value ?? ''} placeholder="https://…" onInput=${take} />`;
     default:

@@ -18,7 +18,7 @@ export function FormTrouble({ problem }) {
   if (!problem) return null;
   const number = problem.errors?.length ?? 0;
   return html`<div ref=${place} tabindex="-1">${number
-    ? html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${count(number, 'field needs', 'fields need')} another look</strong>
+    ? html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${count(number, 'invalid field', 'invalid fields')}</strong>
         <ul>${problem.errors.map((fault) => html`<li><strong>${fieldOf(fault.pointer)}</strong> ${fault.reason}</li>`)}</ul></div></div>`
     : html`<${Trouble} problem=${problem} />`}</div>`;
 }
@@ -63,7 +63,7 @@ function FilledIn({ document, operation, schema, before, skip, path, query, subm
   return html`<form ref=${form} class="form" onSubmit=${send} novalidate>
     <${FormTrouble} problem=${work.problem} />
     <${Fields} ...${{ document, schema, skip, values }} onChange=${fill} problem=${work.problem} />
-    <footer><button class="button" disabled=${work.busy}>${work.busy ? 'One moment' : submit}</button>
+    <footer><button class="button" disabled=${work.busy}>${work.busy ? 'Please wait' : submit}</button>
       ${onCancel && html`<button type="button" class="button quiet" onClick=${onCancel}>Cancel</button>`}</footer>
   </form>`;
 }

@@ -52,28 +52,28 @@ export function SignIn() {
   };
   return html`<${Dialog} title="Sign in" onClose=${close}>
     <form class="form" onSubmit=${send}>
-      <p>With a user token (<code>mdu_…</code>). The first administrator's is the configured <code>admin_token</code>; where none is configured, it is in <code>admin-token</code> of the data directory. An administrator issues others.</p>
+      <p>Use a user token (<code>mdu_…</code>). That of the first administrator is the setting <code>admin_token</code>, or else in the file <code>admin-token</code> of the data directory. Administrators create further tokens.</p>
       ${work.problem && html`<${Trouble} problem=${explained(work.problem)} />`}
       <div class="field"><label for="token">Token</label>
         <input id="token" type="password" autocomplete="off" spellcheck="false" autofocus value=${token} onInput=${(event) => set(event.target.value)} />
-        <p class="hint">Kept until this tab is closed, and sent to this service only.</p></div>
-      <footer><button class="button" disabled=${work.busy || !token.trim()}>${work.busy ? 'One moment' : 'Sign in'}</button>
+        <p class="hint">Stored until this tab is closed, and sent only to this service.</p></div>
+      <footer><button class="button" disabled=${work.busy || !token.trim()}>${work.busy ? 'Please wait' : 'Sign in'}</button>
         <button type="button" class="button quiet" onClick=${close}>Cancel</button></footer>
     </form>
   </${Dialog}>`;
 }
 
 function explained(problem) {
-  if (problem.status === 401) return Object.assign(problem, { title: 'This token is not known', retryAfter: null });
+  if (problem.status === 401) return Object.assign(problem, { title: 'Unknown token', retryAfter: null });
   if (problem.status !== 403) return problem;
-  return Object.assign(problem, { title: 'This is the token of a publisher, not of a user' });
+  return Object.assign(problem, { title: 'Publisher tokens cannot sign in' });
 }
 
 export function Account() {
   const { user, token } = useStore(session);
   if (user === undefined) return html`<div class="account"><span class="bone"></span></div>`;
   if (!user || !token) return html`<div class="account"><${SignInButton} /></div>`;
-  return html`<div class="account"><div class="who"><strong>${called(user)}</strong><${Id} label="Copy your id">${user.id}</${Id}>
+  return html`<div class="account"><div class="who"><strong>${called(user)}</strong><${Id} label="Copy your user id">${user.id}</${Id}>
     </div>
     <button type="button" class="button quiet small" onClick=${() => { end(); tell('Signed out'); }}>Sign out</button></div>`;
 }

@@ -10,7 +10,7 @@ const kindOf = (address) => (FILM.test(address) ? 'film' : SOUND.test(address) ?
 
 // What a task made. `before` is the picture that was given, where it is known here.
 export function Results({ task, before }) {
-  if (task.expired) return html`<p class="muted">The results were kept for a time, which is over.</p>`;
+  if (task.expired) return html`<p class="muted">The results have expired and were deleted.</p>`;
   return html`<div class="results">
     ${task.generated.map((address, at) => html`<${Result} key=${address} address=${here(address)} given=${address} before=${at === 0 ? before : null} />`)}</div>`;
 }
@@ -39,7 +39,7 @@ export function Compare({ before, after }) {
   return html`<div class="compare" style=${{ '--at': `${at}%` }}>
     ${second}<div class="over">${first}</div>
     <span class="line" aria-hidden="true"></span>
-    <input type="range" min="0" max="100" value=${at} aria-label="Between before and after" onInput=${(event) => set(Number(event.target.value))} />
+    <input type="range" min="0" max="100" value=${at} aria-label="Compare before and after" onInput=${(event) => set(Number(event.target.value))} />
     <span class="corner left" aria-hidden="true">Before${forms.beforeSize && html` <small>${forms.beforeSize}</small>`}</span>
     <span class="corner right" aria-hidden="true">After${forms.afterSize && html` <small>${forms.afterSize}</small>`}</span>
   </div>`;

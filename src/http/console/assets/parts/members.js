@@ -20,13 +20,13 @@ export function Members({ publisher, user, mayEdit, reload }) {
     if (!problem) { tell('Saved'); reload(); }
   };
   return html`<section>
-    ${mayEdit && html`<p><button type="button" class="button quiet" onClick=${() => setOpen(true)}><${Icon} name="plus" />Add a member</button></p>`}
+    ${mayEdit && html`<p><button type="button" class="button quiet" onClick=${() => setOpen(true)}><${Icon} name="plus" />Add member</button></p>`}
     <${Trouble} problem=${work.problem} />
     <table class="table"><thead><tr><th>Member</th><th>E-mail</th><th>Role</th>${mayEdit && html`<th><span class="unseen">Actions</span></th>`}</tr>
       </thead>
       <tbody>${publisher.members.map((member) => html`<tr key=${member.id}>
         <td data-label="Member"><strong>${called(member.user)}</strong> ${member.id === user?.id && html`<span class="muted">(you)</span>`}<br /><${Id}>${member.id}</${Id}></td>
-        <td class="address" data-label="E-mail">${member.user.email ? html`<${Address} of=${member.user.email} />` : html`<span class="muted">${sees ? 'none' : 'Not shown'}</span>`}</td>
+        <td class="address" data-label="E-mail">${member.user.email ? html`<${Address} of=${member.user.email} />` : html`<span class="muted">${sees ? 'none' : 'Hidden'}</span>`}</td>
         <td data-label="Role">${mayEdit ? html`<div class="select small">
           <select aria-label=${`Role of ${called(member.user)}`} value=${member.role} disabled=${work.busy} onChange=${(event) => change(member, event.target.value)}>
           ${ROLES.map((role) => html`<option key=${role} value=${role} selected=${role === member.role}>${words(role)}</option>`)}
@@ -34,7 +34,7 @@ export function Members({ publisher, user, mayEdit, reload }) {
         ${mayEdit && html`<td><button type="button" class="button quiet small" onClick=${() => set(member)}>Remove</button></td>`}
       </tr>`)}</tbody></table>
     ${leaving && html`<${Confirm} title=${`Remove ${called(leaving.user)}?`} action="Remove" onClose=${() => set(null)} work=${() => remove(at`/publishers/${publisher.id}/members/${leaving.id}`)}
-      onDone=${() => { set(null); tell('Removed'); reload(); }}>Who is removed changes nothing of this publisher any more. The tokens of the publisher stay.</${Confirm}>`}
+      onDone=${() => { set(null); tell('Removed'); reload(); }}>The member loses access to this publisher. Tokens of the publisher stay valid.</${Confirm}>`}
     ${open && html`<${AddMember} publisher=${publisher} onClose=${() => setOpen(false)} onDone=${() => { setOpen(false); tell('Added'); reload(); }} />`}
   </section>`;
 }
@@ -48,14 +48,14 @@ function AddMember({ publisher, onClose, onDone }) {
     const { problem } = await work.run(() => put(at`/publishers/${publisher.id}/members/${id.trim()}`, { role }));
     if (!problem) onDone();
   };
-  return html`<${Dialog} title="Add a member" onClose=${onClose}><form class="form" onSubmit=${send}>
+  return html`<${Dialog} title="Add member" onClose=${onClose}><form class="form" onSubmit=${send}>
     <${FormTrouble} problem=${work.problem} />
     <div class="field"><label for="member">User id <span class="required">required</span></label>
       <input id="member" type="text" autocomplete="off" spellcheck="false" autofocus value=${id} onInput=${(event) => set(event.target.value)} />
-      <p class="hint">A UUID; the user sees it in the console as the id of their account.</p></div>
+      <p class="hint">A UUID, which the user sees in the console.</p></div>
     <div class="field"><label for="role">Role</label><div class="select">
       <select id="role" value=${role} onChange=${(event) => setRole(event.target.value)}>${ROLES.map((name) => html`<option key=${name} value=${name} selected=${name === role}>${words(name)}</option>`)}</select></div>
-      <p class="hint">A member creates and changes nodes and versions; an owner may do everything.</p></div>
-    <footer><button class="button" disabled=${work.busy || !id.trim()}>${work.busy ? 'One moment' : 'Add'}</button>
+      <p class="hint">Members can create and change nodes and versions; owners can do everything.</p></div>
+    <footer><button class="button" disabled=${work.busy || !id.trim()}>${work.busy ? 'Please wait' : 'Add'}</button>
       <button type="button" class="button quiet" onClick=${onClose}>Cancel</button></footer></form></${Dialog}>`;
 }

@@ -6,7 +6,7 @@ import { Trouble } from './basic.js';
 export function More({ of, children }) {
   if (of.next === undefined) return null;
   return html`<${Trouble} problem=${of.problem} /><p class="more-row">
-    <button type="button" class="button quiet" aria-disabled=${of.busy ? 'true' : undefined} onClick=${of.goOn}>${of.busy ? 'One moment' : children}</button></p>`;
+    <button type="button" class="button quiet" aria-disabled=${of.busy ? 'true' : undefined} onClick=${of.goOn}>${of.busy ? 'Please wait' : children}</button></p>`;
 }
 
 // Whoever reads by eye or by keyboard goes on from here.

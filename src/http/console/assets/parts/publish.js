@@ -12,7 +12,7 @@ export function Publish({ node, onClose, onLater, onSent }) {
   const path = at`/publishers/${node.publisher.id}/nodes/${node.id}/versions`;
   if (!publication) {
     return html`<${Dialog} key="version" title=${`A new version of ${node.name}`} onClose=${onClose}>
-      <${OperationForm} id="publishVersion" path=${path} skip=${['node']} submit="Go on to the archive" onDone=${set} onCancel=${onClose} /></${Dialog}>`;
+      <${OperationForm} id="publishVersion" path=${path} skip=${['node']} submit="Continue to archive" onDone=${set} onCancel=${onClose} /></${Dialog}>`;
   }
   const { node_version: { id, version }, signedUrl } = publication;
   return html`<${SendArchive} key="archive" path=${path + at`/${id}`} ...${{ version, signedUrl, onSent }} onClose=${onLater} />`;
@@ -38,10 +38,10 @@ export function SendArchive({ path, version, signedUrl, onClose, onSent }) {
     if (problem.isFinal) link.current = null;
   };
   return html`<${Dialog} title=${`The archive of ${version}`} onClose=${onClose}>
-    <form class="form" onSubmit=${send}><p>The version is registered and waits for its archive: a zip of at most 100 MiB, within 15 minutes.</p>
+    <form class="form" onSubmit=${send}><p>The version is created. Upload its archive, a zip of at most 100 MiB, within 15 minutes.</p>
       <${Trouble} problem=${work.problem} />
       <div class="field"><label for="archive">Archive</label>
         <input id="archive" type="file" accept=".zip,application/zip" onChange=${choice} /></div>
-      <footer><button class="button" disabled=${!file || work.busy}>${work.busy ? 'Sending' : 'Send the archive'}</button>
+      <footer><button class="button" disabled=${!file || work.busy}>${work.busy ? 'Sending' : 'Upload archive'}</button>
         <button type="button" class="button quiet" onClick=${onClose}>Later</button></footer></form></${Dialog}>`;
 }

@@ -10,8 +10,8 @@ import { SendArchive } from './publish.js';
 
 export function Versions({ node, versions, mayEdit }) {
   return html`<${Loaded} from=${versions}>${(list) => list.length === 0
-    ? html`<${Empty} icon="nodes" title="No version is published">
-      ${mayEdit ? 'Publish the first one: it appears here.' : 'There is nothing to install yet.'}</${Empty}>`
+    ? html`<${Empty} icon="nodes" title="No versions">
+      ${mayEdit ? 'Published versions appear here.' : 'Nothing to install yet.'}</${Empty}>`
     : html`<ol class="versions">
       ${list.map((version) => html`<${Version} key=${version.id} node=${node} version=${version} mayEdit=${mayEdit} reload=${versions.reload} />`)}
       </ol>`}</${Loaded}>`;
@@ -31,10 +31,10 @@ function Version({ node, version, mayEdit, reload }) {
       <span class="spread"></span>
       <span class="row decisions">${version.downloadUrl && here(version.downloadUrl) && html`<a class="button quiet small" href=${here(version.downloadUrl)} download>
         <${Icon} name="download" />Download</a>`}
-      ${mayEdit && waits && html`<button type="button" class="button small" onClick=${() => set('archive')}><${Icon} name="upload" />Send its archive</button>`}
+      ${mayEdit && waits && html`<button type="button" class="button small" onClick=${() => set('archive')}><${Icon} name="upload" />Add archive</button>`}
       ${mayEdit && version.status !== 'NodeVersionStatusDeleted' && html`<button type="button" class="button quiet small" onClick=${() => set('edit')}>Edit</button>
         <button type="button" class="button quiet small" onClick=${() => set('delete')}>Delete</button>`}</span></header>
-    ${mayEdit && waits && html`<p class="muted">It has no archive yet: nobody can install it.</p>`}
+    ${mayEdit && waits && html`<p class="muted">No archive yet: cannot be installed.</p>`}
     ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}
     ${version.changelog ? html`<${Prose} text=${version.changelog} />` : html`<p class="muted">No changelog.</p>`}
     ${version.dependencies?.length > 0 && html`<details class="more"><summary>${count(version.dependencies.length, 'dependency', 'dependencies')}
@@ -43,6 +43,6 @@ function Version({ node, version, mayEdit, reload }) {
       <${OperationForm} id="updateVersion" path=${path} start=${version} submit="Save" onDone=${done('Saved')} onCancel=${close} /></${Dialog}>`}
     ${open === 'archive' && html`<${SendArchive} path=${path} version=${version.version} onClose=${close} onSent=${done('Published')} />`}
     ${open === 'delete' && html`<${Confirm} title=${`Delete version ${version.version}?`} action="Delete" onClose=${close} work=${() => remove(path)} onDone=${done('Deleted')}>
-      This is final: its number is never given out again, and nobody can install it any more.</${Confirm}>`}
+      This cannot be undone: it can no longer be installed, and its number cannot be reused.</${Confirm}>`}
   </li>`;
 }
