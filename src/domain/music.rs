@@ -20,7 +20,7 @@ impl MusicPrompt {
         checked.ok_or_else(|| {
             InvalidValue::new(
                 "must have 1 to 2000 characters, surrounding whitespace not counted, and no control characters except \
-         tabs and line breaks",
+                 tabs and line breaks",
             )
         })
     }
