@@ -99,14 +99,12 @@ pub(super) fn readiness_probe(log: &Arc<SledLog>, writes: impl Fn() -> bool + Se
 /// Returns the public part of the reason why the log accepts no changes.
 fn public_reason(failure: &LogFailure) -> (ReadinessFailureKind, &'static str) {
     match failure {
-        LogFailure::Full { .. } => (
-            ReadinessFailureKind::Full,
-            "changes are rejected: too little disk space or too many open files",
-        ),
-        LogFailure::Storage { .. } | LogFailure::ReadOnly { .. } | LogFailure::Damaged { .. } => (
-            ReadinessFailureKind::ReadOnly,
-            "the log is read-only until a restart: a write failed or damage was found",
-        ),
+        LogFailure::Full { .. } => {
+            (ReadinessFailureKind::Full, "changes are rejected: too little disk space or too many open files")
+        }
+        LogFailure::Storage { .. } | LogFailure::ReadOnly { .. } | LogFailure::Damaged { .. } => {
+            (ReadinessFailureKind::ReadOnly, "the log is read-only until a restart: a write failed or damage was found")
+        }
     }
 }
 

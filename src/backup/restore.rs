@@ -147,7 +147,8 @@ fn rename_error(to: &Path, error: io::Error) -> BackupError {
 
 /// Path of the staging directory, next to the target.
 fn staging_path(to: &Path) -> Result<PathBuf, BackupError> {
-    let name = to.file_name().ok_or_else(|| BackupError::Refused(format!("{} is not a data directory", to.display())))?;
+    let name =
+        to.file_name().ok_or_else(|| BackupError::Refused(format!("{} is not a data directory", to.display())))?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
     hidden.push(".restoring");

@@ -118,7 +118,8 @@ impl ApiResponse {
     /// # Errors
     /// If the value is not a valid header value.
     pub fn with_header(mut self, name: HeaderName, value: impl TryIntoHeaderValue) -> Result<Self, Problem> {
-        let value = value.try_into_value().map_err(|_| Problem::internal(format!("invalid value for header {name}")))?;
+        let value =
+            value.try_into_value().map_err(|_| Problem::internal(format!("invalid value for header {name}")))?;
         self.headers.push((name, value));
         Ok(self)
     }

@@ -33,11 +33,10 @@ pub async fn sign_in(
         tracing::debug!(%refused, "OIDC token rejected");
         match refused {
             OidcRejection::Token(_) => invalid_credentials(),
-            OidcRejection::Unavailable { retry_after: again_after } => Problem::new(
-                Code::IssuerUnavailable,
-                "the keys of the token issuer cannot be fetched; try again soon",
-            )
-            .retry_after(ceil_seconds(again_after)),
+            OidcRejection::Unavailable { retry_after: again_after } => {
+                Problem::new(Code::IssuerUnavailable, "the keys of the token issuer cannot be fetched; try again soon")
+                    .retry_after(ceil_seconds(again_after))
+            }
         }
     })?;
 

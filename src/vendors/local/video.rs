@@ -238,7 +238,8 @@ impl Inputs for Interest<'_> {
     type Failure = TaskFailure;
 
     fn picture(&self, source: &PictureSource, what: &str) -> Result<Pixels, TaskFailure> {
-        let kept = source.stored().ok_or_else(|| TaskFailure::new("input_unreadable", &format!("{what} is missing")))?;
+        let kept =
+            source.stored().ok_or_else(|| TaskFailure::new("input_unreadable", &format!("{what} is missing")))?;
         let bytes = self
             .patiently(|| self.engine.store.read(MediaArea::Input, kept))
             .map_err(|error| defect("input_unreadable", "cannot read the input picture", &error))?;

@@ -79,9 +79,8 @@ pub(super) fn parse_job_response<T>(
 /// Returns the id of the job that the vendor found by a key; `None` if it found none. Several jobs mean that the vendor
 /// ignored the key.
 pub(super) fn parse_search(status: u16, body: &[u8]) -> Result<Option<String>, VendorError> {
-    let unreadable = || {
-        unknown_outcome(format!("the response to the search is unreadable ({})", describe_response(status, body)))
-    };
+    let unreadable =
+        || unknown_outcome(format!("the response to the search is unreadable ({})", describe_response(status, body)));
 
     match status {
         200..=299 => {

@@ -67,9 +67,8 @@ impl ResultFetcher {
         };
         let store = self.store.clone();
         let kept = tokio::task::spawn_blocking(move || store_picture(&store, &file));
-        let kept = kept
-            .await
-            .map_err(|_| ResultFetchError::Transient(unavailable_failure("checking it was interrupted")))?;
+        let kept =
+            kept.await.map_err(|_| ResultFetchError::Transient(unavailable_failure("checking it was interrupted")))?;
         self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultStored), job);
         kept
     }

@@ -39,9 +39,7 @@ async fn every_bad_field_is_named_and_nothing_is_done() {
     let fields: [(&str, &[u8]); 2] = [("prompt", far_too_long.as_bytes()), ("duration", &[b'9'; 99])];
     let request = form_of_bytes(app.request(Method::POST, GENERATE).bearer_auth(&user.token), &fields);
     let told = app.send(request).await.expect(400).json()["detail"].to_string();
-    for allowed in
-        ["/prompt must have 1 to 2000 characters", "/duration must be an integer from 1 to 360 (seconds)"]
-    {
+    for allowed in ["/prompt must have 1 to 2000 characters", "/duration must be an integer from 1 to 360 (seconds)"] {
         assert!(told.contains(allowed), "{allowed} is not in: {told}");
     }
     for duration in ["0", "361", "-1", "1.5", "ten", "99999999999999999999999", "٣", "1 2"] {
