@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn where_none_is_near_a_few_are_told_that_have_a_word_in_common() {
-        let limits = "there are limits.reads_burst, limits.reads_per_minute; `mediary config --reference` lists all";
+        let limits =
+            "related settings: limits.reads_burst, limits.reads_per_minute; `mediary config --reference` lists all";
         assert_eq!(hint("limits.bananas"), limits);
         assert_eq!(hint("colour"), "`mediary config --reference` lists all");
         let many: Vec<_> = (0..20).map(|nth| format!("limits.{}", "x".repeat(nth + 9))).collect();

@@ -44,7 +44,7 @@ fn what_takes_much_at_once_must_leave_the_reserve() {
     let free = Arc::new(AtomicU64::new(100 * MIB));
     let reason =
         space(64 * MIB, &free).check_available(DataDirPart::Log, "a segment", 64 * MIB).unwrap_err().to_string();
-    assert!(reason.contains("100 MiB are free, a segment takes 64 MiB, and 64 MiB are kept"), "{reason}");
+    assert!(reason.contains("100 MiB free, a segment needs 64 MiB, 64 MiB reserved"), "{reason}");
     assert_eq!(space(36 * MIB, &free).check_available(DataDirPart::Log, "a segment", 64 * MIB), Ok(()));
     let without = space(0, &free);
     assert_eq!(without.check_available(DataDirPart::Log, "a segment", u64::MAX), Ok(()), "switched off");
@@ -64,7 +64,7 @@ fn what_comes_in_is_promised_its_room_and_gives_back_what_it_did_not_take() {
     assert!(told.contains("200 MiB free, the archive needs 10 MiB, others need 130 MiB, 64 MiB"), "{told}");
     first.consume(100 * MIB).unwrap();
     free.store(100 * MIB, Ordering::SeqCst);
-    assert!(refusal().is_some_and(|told| told.contains("100 MiB are free")), "{:?}", refusal());
+    assert!(refusal().is_some_and(|told| told.contains("100 MiB free")), "{:?}", refusal());
     // nor can the first exceed its size
     assert!(first.consume(7 * MIB).is_err() && first.consume(6 * MIB).is_ok());
     // The log can use claimed space
@@ -85,7 +85,7 @@ fn what_was_promised_room_goes_on_until_the_reserve_is_touched() {
     claim.consume(30 * MIB).unwrap();
     // An extension is refused with its size
     let told = claim.consume(80 * MIB).unwrap_err().to_string();
-    assert!(told.contains("90 MiB are free, the archive takes 80 MiB, and 64 MiB are kept"), "{told}");
+    assert!(told.contains("90 MiB free, the archive needs 80 MiB, 64 MiB reserved"), "{told}");
     free.store(63 * MIB, Ordering::SeqCst);
     later(&space);
     let told = claim.consume(MIB).unwrap_err().to_string();
@@ -111,7 +111,7 @@ fn what_takes_room_is_measured_where_it_goes() {
     assert!(space.check_available(DataDirPart::Log, "a segment", 67 * MIB).is_err());
     // but they count on the disk of the archives
     let told = space.check_available(DataDirPart::Directory, "a snapshot", 500 * MIB).unwrap_err().to_string();
-    assert!(told.contains("500 MiB are free"), "{told}");
+    assert!(told.contains("500 MiB free"), "{told}");
     assert_eq!(space.state().free_bytes, Some(130 * MIB), "of the fullest");
 }
 

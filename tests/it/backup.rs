@@ -288,7 +288,7 @@ fn nothing_is_overwritten_and_no_history_is_mixed() {
         assert!(told.contains(why), "{why:?} is not in: {told}");
     };
     refused(earlier.path(), &["restore", name], "is not empty");
-    refused(earlier.path(), &["backup", name], "another history");
+    refused(earlier.path(), &["backup", name], "a different history");
     refused(with_log(5).path(), &["backup", name], "another log");
     refused(data.path(), &["backup", data.path().join("backup").to_str().unwrap()], "must not contain each other");
     refused(data.path(), &["backup", earlier.path().to_str().unwrap()], "is not a backup directory");
@@ -395,5 +395,5 @@ fn the_key_of_ids_that_a_directory_has_lost_stays_in_its_backup() {
     fs::write(copy.expect("a copy of the key"), b"rotten").unwrap();
     let take = |code| run(data.path(), &["backup", backup.to_str().unwrap()]).expect(code);
     take(1).says(&["url-key: it is missing in the data directory", "its copy in the backup is damaged"]);
-    take(0).says(&["url-key is not in the data directory, and no backup before has it"]);
+    take(0).says(&["url-key is missing here and in earlier backups"]);
 }

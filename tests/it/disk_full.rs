@@ -94,7 +94,7 @@ fn a_segment_that_finds_no_room_leaves_the_log_as_it_was() {
     }
     // Then appends are rejected, and nothing of the group nor a partial segment remains
     let failure = failure.expect("a full segment refuses");
-    assert!(failure.to_string().contains("a new journal segment takes"), "{failure}");
+    assert!(failure.to_string().contains("a new journal segment needs"), "{failure}");
     assert_eq!(log.head(), Position(nth + 1));
     assert!(!house.path("journal/next.tmp").exists());
     // and the same group is accepted once there is space

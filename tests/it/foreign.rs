@@ -185,7 +185,7 @@ async fn a_browser_that_asks_for_a_page_is_told_what_it_may_not() {
     }
     for (app, origin, method) in [(&any, FOREIGN, "PUT"), (&any, "null", "POST"), (&listed.app, NAMED, "PATCH")] {
         let answer = ask(app, origin, method).await;
-        let detail = format!("pages of {origin} may not {method} here (`cors.allowed_origins`)");
+        let detail = format!("pages of {origin} may not send {method} (see `cors.allowed_origins`)");
         assert_eq!((answer.status, &answer.json()["detail"]), (403, &json!(detail)));
     }
     any.stop().await;

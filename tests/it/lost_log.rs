@@ -131,7 +131,7 @@ async fn an_older_copy_of_the_log_costs_no_archive() {
     fs::remove_dir_all(&log).unwrap();
     copy(&newer, &log);
     let app = start_again(dir).await;
-    assert!(app.app.reports()[0].starts_with("1 archive, brought back"), "{:?}", app.app.reports());
+    assert!(app.app.reports()[0].starts_with("1 archive restored"), "{:?}", app.app.reports());
     assert!(archives(&orphans).is_empty());
     assert!(download(&app, "2.0.0").await == later);
     app.stop().await;

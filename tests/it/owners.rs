@@ -50,7 +50,7 @@ fn whoever_may_not_look_is_told_whose_it_is_and_not_that_it_is_nothing() {
         let told = done.expect(code).err;
         // Then the error names the path, its owner, and the user to run as
         let path = data.path().display();
-        let whose = format!("{path} belongs to user 0 (root), and ");
+        let whose = format!("{path} belongs to user 0 (root)");
         for words in ["Permission denied", &whose, "run this as its owner (`sudo -u root mediary …`)"] {
             assert!(told.contains(words), "{arguments:?}: {words:?} is not in: {told}");
         }
@@ -100,7 +100,7 @@ fn a_restore_where_nothing_can_be_made_names_what_is_there() {
         let Some(done) = as_other(&mut on(&to, &["restore", backup.to_str().unwrap()])) else { return };
         let told = done.expect(1).err;
         let there = elsewhere.path().display();
-        assert!(told.contains(&format!("may write to {there}, or elsewhere (--data-dir)")), "{told}");
+        assert!(told.contains(&format!("can write to {there}, or restore elsewhere (--data-dir)")), "{told}");
         assert!(!told.contains("below"), "{told}");
     }
 }

@@ -312,7 +312,7 @@ fn a_start_with_too_few_files_says_how_many_it_needs() {
     let mut service = command(data.path());
     service.env("MEDIARY_WORKERS", "16");
     let refusal = Process::try_start(&mut in_shell("ulimit -n 127", &service)).err().expect("no start");
-    assert!(refusal.contains("only 127 files and connections") && refusal.contains("at least 128"), "{refusal}");
+    assert!(refusal.contains("the limit of open files is 127") && refusal.contains("needs 128"), "{refusal}");
     // With this many it serves, and reports the shortage
     let (status, log) = Process::from_command(&mut in_shell("ulimit -n 128", &service)).terminate();
     assert!(status.success() && log.contains("limit of open files too low"), "{status} {log}");
